@@ -14,7 +14,7 @@ import sys
 
 from include.errors import LyrebirdError, Transient
 from include.lake.backfill.backfill_spark import backfill_by_spark
-from include.lake.backfill.request import Request
+from include.lake.backfill.request import BackfillRequest
 from include.log.running.application import log_to_stderr
 from include.settings.deployment import Deployment
 
@@ -27,7 +27,7 @@ def tell(done: int, total: int) -> None:
 
 def main() -> int:
     """Parse arguments, load the deployment files, backfill; the exit code."""
-    request = Request.parse(None, __doc__ or "")
+    request = BackfillRequest.parse(None, __doc__ or "")
     log_to_stderr()
     try:
         found = backfill_by_spark(Deployment.load(), request, tell)

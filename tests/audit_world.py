@@ -13,8 +13,8 @@ import orjson
 from include.audit.definition import SearchAuditSpec
 from include.audit.search.audit import Mode, audit_and_repair, audit_search
 from include.audit.search.bounds import Bounds, Window
-from include.audit.search.cut import Cut
-from include.audit.search.expected import Expected, Following
+from include.audit.search.cut import AuditCut
+from include.audit.search.expected import Expected, ExpectedDocuments
 from include.audit.search.repair import Writing
 from include.audit.search.report import SearchReport
 from include.audit.search.scrub import StoredDocuments
@@ -26,8 +26,8 @@ from include.errors import InvalidRecord
 from include.index.definition import IndexDefinition
 from include.index.identity import identify
 from include.index.mapping.declared import creation
-from include.index.metadata import Metadata, Origin
-from include.index.progress.document import Progress, ProgressKeeper, read_progress
+from include.index.metadata import Metadata, TopicOrigin
+from include.index.progress.document import IndexProgress, ProgressKeeper, read_progress
 from include.index.progress.steps import resumed
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import SearchIndex
@@ -65,9 +65,9 @@ class AuditWorld:
         self.between: Callable[[], None] = lambda: None
         self.mapping = MAPPING
         self.swallowed: set[str] = set()
-        self._metadata = Metadata(Origin("c", "t", TOPIC, 1))
+        self._metadata = Metadata(TopicOrigin("c", "t", TOPIC, 1))
         self._resolved = 0
-        self._following = Following(self.reader)
+        self._following = ExpectedDocuments(self.reader)
 
     # The indexer's part
 
@@ -109,7 +109,7 @@ class AuditWorld:
             answer = self.index.bulk(self.name, b"".join(lines[start : start + 5000]))
             assert answer.status == 200, answer
 
-    def progress(self) -> Progress:
+    def progress(self) -> IndexProgress:
         found = read_progress(self.index, self.info, TOPIC)
         assert found is not None
         return found
@@ -146,7 +146,7 @@ class AuditWorld:
         assert isinstance(self.index, MemoryIndex)
         return MemoryDocuments(self.index, name, spec.topic, spec.entity)
 
-    def writing(self, name: str, spec: SearchAuditSpec, at: Cut) -> Writing:
+    def writing(self, name: str, spec: SearchAuditSpec, at: AuditCut) -> Writing:
         return Writing(self.index, self.reader, self.clock, self.reading(at.progress), self.forget)
 
     @contextlib.contextmanager
@@ -157,7 +157,7 @@ class AuditWorld:
                 self.lose(copy.doc_id)
         yield
 
-    def expected(self, spec: SearchAuditSpec, at: Cut) -> Expected:
+    def expected(self, spec: SearchAuditSpec, at: AuditCut) -> Expected:
         return self._following.upto(at.window, self.reading(at.progress))
 
     def declared(self, spec: SearchAuditSpec) -> dict[str, Any]:
@@ -172,7 +172,7 @@ class AuditWorld:
         ]
         return dict(Counter(topic for topic in said if topic not in spec.index.topics))
 
-    def reading(self, progress: Progress) -> States:
+    def reading(self, progress: IndexProgress) -> States:
         return States(feed_of(Cluster(name="c", type="t"), self.spec.index, self.spec.topic, progress), self.registry)
 
     def repair(self, **more: Any) -> SearchReport:

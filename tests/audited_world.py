@@ -15,14 +15,14 @@ from pyspark.sql import SparkSession
 
 from include.audit.merkle.definition import Against, TableAudit
 from include.audit.merkle.repair import Repair
-from include.audit.merkle.report import TableReport
+from include.audit.merkle.report import TableAuditReport
 from include.audit.merkle.run import TablesAudit
 from include.clock import SystemClock
 from include.lake.tables import tables_spark as tables
 from include.lake.tables.delta_log import DeltaLog, storage_options
 from include.lake.tables.generation import generation_folder
 from include.log.topics import change
-from include.settings.connections import Kafka, ObjectStore
+from include.settings.connections import Kafka, StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import S3Store
 from tests.background import Background
@@ -43,7 +43,7 @@ class Scene:
     def deployment(self) -> Deployment:
         return Deployment.load(self.world.folder / "deployment")
 
-    def audit(self, table: str = "a", against: Against = "topic", repair: str = "", **said: Any) -> TableReport:
+    def audit(self, table: str = "a", against: Against = "topic", repair: str = "", **said: Any) -> TableAuditReport:
         where, of = said.pop("where", ""), said.pop("of", "database")
         told = {"range_rows": 100, "busy_threads": 0, "patience_s": 30, **said}
         audit = TablesAudit(
@@ -66,7 +66,7 @@ class Scene:
 
     def lake_log(self, table: str = "a") -> DeltaLog:
         """Of the first generation of a table."""
-        store = self.deployment.one("store", ObjectStore)
+        store = self.deployment.one("store", StoreSettings)
         folder = generation_folder("tables", self.topic(table), 1)
         log = DeltaLog(f"s3://{store.bucket}/{folder}", storage_options(store), SystemClock())
         assert log.state() is not None
@@ -102,7 +102,7 @@ class Scene:
     @property
     def bucket(self) -> S3Store:
         """The lake's."""
-        store = self.deployment.one("store", ObjectStore)
+        store = self.deployment.one("store", StoreSettings)
         return S3Store(store.endpoint, store.bucket, str(store.access_key), str(store.secret_key))
 
     def behind_the_log(self, *statements: str) -> None:

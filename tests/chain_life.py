@@ -16,7 +16,7 @@ from include.errors import Transient
 from include.lake.backfill.expiry import expire, plan_expiry
 from include.lake.protocol import chain as chain_module
 from include.lake.protocol.chain import Chain
-from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.commit_protocol import PlannedEnd
 from include.lake.protocol.pointer import change_pointer, ranges_of, read_pointer
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.log_cuts import LogCuts
@@ -119,7 +119,9 @@ class Life:
         ranges = PortRanges(world.memory.reader(), world.memory.admin())
         reader = LogCuts(ranges, chain, Apart(), world.folder / "backfill", 10**9, 1000)
         made = [
-            Chain(world.store, chain).write_cut(each.first, Plan(each.next, "backfill", "", "w", exact=True), reader)
+            Chain(world.store, chain).write_cut(
+                each.first, PlannedEnd(each.next, "backfill", "", "w", exact=True), reader
+            )
             for each in cuts
         ]
         if made and self.draw.random() < 0.8:

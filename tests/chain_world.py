@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from include.audit.chain.audit import Options, audit_chain
-from include.audit.chain.finding import Finding
+from include.audit.chain.finding import ChainFinding
 from include.audit.chain.report import ChainReport
 from include.errors import InvalidRecord
 from include.lake.definition import LakeGroup
@@ -20,7 +20,7 @@ from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.driver import Driver
 from include.lake.writing.log_cuts import Logic
 from include.lake.writing.planner import Spot
-from include.lake.writing.task import Means, Outcome, Task, run_task
+from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.store.memory import MemoryStore
 from tests.lake_world import GROUP, VERBATIM, One, World
 
@@ -89,7 +89,7 @@ class ChainWorld(World):
     def run(self, task: Task) -> Outcome:
         ranges = PortRanges(self.memory.reader(), self.memory.admin())
         logics = Apart() if task.group == "by_date" else One()
-        return run_task(task, Means(self.store, ranges, logics, self.folder, self.clock))
+        return run_task(task, TaskContext(self.store, ranges, logics, self.folder, self.clock))
 
     def run_for(self, seconds: float, asked: str = "") -> None:
         # One after the other: outcomes belong to the driver that asks for them.
@@ -122,5 +122,5 @@ class ChainWorld(World):
 
 def faults(report: ChainReport) -> list[str]:
     """Just what was found."""
-    found: list[Finding] = list(report.findings)
+    found: list[ChainFinding] = list(report.findings)
     return [finding.fault for finding in found]

@@ -20,7 +20,7 @@ from include.local.ports import free_port
 from include.local.services import service
 from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
-from include.settings.connections import ObjectStore
+from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT, cache_folder
 from include.store.s3 import S3Store, store_of
@@ -120,7 +120,7 @@ class Lake:
         self.airflow = Airflow(
             env["LYREBIRD_AIRFLOW"], env["LYREBIRD_AIRFLOW_USER"], env["LYREBIRD_AIRFLOW_PASSWORD"], SystemClock()
         )
-        self.store: S3Store = store_of(Deployment.load().one("store", ObjectStore))
+        self.store: S3Store = store_of(Deployment.load().one("store", StoreSettings))
         KafkaAdmin(self.kafka).ensure(TopicSpec(TOPIC, clicks.PARTITIONS, {"retention.ms": "-1"}))
         midnight = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time(), dt.UTC)
         self.begin_ms = int(midnight.timestamp() * 1000) - len(DAYS) * clicks.DAY_MS

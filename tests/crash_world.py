@@ -21,13 +21,13 @@ from include.log.topics import change, control, source_answers, source_requests,
 from include.record.codec import Decoder
 from include.record.position import SourcePosition
 from include.record.version import from_headers, number_of
-from include.source.binlog.transaction import Rows
+from include.source.binlog.transaction import RowsEvent
 from include.source.definition import SourceDefinition
 from include.source.log.direct_log import DirectLog, ensure_topics, transactional_id
 from include.source.log.group import Group
 from include.source.log.ports import LogPorts
-from include.source.ports import Watcher
-from include.source.session import Session
+from include.source.ports import SessionWatcher
+from include.source.session import CaptureSession
 from tests.made_server import How, Killed, MadeUpstream, Steps, Story, position
 
 __all__ = ["CrashWorld", "crashed"]
@@ -35,7 +35,7 @@ __all__ = ["CrashWorld", "crashed"]
 TOPIC = change("s", "shop", "t")
 
 
-class _Until(Watcher):
+class _Until(SessionWatcher):
     """Ends a session when all that the story and the requests ask for is in the log."""
 
     def __init__(self, last: SourcePosition, requests: int) -> None:
@@ -103,10 +103,10 @@ class CrashWorld:
         if until is not None:
             self._upstream.until = until
         last = position(self._upstream.until)
-        session: Session | None = None
+        session: CaptureSession | None = None
         log = DirectLog("s", self._ports(), self.clock)
         try:
-            session = Session("s", self.source, log, self._upstream, self.clock, _Until(last, self._asked))  # type: ignore[arg-type]
+            session = CaptureSession("s", self.source, log, self._upstream, self.clock, _Until(last, self._asked))  # type: ignore[arg-type]
             if not session.begun:
                 session.begin()
             session.stream()
@@ -206,7 +206,7 @@ class CrashWorld:
         assert {(number, row) for number, row, _ in each} == expected
 
     def _rows(self, number: int) -> int:
-        return sum(isinstance(step, Rows) for step in self.story.transactions[number - 1].steps)
+        return sum(isinstance(step, RowsEvent) for step in self.story.transactions[number - 1].steps)
 
     def _resolved(self) -> list[tuple[Mapping[tuple[str, int], int], int]]:
         view, found = ResolvedView(), []

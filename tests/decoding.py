@@ -12,24 +12,24 @@ from tempfile import gettempdir
 from typing import Any
 
 from include.record.schema import Column, TableSchema
-from include.source.binlog.files import BinlogFile, Source
+from include.source.binlog.files import BinlogFile, BinlogInput
 from include.source.binlog.reader import EventReader
-from include.source.binlog.step import Rows
+from include.source.binlog.step import RowsEvent
 from include.source.binlog.table_map import TableMap
 from include.source.binlog.transaction import SourceTransaction, TransactionBuilder
 from include.source.database.server import Server
 from include.source.database.tables import TableInfo, unlogged
 from include.source.rows.columns import column_of, hidden_hashes
-from include.source.rows.images import Images
+from include.source.rows.images import RowImages
 from include.source.rows.layout import layout
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from include.source.rows.system_versioning import logged_columns, of_today, until_of
 from include.source.rows.text import row_reader
 from tests.golden.recording import Description, Recording, Row, Table
 
 __all__ = ["Decoded", "columns_of", "info_of", "selected", "server_of", "shape_of", "transactions"]
 
-Decoder = Callable[..., Images]
+Decoder = Callable[..., RowImages]
 HASHED = ("hash-keys", "hash-keys-unnamed")
 _ENDLESS = (b"2038-01-19 03:14:07.999999", b"2106-02-07 06:28:15.999999")
 
@@ -74,7 +74,7 @@ def info_of(table: Table, description: Description) -> TableInfo:
     return info
 
 
-def shape_of(table: Table, description: Description, server: str) -> Shape:
+def shape_of(table: Table, description: Description, server: str) -> TableShape:
     """All columns leave that the server logs; the key is the primary key, else all columns."""
     info = info_of(table, description)
     columns, key = tuple(info.columns), info.key
@@ -85,7 +85,7 @@ def shape_of(table: Table, description: Description, server: str) -> Shape:
     key = key if set(key) <= set(names) else ()
     schema = TableSchema(*table, leaving, key or names, frozenset() if key else frozenset(names))
     logged = logged_columns(info)
-    return Shape(logged, schema, until=until_of(info, logged))
+    return TableShape(logged, schema, until=until_of(info, logged))
 
 
 def _untold(column: dict[str, Any]) -> bool:
@@ -93,12 +93,12 @@ def _untold(column: dict[str, Any]) -> bool:
     return re.match(r"double\(\d+,\d+\)", column["COLUMN_TYPE"]) is not None
 
 
-def converted(shape: Shape) -> Shape:
+def converted(shape: TableShape) -> TableShape:
     """The shape whose texts a recording has: all of them as its server converted them."""
     return replace(shape, columns=tuple(replace(column, charset="utf8mb4") for column in shape.columns))
 
 
-def selected(shape: Shape, rows: tuple[Row, ...]) -> Counter[bytes]:
+def selected(shape: TableShape, rows: tuple[Row, ...]) -> Counter[bytes]:
     """Rows of a SELECT as images, by way of the snapshot's reader; of a system-versioned table those of today."""
     if shape.until is not None:
         rows = tuple(row for row in rows if row[shape.until] in _ENDLESS)
@@ -115,7 +115,7 @@ def transactions(recording: Recording) -> list[SourceTransaction]:
     builder = TransactionBuilder(
         lambda database, _table: database != "mysql", lambda _database, _table: False, 1 << 24, Path(gettempdir())
     )
-    events = BinlogFile("bin.000001", recording.case, Source(io.BytesIO(recording.data), recording.case)).events()
+    events = BinlogFile("bin.000001", recording.case, BinlogInput(io.BytesIO(recording.data), recording.case)).events()
     found = (builder.on_event(reader.parse(data)) for data in events)
     return [each for each in found if isinstance(each, SourceTransaction)]
 
@@ -123,12 +123,12 @@ def transactions(recording: Recording) -> list[SourceTransaction]:
 class Decoded:
     """The net change of each table's rows by one statement."""
 
-    def __init__(self, recording: Recording, decoder: Decoder = Images) -> None:
+    def __init__(self, recording: Recording, decoder: Decoder = RowImages) -> None:
         self._recording = recording
         self._decoder = decoder
-        self._made: dict[tuple[TableMap, Shape], Images] = {}
+        self._made: dict[tuple[TableMap, TableShape], RowImages] = {}
 
-    def change(self, steps: list[Rows], shapes: dict[Table, Shape]) -> dict[Table, Counter[bytes]]:
+    def change(self, steps: list[RowsEvent], shapes: dict[Table, TableShape]) -> dict[Table, Counter[bytes]]:
         """Images that came (positive) and went (negative), zeros left out."""
         found: dict[Table, Counter[bytes]] = {}
         for step in steps:
@@ -142,7 +142,7 @@ class Decoded:
                     net[after.row] += 1
         return {table: Counter({row: n for row, n in net.items() if n}) for table, net in found.items()}
 
-    def _images(self, table: TableMap, shape: Shape) -> Images:
+    def _images(self, table: TableMap, shape: TableShape) -> RowImages:
         if (table, shape) not in self._made:
             known = {column.name for column in shape.columns}
             hashed = hidden_hashes(table, known, len(table.types) - len(shape.columns))

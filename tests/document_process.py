@@ -15,7 +15,7 @@ from include.document.signals import Inputs, SignalFold, Signals
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.kafka.transaction_end import end_transaction
 from include.log.planning.plan import BatchPlan, StreamSpec
-from include.log.planning.planner import Planner
+from include.log.planning.planner import BatchPlanner
 from include.log.planning.survey import KafkaSurvey
 from include.log.planning.tail import KafkaTail, ResolvedTail
 from include.log.publishing.publisher import Publisher
@@ -57,7 +57,7 @@ def main() -> None:
     spec = StreamSpec(kafka, tuple(inputs.all()), start, (inputs.cut_at,), topic_ids=runner.topic_ids, cut_limit=limit)
     survey = KafkaSurvey(kafka)
     tail = ResolvedTail(KafkaTail(kafka, inputs.cut_at, survey=survey), inputs.cut_at)
-    planner = Planner(spec, survey, [tail], clock)
+    planner = BatchPlanner(spec, survey, [tail], clock)
     decode = Decoder(registry.schema)
 
     def collect(plan: BatchPlan) -> Signals:

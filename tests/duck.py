@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from include.lake.tables.columns import OWN
-from include.settings.connections import ObjectStore
+from include.settings.connections import StoreSettings
 
 __all__ = ["Row", "delta_rows", "duck"]
 
@@ -16,7 +16,7 @@ Row = dict[str, Any]
 _EXTENSIONS = ("httpfs", "delta")
 
 
-def duck(store: ObjectStore) -> duckdb.DuckDBPyConnection:
+def duck(store: StoreSettings) -> duckdb.DuckDBPyConnection:
     """A connection that reads tables of that store."""
     connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
     for name in _EXTENSIONS:

@@ -22,9 +22,9 @@ from typing import Any, Final, get_args
 
 import include.log.publishing.publisher as publishing
 import include.state.bucket as buckets
-from include.join.bucket import BucketResult, Stage
+from include.join.bucket import JoinBucketResult, Stage
 from include.join.joins_spark import _Hosted, run
-from include.join.work import BatchWork, CarryOut
+from include.join.work import CarryOut, JoinBatch
 from include.log.kafka.log import KafkaWriter
 from include.log.publishing.publisher import Publisher
 from include.log.running.application import main
@@ -87,13 +87,13 @@ def _arm() -> None:
 
 
 def _twice(carry_out: CarryOut) -> CarryOut:
-    def made(found: BucketResult) -> tuple[Any, ...]:
+    def made(found: JoinBucketResult) -> tuple[Any, ...]:
         located = {number: each.stale for number, each in found.located.items()}
         # How its buckets were opened differs: the second time an attempt is undone.
         counts = {what: count for what, count in found.counts.items() if what[0] not in get_args(Stage)}
         return found.outputs, found.held, found.refused, counts, found.stale, found.products, found.place, located
 
-    def again(work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
+    def again(work: JoinBatch) -> Iterator[tuple[int, JoinBucketResult]]:
         first, second = dict(carry_out(work)), dict(carry_out(work))
         if {b: made(each) for b, each in first.items()} != {b: made(each) for b, each in second.items()}:
             raise AssertionError(f"a batch made something else when it was done again: {first} and {second}")

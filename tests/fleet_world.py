@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from include.clock import SystemClock
-from include.local.scooters.plan import PARTITIONS, FleetPlan, Lock, Track
+from include.local.scooters.plan import PARTITIONS, FleetPlan, LockEvent, ScooterTrack
 from tests.job_world import JobWorld
 
 __all__ = ["JOBS", "FleetWorld"]
@@ -78,8 +78,8 @@ class FleetWorld(JobWorld):
                 self._append(sent)
             self.writer.commit()
 
-    def _append(self, sent: Track | Lock) -> None:
-        if isinstance(sent, Lock):
+    def _append(self, sent: ScooterTrack | LockEvent) -> None:
+        if isinstance(sent, LockEvent):
             value = {"device": sent.device, "at": sent.time // 1_000, "locked": sent.locked}
             self.writer.append(f"{self.name}.locks", None, orjson.dumps(value), partition=self.draw.randrange(2))
             return

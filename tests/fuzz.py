@@ -22,12 +22,12 @@ import orjson
 from include.errors import Terminal
 from include.source.binlog.files import read_events
 from include.source.binlog.reader import EventReader
-from include.source.binlog.step import Rows, SourceTransaction
+from include.source.binlog.step import RowsEvent, SourceTransaction
 from include.source.binlog.transaction import TransactionBuilder
 from include.source.cat.rows import RowTexts
 from include.source.cat.schema_rows import described
 from include.source.rows.decoder import NativeImages
-from include.source.rows.images import Images, Pair
+from include.source.rows.images import Pair, RowImages
 from tests.golden.recording import load, names
 from tests.mariadb_golden import raw_events
 
@@ -100,7 +100,7 @@ class Fuzz:
                 found = builder.on_event(reader.parse(self.mutated(mutant) if i == number else self.events[i]))
                 if isinstance(found, SourceTransaction):
                     for step in found.steps:
-                        if isinstance(step, Rows):
+                        if isinstance(step, RowsEvent):
                             self._rows(step, reader)
         except Terminal as refusal:
             return str(refusal)
@@ -128,7 +128,7 @@ class Fuzz:
         self._builder._prepared.clear()
         return EventReader("bin.000001"), self._builder
 
-    def _rows(self, rows: Rows, reader: EventReader) -> None:
+    def _rows(self, rows: RowsEvent, reader: EventReader) -> None:
         images, _ = self._texts._of(rows.table, reader.flavour, reader.server_version)
         plain = images.plain if isinstance(images, NativeImages) else images
         pairs = _read(plain, rows)
@@ -145,7 +145,7 @@ class Fuzz:
                 if image is not None:
                     self._whole(plain, image.row)
 
-    def _whole(self, images: Images, row: bytes) -> None:
+    def _whole(self, images: RowImages, row: bytes) -> None:
         schema = images.shape.schema
         stream = io.BytesIO(row)
         found = fastavro.schemaless_reader(stream, _parsed(schema), None)
@@ -153,7 +153,7 @@ class Fuzz:
         assert len(found) == len(schema.columns) + bool(schema.invalid_field)
 
 
-def _read(images: Images | NativeImages, rows: Rows) -> list[Pair] | str:
+def _read(images: RowImages | NativeImages, rows: RowsEvent) -> list[Pair] | str:
     try:
         return images.rows(rows.op, rows.body, rows.partial)
     except Terminal as refusal:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from include.lake.formats.port import Identity
+from include.lake.formats.port import FileIdentity
 from include.lake.formats.sequence_file import SequenceFile
 from include.lake.formats.sequence_header import BYTES_WRITABLE, LONG_WRITABLE
 from include.lake.formats.sequence_reader import SequenceReader
@@ -19,7 +19,7 @@ from include.lake.message import Message
 
 __all__ = ["IDENTITY", "Hadoop", "contents", "messages", "ours", "same_as_hadoops"]
 
-IDENTITY: Final = Identity("clicks", "Tk9fVE9QSUNfSURfMTIzNA", 3, 500, ())
+IDENTITY: Final = FileIdentity("clicks", "Tk9fVE9QSUNfSURfMTIzNA", 3, 500, ())
 _INPUT: Final = "org.apache.hadoop.mapreduce.lib.input.SequenceFileInputFormat"
 _CODECS: Final = {
     "zlib": "DefaultCodec",

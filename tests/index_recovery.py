@@ -19,7 +19,7 @@ import psutil
 
 from include.index.generations.active import serving_or_none
 from include.index.mapping.declared import LIVING
-from include.index.progress.document import Progress, read_progress
+from include.index.progress.document import IndexProgress, read_progress
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.log.kafka.log import KafkaAdmin
@@ -199,11 +199,11 @@ class Place:
             _, alive = psutil.wait_procs([driver, *below], _ANSWER_S)
             assert not alive, (part, alive)
 
-    def progress(self) -> Progress:
+    def progress(self) -> IndexProgress:
         """Of the generation that serves."""
         info = serving_or_none(self.index, self.name)
         assert info is not None
-        return read_progress(self.index, info, self.topic.name) or Progress(self.topic.name)
+        return read_progress(self.index, info, self.topic.name) or IndexProgress(self.topic.name)
 
     def serving(self) -> str | None:
         found = serving_or_none(self.index, self.name)

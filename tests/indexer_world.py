@@ -22,7 +22,7 @@ from include.audit.definition import search_audit
 from include.audit.search.audit import Mode, audit_and_repair, audit_search
 from include.audit.search.platform import ServerSides
 from include.audit.search.report import SearchReport
-from include.index.metadata import Metadata, Origin
+from include.index.metadata import Metadata, TopicOrigin
 from include.index.progress.document import read_progress
 from include.log.kafka.log import KafkaAdmin
 from include.log.kafka.writer import KafkaWriter
@@ -94,7 +94,7 @@ class IndexerWorld(RealWorld):
         self.sides = ServerSides(deployment)
         self.reader, self.spec = self.sides.reader, search_audit(deployment, place.name)
         self.swallowed = set()
-        self._metadata = Metadata(Origin("local", "test", place.name, 1))
+        self._metadata = Metadata(TopicOrigin("local", "test", place.name, 1))
         self._kafka, self._registry = kafka, registry
 
     def close(self) -> None:

@@ -14,11 +14,11 @@ from include.index.definition import IndexDefinition
 from include.index.generations.active import change_fed
 from include.index.generations.startup import Opening, opened
 from include.index.generations.target import fed_indexes, leader_of, together
-from include.index.incidents import Incidents
+from include.index.incidents import IndexIncidents
 from include.index.mapping.declared import creation
 from include.index.mapping.evolving import Bodies, Evolves
 from include.index.outcome import TaskOutcome
-from include.index.progress.document import Progress, read_progress
+from include.index.progress.document import IndexProgress, read_progress
 from include.index.server.memory_admin import MemoryAdmin
 from include.index.server_wait import Patience
 from include.index.states import Feed, States
@@ -70,10 +70,10 @@ class World:
         name = f"orders-v{number}"
         return {found.doc_id: (found.version, found.deleted) for found in self.index._documents[name].values()}
 
-    def progress(self, number: int, topic: str = "docs") -> Progress:
+    def progress(self, number: int, topic: str = "docs") -> IndexProgress:
         info = self.index.describe(f"orders-v{number}")
         assert info is not None
-        return read_progress(self.index, info, topic) or Progress(topic)
+        return read_progress(self.index, info, topic) or IndexProgress(topic)
 
     def start(self, longest_s: float = 60) -> Life:
         self.owners += 1
@@ -87,7 +87,7 @@ class Life:
         self.world, self.clock = world, ManualClock()
         self.clock.advance(world.later_us / 1e6)
         self.parts: list[tuple[str, int, int]] = []
-        self.incidents = Incidents("orders", world, self.clock)
+        self.incidents = IndexIncidents("orders", world, self.clock)
         self.rows: dict[str, int] = {}
         reader, admin = world.log.reader(), world.log.admin()
         opening = Opening(

@@ -10,10 +10,10 @@ import orjson
 import yaml
 
 from include.clock import SystemClock
-from include.eventtime.committed import Committed, read_committed
+from include.eventtime.committed import CommittedJob, read_committed
 from include.eventtime.config.definition import DeployedJob, declared_jobs
-from include.eventtime.outputs import EVENT_TIME, Output, OutputWriter
-from include.eventtime.replay import Idle, Line, Replay, Track, replay
+from include.eventtime.outputs import EVENT_TIME, JobOutput, OutputWriter
+from include.eventtime.replay import ElementLine, IdleNotice, JobReplay, ReplayLine, replay
 from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import Record, TopicSpec
@@ -95,7 +95,7 @@ class JobWorld:
     def topic(self) -> str:
         return self.job.topic
 
-    def committed(self) -> Committed | None:
+    def committed(self) -> CommittedJob | None:
         there = self.admin.describe(topics.state(self.topic))
         return read_committed(self.reader, self.topic) if there else None
 
@@ -115,7 +115,7 @@ class JobWorld:
             assert clock.monotonic_s() < until
             clock.sleep(0.2)
 
-    def expected(self) -> tuple[list[Output], Replay]:
+    def expected(self) -> tuple[list[JobOutput], JobReplay]:
         """What the log and the verdicts in it say, by the algorithm without engine."""
         committed = self.committed()
         assert committed is not None
@@ -133,14 +133,14 @@ class JobWorld:
         assert found is not None
         return found
 
-    def written(self) -> list[Output]:
+    def written(self) -> list[JobOutput]:
         """What the job has written, a key's outputs in the order of their versions."""
         found = []
         for name, output in self.job.entry.outputs.items():
             for record in self.records(output.topic):
                 time = int(dict(record.headers)[EVENT_TIME] or b"")
                 number = number_of(from_headers(record.headers))
-                found.append(Output(name, record.key or b"", record.value or b"", number, time))
+                found.append(JobOutput(name, record.key or b"", record.value or b"", number, time))
         return found
 
     def late(self) -> list[tuple[str, bytes | None, bytes | None]]:
@@ -157,22 +157,22 @@ class JobWorld:
         for partition, end in self.reader.end_offsets(topic).items():
             yield from self.reader.read(topic, partition, begins[partition], end)
 
-    def _lines(self) -> Iterator[Line]:
+    def _lines(self) -> Iterator[ReplayLine]:
         for source in self.sources:
             yield from self._lines_of(source)
 
-    def _lines_of(self, source: Mapping[str, Any]) -> Iterator[Line]:
+    def _lines_of(self, source: Mapping[str, Any]) -> Iterator[ReplayLine]:
         topic, unit_us = source["topic"], {"us": 1, "ms": 1_000}[source["time"]["unit"]]
-        verdicts: dict[int, list[Line]] = {}
+        verdicts: dict[int, list[ReplayLine]] = {}
         for record in self.records(topics.idle(topic, self.application)):
             partition, offset = map(int, (record.key or b"").split(b"/"))
-            idle = Idle(source=topic, partition=partition, next_offset=offset, time=0)
-            verdicts.setdefault(partition, []).append(Line(0, idle, int(record.value or b"")))
+            idle = IdleNotice(source=topic, partition=partition, next_offset=offset, time=0)
+            verdicts.setdefault(partition, []).append(ReplayLine(0, idle, int(record.value or b"")))
         for partition, end in self.reader.end_offsets(topic).items():
             mine = verdicts.get(partition, [])
             for record in self.reader.read(topic, partition, 0, end):
                 said = orjson.loads(record.value or b"")
-                track = Track(
+                track = ElementLine(
                     source=topic,
                     partition=partition,
                     offset=record.offset,
@@ -182,11 +182,11 @@ class JobWorld:
                 )
                 while mine and mine[0].said.next_offset <= record.offset:  # type: ignore[union-attr]
                     yield mine.pop(0)
-                yield Line(0, track, said["at"] * unit_us)
+                yield ReplayLine(0, track, said["at"] * unit_us)
             yield from mine
 
 
-def assert_equal(written: Sequence[Output], expected: Sequence[Output]) -> None:
+def assert_equal(written: Sequence[JobOutput], expected: Sequence[JobOutput]) -> None:
     """Each output once, byte by byte, and a key's in order."""
     assert len(written) == len(set(written))
     assert sorted(written) == sorted(expected)

@@ -9,7 +9,7 @@ import yaml
 
 from include.lake.tables.delta_log import storage_options
 from include.lake.tables.generation import generation_folder, generations_of
-from include.settings.connections import ObjectStore
+from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from tests.duck import Row, delta_rows, duck
 from tests.join_world import JoinWorld
@@ -68,5 +68,5 @@ class KeptTables:
         return all(self.held(prefix, topic, key) == rows for prefix, topic, key, rows in self.tables)
 
     @property
-    def _store(self) -> ObjectStore:
-        return Deployment.load(self.world.folder).one("store", ObjectStore)
+    def _store(self) -> StoreSettings:
+        return Deployment.load(self.world.folder).one("store", StoreSettings)

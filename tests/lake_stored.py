@@ -9,14 +9,14 @@ import orjson
 
 from include.clock import ManualClock
 from include.lake.definition import LakeGroup
-from include.lake.parsing.definition import Means as ParserMeans
+from include.lake.parsing.definition import ParserContext as ParserMeans
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.driver import Driver
 from include.lake.writing.log_cuts import Logics
 from include.lake.writing.planner import Spot
-from include.lake.writing.report import Report
-from include.lake.writing.task import Means, Outcome, Task, run_task
+from include.lake.writing.report import GroupReport
+from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.lake.writing.topic_pipelines import logics_of
 from include.log.memory import MemoryLog
 from include.log.ports import TopicInfo, TopicSpec
@@ -113,7 +113,7 @@ class Stored(World):
         return logics_of(name, group, topic, ParserMeans(self.folder))
 
     def begin(self, group: LakeGroup, name: str = "g") -> Driver:
-        return Driver(name, group, self, self.store, _Pool(self, name, group), self.clock, Report(name), "here")
+        return Driver(name, group, self, self.store, _Pool(self, name, group), self.clock, GroupReport(name), "here")
 
     def store_all(self, group: LakeGroup, name: str = "g") -> None:
         driver = self.begin(group, name)
@@ -125,7 +125,7 @@ class Stored(World):
     def run(self, task: Task, name: str = "g", group: LakeGroup | None = None) -> Outcome:
         ranges = PortRanges(self.memory.reader(), self.memory.admin())
         logics = self.logics(name, group or backup_group(), task.range.spot.topic)
-        return run_task(task, Means(self.store, ranges, logics, self.folder / "work", self.clock))
+        return run_task(task, TaskContext(self.store, ranges, logics, self.folder / "work", self.clock))
 
     def edge(self, topic: str = "events", partition: int = 0) -> tuple[int, int]:
         return self.edges([Spot(topic, self.info(topic).named_id, partition)]).popitem()[1]

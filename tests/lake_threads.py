@@ -14,12 +14,12 @@ from include.lake.definition import group_named
 from include.lake.inspect.listing import Dates, list_topic
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
-from include.lake.writing.host import Host
-from include.lake.writing.report import Report
+from include.lake.writing.host import GroupHost
+from include.lake.writing.report import GroupReport
 from include.lake.writing.task import Outcome, Task, run_task
-from include.lake.writing.worker import Place, work
+from include.lake.writing.worker import TaskPlace, work
 from include.metrics.progress import RunFolder
-from include.settings.connections import Kafka, ObjectStore
+from include.settings.connections import Kafka, StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import S3Store, store_of
 from tests.background import Background
@@ -32,7 +32,7 @@ class _Threads:
 
     slots = 2
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: TaskPlace) -> None:
         self._place = place
         self._threads = ThreadPoolExecutor(1)
         self._running: list[Future[Outcome]] = []
@@ -54,17 +54,17 @@ class Live(Background):
 
     def __init__(self, deployment: Deployment, names: Sequence[str], folder: Path) -> None:
         super().__init__()
-        clock, kafka, settings = SystemClock(), deployment.one("kafka", Kafka), deployment.one("store", ObjectStore)
+        clock, kafka, settings = SystemClock(), deployment.one("kafka", Kafka), deployment.one("store", StoreSettings)
         folder.mkdir(exist_ok=True)
         self._pools: list[_Threads] = []
         hosted = []
         for name in names:
             group = group_named(deployment, name)
-            pool, report = _Threads(Place.of(group, kafka, None, settings, deployment.folder)), Report(name)
+            pool, report = _Threads(TaskPlace.of(group, kafka, None, settings, deployment.folder)), GroupReport(name)
             log = KafkaGroupLog(kafka.bootstrap)
             hosted.append((Driver(name, group, log, store_of(settings), pool, clock, report, "test"), report))
             self._pools.append(pool)
-        self._host = Host("clicks", hosted, RunFolder(folder, clock), clock, self.over.is_set)
+        self._host = GroupHost("clicks", hosted, RunFolder(folder, clock), clock, self.over.is_set)
 
     def work(self) -> None:
         try:

@@ -13,10 +13,10 @@ from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.reading.log_ranges import MessageBatch, PortRanges
 from include.lake.writing.cut_files import whole
-from include.lake.writing.driver import Driver, Watcher
+from include.lake.writing.driver import Driver, GroupWatcher
 from include.lake.writing.log_cuts import Logic
 from include.lake.writing.planner import Remade, Spot
-from include.lake.writing.task import Means, Outcome, Task, run_task
+from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.log.memory import MemoryLog
 from include.log.planning.survey import Hidden, PortSurvey
 from include.log.ports import TopicInfo, TopicSpec
@@ -92,7 +92,7 @@ class World:
         self.back = 0
         # The timestamp of records that are hidden yet: the port does not show them.
         self.begun = -1
-        self.watcher: Watcher | None = None
+        self.watcher: GroupWatcher | None = None
         self.driver = self.started()
 
     @property
@@ -141,7 +141,7 @@ class World:
     def run(self, task: Task) -> Outcome:
         if task.range.spot in self.fails:
             return Outcome(task, None, (), self.fails[task.range.spot])
-        means = Means(self.store, self.ranges, One(), self.folder, self.clock)
+        means = TaskContext(self.store, self.ranges, One(), self.folder, self.clock)
         return run_task(task, means)
 
     def on_outcome(self, outcome: Outcome) -> None:

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from include.lake.definition import LakeGroup
 from include.lake.protocol.chain import SUMMARY_COMMITS
 from include.lake.protocol.chain_key import ChainKey, CutKey, TopicKey
-from include.lake.protocol.cut import Commit, StoredFile
+from include.lake.protocol.cut import Commit, CutObject
 from include.lake.protocol.object_key import digits
-from include.lake.protocol.pointer import Pointer
+from include.lake.protocol.pointer import ReadersPointer
 from include.lake.writing.planner import Spot
 from include.log.ports import TopicInfo
 from include.store.memory import MemoryStore
@@ -71,7 +71,7 @@ class MadeUpTopic(MemoryStore):
         self.requests: Counter[str] = Counter()
         self._counting = threading.Lock()
         self._sorted: list[str] = []
-        pointer = Pointer().reserve("revision 1", "live").upgrade(1, {})
+        pointer = ReadersPointer().reserve("revision 1", "live").upgrade(1, {})
         self.put(self.key.pointer, pointer.to_bytes())
         self.requests.clear()
 
@@ -166,5 +166,5 @@ class MadeUpTopic(MemoryStore):
         at = dt.datetime.fromtimestamp((end_ms - 1) / 1000, dt.UTC)
         key = chain.data((f"dt={at.date()}", f"hr={at.hour:02d}"), first, ".jsonl")
         times = (end_ms - 600_000, end_ms - 1)
-        file = StoredFile(str(key), 1000, self.life * 44 + digits(first), _OFFSETS, first, first + _OFFSETS - 1, *times)
+        file = CutObject(str(key), 1000, self.life * 44 + digits(first), _OFFSETS, first, first + _OFFSETS - 1, *times)
         return Commit(first, first + _OFFSETS, "0" * 32, _OFFSETS, 0, 0, *times, (), 0, "c", {}, (file,)).to_bytes()

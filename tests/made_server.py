@@ -19,13 +19,13 @@ from include.clock import Clock, ManualClock
 from include.errors import Transient
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.source.binlog.transaction import Rows, SourceTransaction
+from include.source.binlog.transaction import RowsEvent, SourceTransaction
 from include.source.database.server import Server
 from include.source.database.tables import TableInfo
-from include.source.database.transaction_stream import Idle
+from include.source.database.transaction_stream import BinlogIdle
 from include.source.definition import SourceDefinition
-from include.source.ports import Watcher
-from include.source.rows.shape import Image, Shape
+from include.source.ports import SessionWatcher
+from include.source.rows.shape import Image, TableShape
 from include.source.rows.text import row_reader
 from include.source.snapshot.reader import Described, Measure
 from include.source.snapshot.watermark_window import Span
@@ -98,7 +98,7 @@ class Story:
         self.transactions: list[SourceTransaction] = []
         for number in range(1, transactions + 1):
             state = dict(self.states[-1])
-            steps: list[Rows | str] = []
+            steps: list[RowsEvent | str] = []
             for _ in range(chance.choice((0, 1, 1, 2, 3, 9))):
                 steps += self._change(state, chance, number)
             if number == transactions * 2 // 3:
@@ -108,7 +108,7 @@ class Story:
             self.transactions.append(transaction(number, *steps))
 
     @staticmethod
-    def _change(state: State, chance: random.Random, number: int) -> list[Rows | str]:
+    def _change(state: State, chance: random.Random, number: int) -> list[RowsEvent | str]:
         id_ = chance.randint(1, 14)
         old, new = state.get(id_), (id_, chance.randint(0, 2), f"v{number}")
         if old is None:
@@ -167,7 +167,7 @@ class _Reader:
     def measure(self, _database: str, _table: str) -> Measure:
         return Measure(8, 800)
 
-    def select(self, sql: str, shape: Shape) -> Iterator[list[Image]]:
+    def select(self, sql: str, shape: TableShape) -> Iterator[list[Image]]:
         read = row_reader(shape)
         for row in self.ask(sql):
             yield [read(tuple(None if value is None else str(value).encode() for value in row))]
@@ -227,7 +227,7 @@ class MadeUpstream:
         self._steps.step("there")
         return found
 
-    def first_position(self, _clock: Clock, _watcher: Watcher) -> SourcePosition:
+    def first_position(self, _clock: Clock, _watcher: SessionWatcher) -> SourcePosition:
         self._steps.step("first position")
         return position(self.committed)
 
@@ -245,7 +245,7 @@ class _Flow:
     ) -> None:
         self._upstream, self._next, self._clock, self._steps, self._chance = upstream, done, clock, steps, chance
 
-    def next(self, _timeout_s: float) -> SourceTransaction | Idle | None:
+    def next(self, _timeout_s: float) -> SourceTransaction | BinlogIdle | None:
         upstream = self._upstream
         story = upstream.story.transactions[: upstream.until]
         self._clock.advance(self._chance.choice((0.02, 0.05, 0.3)))
@@ -256,11 +256,13 @@ class _Flow:
             self._next += 1
             return self._passing(story[self._next - 1])
         time.sleep(0.0003)
-        return Idle(position(self._next).binlog, self._next * 1_000_000) if self._next == len(story) else None
+        return BinlogIdle(position(self._next).binlog, self._next * 1_000_000) if self._next == len(story) else None
 
     def _passing(self, transaction: SourceTransaction) -> SourceTransaction:
         steps = transaction.steps
-        passes = [not isinstance(s, Rows) or self._upstream.captures(s.table.database, s.table.table) for s in steps]
+        passes = [
+            not isinstance(s, RowsEvent) or self._upstream.captures(s.table.database, s.table.table) for s in steps
+        ]
         return replace(transaction, steps=tuple(compress(steps, passes)))
 
     def waiting(self, known: tuple[Any, ...], _position: SourcePosition) -> tuple[Any, ...]:

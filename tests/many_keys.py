@@ -18,11 +18,11 @@ from typing import Any, Final
 from include.audit.definition import search_audit
 from include.audit.search.bisect import bisect
 from include.audit.search.bounds import Bounds
-from include.audit.search.cut import Cut
+from include.audit.search.cut import AuditCut
 from include.audit.search.expected_spark import expected_by_spark
-from include.audit.search.views.key_range import KeyRange
-from include.audit.search.views.range_count import Seen
-from include.index.progress.document import Progress
+from include.audit.search.views.key_range import DocIdRange
+from include.audit.search.views.range_count import SeenDocument
+from include.index.progress.document import IndexProgress
 from include.index.server.port import IndexInfo
 from include.index.states import feed_of
 from include.log.kafka.log import KafkaAdmin, KafkaReader
@@ -112,18 +112,18 @@ class View:
         self.requests, self.received = 0, 0
         self._keys, self._lost = keys, sorted(lost)
 
-    def counts(self, ranges: Sequence[KeyRange]) -> list[int]:
+    def counts(self, ranges: Sequence[DocIdRange]) -> list[int]:
         self.requests += -(-len(ranges) // 500)
         spans = [self._ranks(one) for one in ranges]
         return [last - first - self._gone(first, last) for first, last in spans]
 
-    def ids(self, ranges: Sequence[KeyRange], most: int) -> list[list[str]]:
+    def ids(self, ranges: Sequence[DocIdRange], most: int) -> list[list[str]]:
         self.requests += -(-len(ranges) // 500)
         lost = set(self._lost)
         spans = [self._ranks(one) for one in ranges]
         return [[key_of(rank) for rank in range(*span) if rank not in lost][:most] for span in spans]
 
-    def now(self, doc_ids: Sequence[str]) -> dict[str, Seen]:
+    def now(self, doc_ids: Sequence[str]) -> dict[str, SeenDocument]:
         raise NotImplementedError
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class View:
     def _gone(self, first: int, last: int) -> int:
         return bisect_left(self._lost, last) - bisect_left(self._lost, first)
 
-    def _ranks(self, one: KeyRange) -> tuple[int, int]:
+    def _ranks(self, one: DocIdRange) -> tuple[int, int]:
         every = range(self._keys)
         first = 0 if one.low is None else bisect_left(every, one.low, key=key_of)
         return first, self._keys if one.high is None else bisect_left(every, one.high, key=key_of)
@@ -148,7 +148,7 @@ def main() -> None:
     deployment = Deployment.load()
     spec = search_audit(deployment, name)
     reader = KafkaReader(deployment.one("kafka", Kafka).bootstrap)
-    at = Cut(IndexInfo(f"{name}-v1", "", {}, {}), Bounds(reader.end_offsets(name)), Progress(name))
+    at = AuditCut(IndexInfo(f"{name}-v1", "", {}, {}), Bounds(reader.end_offsets(name)), IndexProgress(name))
     reader.close()
     feed = feed_of(deployment.one("cluster", Cluster), spec.index, name, at.progress)
     told: dict[str, Any] = {}

@@ -11,9 +11,9 @@ from typing import Any
 
 from include.record.position import BinlogPosition
 from include.record.schema import Column, TableSchema
-from include.source.binlog.events import Query, RowOp, TableMap
+from include.source.binlog.events import QueryEvent, RowOp, TableMap
 from include.source.binlog.reader import Event, EventReader, EventType
-from include.source.binlog.transaction import Rows, SourceTransaction
+from include.source.binlog.transaction import RowsEvent, SourceTransaction
 from include.source.database.tables import TableInfo
 from tests.made_binlog import builder
 
@@ -87,13 +87,15 @@ def image(row: Row) -> bytes:
     return nulls + struct.pack("<ii", number, part) + encoded
 
 
-def rows(op: RowOp, *images: Row) -> Rows:
+def rows(op: RowOp, *images: Row) -> RowsEvent:
     """Rows of `MAP`; of op "u" before and after in turn."""
-    return Rows(MAP, op, b"\x03" + b"\x07" * (2 if op == "u" else 1) + b"".join(map(image, images)))
+    return RowsEvent(MAP, op, b"\x03" + b"\x07" * (2 if op == "u" else 1) + b"".join(map(image, images)))
 
 
-def transaction(number: int, *steps: Rows | str) -> SourceTransaction:
-    made: Sequence[Rows | Query] = [step if isinstance(step, Rows) else Query(1, "shop", step) for step in steps]
+def transaction(number: int, *steps: RowsEvent | str) -> SourceTransaction:
+    made: Sequence[RowsEvent | QueryEvent] = [
+        step if isinstance(step, RowsEvent) else QueryEvent(1, "shop", step) for step in steps
+    ]
     return SourceTransaction(
         f"0-1-{number}", 1, BinlogPosition("bin.000001", number * 100), number * 1_000_000, tuple(made), 100
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from include.errors import Terminal
 from include.record.gtid import parse_gtid_set
-from include.source.binlog.events import Query
+from include.source.binlog.events import QueryEvent
 from include.source.binlog.files import read_events
 from include.source.binlog.reader import EventReader
 from include.source.binlog.transaction import Heartbeat, SourceTransaction
@@ -65,7 +65,7 @@ def _check(item: SourceTransaction, reader: EventReader) -> None:
     steps = list(item.steps)
     assert len(steps) == len(item.steps)
     for step in steps:
-        if isinstance(step, Query):
+        if isinstance(step, QueryEvent):
             assert isinstance(step.text, str)
             continue
         table = step.table

@@ -16,7 +16,7 @@ from include.document.signals import Inputs, SignalFold, Signals
 from include.log import topics
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.planning.plan import BatchPlan, StreamSpec
-from include.log.planning.planner import Planner
+from include.log.planning.planner import BatchPlanner
 from include.log.planning.survey import PortSurvey
 from include.log.planning.tail import PortTail, ResolvedTail
 from include.log.ports import LogWriter, Record, TopicSpec
@@ -276,7 +276,7 @@ class Process:
             cut_limit=self.world.definition.batch_changes,
         )
         tail = ResolvedTail(PortTail(self.reader, self.world.inputs.cut_at), self.world.inputs.cut_at)
-        self.planner = Planner(spec, PortSurvey(self.reader, self.world.log.admin()), [tail], self.world.clock)
+        self.planner = BatchPlanner(spec, PortSurvey(self.reader, self.world.log.admin()), [tail], self.world.clock)
         self.at = spec.initial()
         return True
 

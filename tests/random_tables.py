@@ -14,12 +14,12 @@ from typing import Any
 
 from include.source.binlog.files import read_events
 from include.source.binlog.reader import EventReader
-from include.source.binlog.step import Rows, SourceTransaction
+from include.source.binlog.step import RowsEvent, SourceTransaction
 from include.source.binlog.transaction import TransactionBuilder
 from include.source.rows.decoder import NativeImages
-from include.source.rows.images import Images
+from include.source.rows.images import RowImages
 from include.source.rows.layout import layout
-from include.source.rows.shape import Image, Shape
+from include.source.rows.shape import Image, TableShape
 
 __all__ = ["columns", "literals", "streamed"]
 
@@ -87,7 +87,7 @@ def literals(random: Random, makers: list[Make]) -> Iterator[str]:
     return ("NULL" if random.random() < 0.1 else make(random) for make in makers)
 
 
-def streamed(path: Path, shape: Shape, flavour: Any) -> Iterator[tuple[Image, Image | None]]:
+def streamed(path: Path, shape: TableShape, flavour: Any) -> Iterator[tuple[Image, Image | None]]:
     """The rows that a binlog file inserts into the table of `shape`, by Python, and by the compiled decoders."""
     reader = EventReader(path.name)
     name = (shape.schema.database, shape.schema.table)
@@ -97,9 +97,9 @@ def streamed(path: Path, shape: Shape, flavour: Any) -> Iterator[tuple[Image, Im
         if not isinstance(found, SourceTransaction):
             continue
         for step in found.steps:
-            if isinstance(step, Rows):
+            if isinstance(step, RowsEvent):
                 made = layout(step.table, shape, flavour)
-                plain = Images(made).rows(step.op, step.body)
+                plain = RowImages(made).rows(step.op, step.body)
                 try:
                     native = NativeImages(made).rows(step.op, step.body)
                 except ValueError:

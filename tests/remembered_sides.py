@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from include.audit.merkle.sides import Asked, FoundRows
+from include.audit.merkle.sides import AsOfRange, FoundRows
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.hashes.scan import Scanned
@@ -95,14 +95,14 @@ class Then:
     def __init__(self, history: History) -> None:
         self.history, self.asked = history, list[Collection[str]]()
 
-    def leaves(self, asked: Sequence[Asked], bits: int) -> list[Scanned]:
+    def leaves(self, asked: Sequence[AsOfRange], bits: int) -> list[Scanned]:
         number = self.history.number
         return [Scanned(each.at, self.history.leaves(number(each.at.low), each.rows, bits)) for each in asked]
 
-    def rows_of(self, asked: Mapping[Asked, Collection[int]], bits: int) -> dict[Asked, FoundRows]:
+    def rows_of(self, asked: Mapping[AsOfRange, Collection[int]], bits: int) -> dict[AsOfRange, FoundRows]:
         return {each: self._rows(each, leaves, bits) for each, leaves in asked.items()}
 
-    def _rows(self, each: Asked, leaves: Collection[int], bits: int) -> FoundRows:
+    def _rows(self, each: AsOfRange, leaves: Collection[int], bits: int) -> FoundRows:
         low, high = self.history.number(each.at.low), self.history.number(each.at.high)
         moved = {key for key, _ in self.history.changes[low:high]}
         return FoundRows(each.at, self.history.of_leaves(low, each.rows, leaves, bits), moved)

@@ -10,7 +10,7 @@ from typing import Final
 from include.record.schema import Column, TableSchema
 from include.source.rows.charset import CHARSETS, max_bytes
 from include.source.rows.layout import FIXED, FRACTION_BYTES, Field, Layout, decimal_groups
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 
 __all__ = ["KINDS", "event", "field", "layout_of", "value"]
 
@@ -69,7 +69,7 @@ def layout_of(random: Random, kinds: tuple[str, ...]) -> Layout:
     key = tuple(names) if every else tuple(random.sample(names, min(len(names), random.choice((1, 1, 2)))))
     by = tuple(random.sample(names, 1)) if random.random() < 0.3 else ()
     schema = TableSchema("d", "t", leaving, key, frozenset(names) if every else frozenset())
-    return Layout(Shape(columns, schema, by), fields)
+    return Layout(TableShape(columns, schema, by), fields)
 
 
 def value(random: Random, each: Field) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.search.definition import Target, targets
+from include.search.definition import SearchTarget, targets
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 
@@ -22,7 +22,7 @@ _NAMES = (
 )
 
 
-def shipped_target() -> Target:
+def shipped_target() -> SearchTarget:
     """The entry `orders`."""
     folder = PROJECT_ROOT / "include" / "deployment"
     return targets(Deployment.load(folder, {f"LYREBIRD_{name}": "1" for name in _NAMES}))["orders"]

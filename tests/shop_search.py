@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from include.clock import ManualClock, SystemClock
-from include.document.reading.database import Database as Server
+from include.document.reading.database import DatabaseAddress as Server
 from include.document.reading.mysql import MysqlTables
 from include.index.bulk.request import document_line
-from include.index.identity import Identity
+from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import creation
-from include.index.progress.document import Progress, ProgressKeeper
+from include.index.progress.document import IndexProgress, ProgressKeeper
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.local.shop.connection import ShopServer
 from include.local.shop.generator import Shop
@@ -24,7 +24,7 @@ from include.record.position import SourcePosition
 from include.search.client import IndexSearch
 from include.search.database import DatabaseDocuments
 from include.search.database_mysql import PositionedMysql
-from include.search.definition import Target
+from include.search.definition import SearchTarget
 from include.search.engine import ElasticsearchEngine
 from include.search.fresh import FreshSearch
 from include.settings.connections import Elasticsearch
@@ -38,12 +38,12 @@ _ORDERS = 30
 class ShopSearch:
     """The shop, the index, and readers of both."""
 
-    def __init__(self, shop: ShopServer, index: ElasticsearchIndex, target: Target) -> None:
+    def __init__(self, shop: ShopServer, index: ElasticsearchIndex, target: SearchTarget) -> None:
         self.shop, self.index, self.target = shop, index, target
         self.name = f"{target.search.index}-v1"
         info = index.create(self.name, creation(target.search.index, target.index, target.mapping))
         self.keeper = ProgressKeeper(index, info, target.topic, "test", ManualClock())
-        self.progress: Progress = self.keeper.claim()
+        self.progress: IndexProgress = self.keeper.claim()
         self.version = 0
         self.database = DatabaseDocuments(target, self.tables, SystemClock())
 
@@ -83,7 +83,9 @@ class ShopSearch:
         for doc_id, body in self.told().items():
             self.version += 1
             metadata = json.dumps({"doc_id": doc_id, "version": self.version, "deleted": False}).encode()
-            lines += document_line(0, Identity(doc_id, self.version), "order", json.dumps(body).encode(), metadata).data
+            lines += document_line(
+                0, DocumentIdentity(doc_id, self.version), "order", json.dumps(body).encode(), metadata
+            ).data
         answer = self.index.bulk(self.name, lines)
         assert answer.items is not None
         assert all(item.status in (200, 201) for item in answer.items)
@@ -96,7 +98,7 @@ class ShopSearch:
         self.version += 1
         metadata = json.dumps({"doc_id": doc_id, "version": self.version, "deleted": body is None}).encode()
         text = None if body is None else json.dumps(body).encode()
-        line = document_line(0, Identity(doc_id, self.version), "order", text, metadata)
+        line = document_line(0, DocumentIdentity(doc_id, self.version), "order", text, metadata)
         answer = self.index.bulk(self.name, line.data)
         assert answer.items is not None
         assert answer.items[0].status in (200, 201)

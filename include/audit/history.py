@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote
 
 from include.settings.environment import state_folder
 
-__all__ = ["KEPT_RUNS", "KINDS", "History", "Kept", "Kind", "dag_of", "kind_of"]
+__all__ = ["KEPT_RUNS", "KINDS", "History", "KeptRun", "Kind", "dag_of", "kind_of"]
 
 Kind = Literal["chain", "document", "join", "replay", "search", "table"]
 KINDS: Final[tuple[Kind, ...]] = ("search", "document", "table", "join", "replay", "chain")
@@ -48,7 +48,7 @@ def kind_of(dag_id: str) -> Kind | None:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptRun:
     """One run: its report, and what its expectations came to by audit. An empty report: the audit could not be made.
 
     `ended_us` is when the last of them was written.
@@ -103,13 +103,13 @@ class History:
                 file.unlink(missing_ok=True)
             shutil.rmtree(self._parts_of(run), ignore_errors=True)
 
-    def runs(self) -> list[Kept]:
+    def runs(self) -> list[KeptRun]:
         """What is kept, the newest first; files that cannot be read are left out."""
         files = self._files()
         found = [_kept(run, files[run]) for run in sorted(files, key=lambda run: _newest(files[run]), reverse=True)]
         return [each for each in found if each.report or each.expectations]
 
-    def run(self, run_id: str) -> Kept | None:
+    def run(self, run_id: str) -> KeptRun | None:
         """One run, if anything of it is kept."""
         return next((each for each in self.runs() if each.run_id == run_id), None)
 
@@ -141,7 +141,7 @@ def _changed_us(file: Path) -> int:
         return 0
 
 
-def _kept(run_id: str, files: list[Path]) -> Kept:
+def _kept(run_id: str, files: list[Path]) -> KeptRun:
     report: dict[str, Any] = {}
     expectations: dict[str, dict[str, Any]] = {}
     for file in files:
@@ -153,4 +153,4 @@ def _kept(run_id: str, files: list[Path]) -> Kept:
             expectations[audit] = content
         else:
             report = content
-    return Kept(run_id, _newest(files), report, expectations)
+    return KeptRun(run_id, _newest(files), report, expectations)

@@ -11,8 +11,8 @@ from typing import Any, Final
 from include.audit.chain.finding import counted
 from include.audit.documents.report import DocumentFinding
 from include.audit.expectations.report import results_of
-from include.audit.history import Kept, Kind
-from include.audit.merkle.report import Finding
+from include.audit.history import KeptRun, Kind
+from include.audit.merkle.report import RowFinding
 from include.audit.search.conservation import Beside
 
 __all__ = ["HistoryRow", "rows_of"]
@@ -46,7 +46,7 @@ class HistoryRow:
         return {**asdict(self), "details": list(self.details)}
 
 
-def rows_of(kind: Kind, kept: Kept) -> list[HistoryRow]:
+def rows_of(kind: Kind, kept: KeptRun) -> list[HistoryRow]:
     """The rows of one run."""
     if kind == "chain":
         return [_chain(kept.run_id, topic, each) for topic, each in sorted(kept.report.get("topics", {}).items())]
@@ -171,7 +171,7 @@ def _replay(run_id: str, report: Mapping[str, Any]) -> HistoryRow:
 
 
 def _table(run_id: str, report: Mapping[str, Any]) -> HistoryRow:
-    found = [Finding(each["kind"], each["key"], each["columns"]) for each in report["found"]]
+    found = [RowFinding(each["kind"], each["key"], each["columns"]) for each in report["found"]]
     counts = Counter(each.kind for each in found)
     said = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
     if left := report["left_out"]:

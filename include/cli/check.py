@@ -77,7 +77,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     from include.search.dark_rows.definition import declared_dark_rows
     from include.search.definition import targets
     from include.settings.applications import Alerts, Application
-    from include.settings.connections import Cluster, Elasticsearch, Kafka, ObjectStore, Registry
+    from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry, StoreSettings
     from include.source.definition import declared_sources
 
     for section in deployment.values:
@@ -88,7 +88,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     deployment.one("elasticsearch", Elasticsearch)
     deployment.one("kafka", Kafka)
     deployment.one("registry", Registry)
-    deployment.one("store", ObjectStore)
+    deployment.one("store", StoreSettings)
     if "expiry" in deployment.values:
         deleting(deployment)
     applications = deployment.section("applications", Application)

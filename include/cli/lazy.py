@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-__all__ = ["Entry", "Lazy"]
+__all__ = ["Lazy", "LazyCommand"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class LazyCommand:
     """Where a command lives (`include.cli.<module>`, the name in it), and its line in `--help`."""
 
     module: str
@@ -24,7 +24,7 @@ class Entry:
 class Lazy(click.Group):
     """Lists commands from a table, in its order; imports the one that is called."""
 
-    def __init__(self, *args: Any, table: Mapping[str, Entry], **more: Any) -> None:
+    def __init__(self, *args: Any, table: Mapping[str, LazyCommand], **more: Any) -> None:
         super().__init__(*args, **more)
         self._table = table
 

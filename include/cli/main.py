@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from include.cli.lazy import Entry, Lazy
+from include.cli.lazy import Lazy, LazyCommand
 from include.errors import LyrebirdError, Transient
 
 __all__ = ["COMMANDS", "EXIT_TRANSIENT", "lyrebird", "main"]
@@ -15,26 +15,26 @@ EXIT_TRANSIENT = 75
 """Exit code when the same command may succeed later (EX_TEMPFAIL)."""
 
 
-COMMANDS: dict[str, Entry] = {
-    "up": Entry("stack", "Start the servers of this machine: MariaDB, Kafka, … , Airflow.", "up"),
-    "down": Entry("stack", "Stop everything that `up` started; data stays.", "down"),
-    "status": Entry("stack", "What runs, with memory, restarts and how far behind it is.", "status"),
-    "logs": Entry("stack", "Show the log of a server or an application.", "logs"),
-    "doctor": Entry("doctor", "Say what this machine lacks, and what to do about it."),
-    "demo": Entry("demo", "Orders from MariaDB to search under Airflow, on one live screen."),
-    "check": Entry("check", "Check the deployment files without starting anything."),
-    "shop": Entry("shop", "A shop that writes orders, and the truth that search must answer."),
-    "capture": Entry("capture.commands", "Copy a MySQL source into Kafka: run, snapshot, position."),
-    "binlog": Entry("binlog", "Read binlog files: row changes as JSON."),
-    "lake": Entry("lake.commands", "What stands on object storage: found, shown and proven."),
-    "table": Entry("tables.commands", "Current-state tables on the lake: how far, which files."),
-    "documents": Entry("documents.commands", "The assembler of documents: rebuild, inspect."),
-    "join": Entry("join.commands", "Keyed changelogs joined without windows."),
-    "eventtime": Entry("eventtime.commands", "Keyed processing in the order of event time: replay a job."),
-    "state": Entry("state.commands", "The keyed state of joins: look into it, take it out, put it back."),
-    "index": Entry("index.commands", "The search index: create, offsets, documents set aside."),
-    "search": Entry("search.commands", "Ask the index: one order, or orders by their fields."),
-    "audit": Entry("audit.commands", "Prove that a copy is right, or name what is not."),
+COMMANDS: dict[str, LazyCommand] = {
+    "up": LazyCommand("stack", "Start the servers of this machine: MariaDB, Kafka, … , Airflow.", "up"),
+    "down": LazyCommand("stack", "Stop everything that `up` started; data stays.", "down"),
+    "status": LazyCommand("stack", "What runs, with memory, restarts and how far behind it is.", "status"),
+    "logs": LazyCommand("stack", "Show the log of a server or an application.", "logs"),
+    "doctor": LazyCommand("doctor", "Say what this machine lacks, and what to do about it."),
+    "demo": LazyCommand("demo", "Orders from MariaDB to search under Airflow, on one live screen."),
+    "check": LazyCommand("check", "Check the deployment files without starting anything."),
+    "shop": LazyCommand("shop", "A shop that writes orders, and the truth that search must answer."),
+    "capture": LazyCommand("capture.commands", "Copy a MySQL source into Kafka: run, snapshot, position."),
+    "binlog": LazyCommand("binlog", "Read binlog files: row changes as JSON."),
+    "lake": LazyCommand("lake.commands", "What stands on object storage: found, shown and proven."),
+    "table": LazyCommand("tables.commands", "Current-state tables on the lake: how far, which files."),
+    "documents": LazyCommand("documents.commands", "The assembler of documents: rebuild, inspect."),
+    "join": LazyCommand("join.commands", "Keyed changelogs joined without windows."),
+    "eventtime": LazyCommand("eventtime.commands", "Keyed processing in the order of event time: replay a job."),
+    "state": LazyCommand("state.commands", "The keyed state of joins: look into it, take it out, put it back."),
+    "index": LazyCommand("index.commands", "The search index: create, offsets, documents set aside."),
+    "search": LazyCommand("search.commands", "Ask the index: one order, or orders by their fields."),
+    "audit": LazyCommand("audit.commands", "Prove that a copy is right, or name what is not."),
 }
 
 

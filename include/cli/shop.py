@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from include.clock import SystemClock
 from include.errors import SettingsError
 from include.local.shop.connection import ShopServer
-from include.local.shop.counts import Committed, Counts
+from include.local.shop.counts import CommittedRow, ShopCounts
 from include.local.shop.generator import Shop
 from include.local.shop.schema import TABLES
 from include.local.shop.truth import truth
@@ -167,7 +167,7 @@ class _Shown:
         if self._live is not None:
             self._live.stop()
 
-    def on_event(self, event: Committed) -> None:
+    def on_event(self, event: CommittedRow) -> None:
         """Count one committed row of `orders`."""
         self._placed += event.kind == "place"
         self._final += event.final
@@ -195,7 +195,7 @@ def _prepared(server: ShopServer, *, seed: int, writers: int, pace_s: float = 1.
     return shop
 
 
-def _print_counts(counts: Counts, took_s: float, as_json: bool) -> None:
+def _print_counts(counts: ShopCounts, took_s: float, as_json: bool) -> None:
     values = dataclasses.asdict(counts)
     if as_json:
         _print_json({**values, "seconds": round(took_s, 3)})

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from include.log.ports import LogReader, TopicAdmin
     from include.settings.deployment import Deployment
 
-__all__ = ["Status", "tell_status"]
+__all__ = ["StreamStatus", "tell_status"]
 
 T = TypeVar("T")
 
 
-class Status(Protocol):
+class StreamStatus(Protocol):
     """How far one of them is."""
 
     def lines(self) -> list[str]:
@@ -30,7 +30,7 @@ class Status(Protocol):
 def tell_status(
     kind: str,
     declared: Callable[[Deployment], Mapping[str, T]],
-    status: Callable[[T, LogReader, TopicAdmin], Status],
+    status: Callable[[T, LogReader, TopicAdmin], StreamStatus],
     name: str | None,
     *,
     as_json: bool,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.document.definition import DocumentDefinition, hook
-from include.document.reading.lookup import Missing, Place, Source, attach, fact_rows, shaped, sortable
+from include.document.reading.lookup import LookupPlace, Missing, PartSource, attach, fact_rows, shaped, sortable
 from include.document.reading.tables import Row, Tables
 
 __all__ = ["Assembled", "Assembler"]
@@ -47,7 +47,7 @@ class Assembler:
         self._hooks = {name: hook(computed.hook) for name, computed in definition.computed.items()}
 
     def assemble(
-        self, tables: Tables, keys: Sequence[Key], on_source: Callable[[Key, Source], None] | None = None
+        self, tables: Tables, keys: Sequence[Key], on_source: Callable[[Key, PartSource], None] | None = None
     ) -> Assembled:
         """Read and decide for `keys` (distinct); each is in exactly one part of the answer."""
         fact = self.definition.fact
@@ -58,18 +58,18 @@ class Assembler:
                 found_for.append(row)
         out = Assembled()
         chosen: list[Key] = []
-        places: list[Place] = []
+        places: list[LookupPlace] = []
         for key, found in rows.items():
             final = [row for row in found if row[fact.state] in fact.final]
             if on_source is not None:
-                on_source(key, Source("", fact.table, dict(zip(fact.key, key, strict=True)), len(found)))
+                on_source(key, PartSource("", fact.table, dict(zip(fact.key, key, strict=True)), len(found)))
             if not found:
                 out.documents[key] = None
             elif not final:
                 out.skipped.append(key)
             else:
                 newest = max(final, key=lambda row: sortable(row[fact.newest_by]))
-                places.append(Place(len(chosen), newest, shaped(self.definition.fields, newest)))
+                places.append(LookupPlace(len(chosen), newest, shaped(self.definition.fields, newest)))
                 chosen.append(key)
         missing: dict[int, list[Missing]] = {}
         attach(

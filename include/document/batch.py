@@ -16,14 +16,14 @@ from typing import Any, Final, Literal
 
 from include.clock import Clock
 from include.document.assembler import Assembler
-from include.document.batch_keys import Wanted
+from include.document.batch_keys import KeyFinder
 from include.document.behind import Reach
-from include.document.dead_letters import Aside, Wrong
-from include.document.encoders import Encoders
+from include.document.dead_letters import AssemblerLetters, Wrong
+from include.document.encoders import DocumentEncoders
 from include.document.making import CHUNK, Made, MakeRest, chunks_of, encoded
 from include.document.overflow_requests import OWN, reached, spread
 from include.document.reading.lookup import Missing
-from include.document.reading.read_after import Behind
+from include.document.reading.read_after import ReplicaBehind
 from include.document.reading.read_throttle import Metered, ReadLoad
 from include.document.reading.tables import SourceTables
 from include.document.rebuild import FIRST_START, Rebuilds
@@ -81,19 +81,19 @@ class BatchRunner:
         """Table that signals nothing → changes and deletes of its rows, in batches that are done; callers clear it."""
         self._definition = inputs.definition
         self._publisher = publisher
-        self._encoders = Encoders(inputs.topic, inputs.definition, tables, registry)
+        self._encoders = DocumentEncoders(inputs.topic, inputs.definition, tables, registry)
         self._reader = reader
         self._clock = clock
         self._metrics = metrics
         self._tell = tell
         self._stopping = stopping
         self._assembler = Assembler(inputs.definition)
-        self._aside = Aside(inputs.definition, publisher, clock)
+        self._aside = AssemblerLetters(inputs.definition, publisher, clock)
         self._load = ReadLoad(inputs.definition.read_rows_per_s, clock)
         self._metered = Metered(tables, self._load)
         self._make = make
         living = Living(find or by_reader(reader, inputs.topic))
-        self._keys = Wanted(inputs.definition, living, Decoder(registry.schema))
+        self._keys = KeyFinder(inputs.definition, living, Decoder(registry.schema))
         self._rebuilds = Rebuilds()
         self._own_request: Request | None = None
         self._refused: list[tuple[Request, str]] = []
@@ -184,7 +184,7 @@ class BatchRunner:
                     self._publisher.resolve({source: cut}, plan.topic_ids, {source: self._uncovered(cut)}, state)
             except Transient as error:
                 opened = False
-                waits = isinstance(error, Behind) and not self._stopping()
+                waits = isinstance(error, ReplicaBehind) and not self._stopping()
                 if waits:
                     until_s = self._clock.monotonic_s() + _PATIENCE_S
                 elif self._clock.monotonic_s() + pause_s > until_s:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from include.document.behind import Page, Reach, page, values_of, way
+from include.document.behind import Reach, WalkPage, page, values_of, way
 from include.document.definition import DocumentDefinition, Hop
-from include.document.encoders import Encoders
+from include.document.encoders import DocumentEncoders
 from include.document.overflow_requests import MOST_KEYS
 from include.document.reading.lookup import keys_behind, spelled
 from include.document.reading.tables import NoSuchTable, Tables
@@ -16,13 +16,13 @@ from include.document.rebuild import Rebuild, parse_key
 from include.document.signals import Signals
 from include.document.topic_state import Living
 
-__all__ = ["Behind", "Chunk", "Wanted"]
+__all__ = ["KeyChunk", "KeyFinder", "KeysBehind"]
 
 Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Chunk:
+class KeyChunk:
     """A request's next keys, what stands of the request after them, and whether that is its end.
 
     `reach`: more documents that are behind this chunk.
@@ -35,14 +35,14 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Behind:
+class KeysBehind:
     """Keys behind signals, with their newest versions; `reaches` stand for those that are too many."""
 
     keys: dict[Key, int]
     reaches: list[Reach]
 
 
-class Wanted:
+class KeyFinder:
     """Finds keys in the tables and in the output topic."""
 
     def __init__(self, definition: DocumentDefinition, living: Living, decode: Callable[[bytes], Any]) -> None:
@@ -51,7 +51,7 @@ class Wanted:
         self._decode = decode
         self._ways = {way(definition.fact, path.hops): path.hops for path in definition.ways()}
 
-    def by_signals(self, tables: Tables, signals: Signals, below: Iterable[Key]) -> Behind | None:
+    def by_signals(self, tables: Tables, signals: Signals, below: Iterable[Key]) -> KeysBehind | None:
         """Every key that the signals ask for; None: too many, all documents may be meant.
 
         `below`: keys of documents that are older than the signals' floor.
@@ -70,9 +70,9 @@ class Wanted:
                 keys[key] = max(version, keys.get(key, 0))
         for key in below:
             keys[key] = max(signals.floor, keys.get(key, 0))
-        return Behind(keys, reaches)
+        return KeysBehind(keys, reaches)
 
-    def by_request(self, tables: Tables, work: Rebuild, version: int, encoders: Encoders) -> Chunk:
+    def by_request(self, tables: Tables, work: Rebuild, version: int, encoders: DocumentEncoders) -> KeyChunk:
         """The next chunk of `work`, to be stamped with `version`.
 
         A way that the definition has no more stands for all documents.
@@ -93,13 +93,13 @@ class Wanted:
             after = keys[-1] if keys else work.after
             keys = spelled(tables, fact.table, fact.key, keys)
             if finished:
-                return Chunk(frozenset(keys), work.advanced(len(set(keys)), after, version).walked(), finished=False)
+                return KeyChunk(frozenset(keys), work.advanced(len(set(keys)), after, version).walked(), finished=False)
         distinct = frozenset(keys)
-        return Chunk(distinct, work.advanced(len(distinct), after, version), finished)
+        return KeyChunk(distinct, work.advanced(len(distinct), after, version), finished)
 
     def _by_way(
         self, tables: Tables, hops: tuple[Hop, ...], work: Rebuild, version: int, order: Sequence[str]
-    ) -> Chunk:
+    ) -> KeyChunk:
         definition, fact = self._definition, self._definition.fact
         reach = Reach(hops, tuple(map(values_of, work.request.keys)))
         try:
@@ -107,13 +107,13 @@ class Wanted:
         except NoSuchTable:
             if hops[1:]:
                 raise
-            step = Page([], (), (len(reach.values), None), finished=True)  # Dropped since the start.
+            step = WalkPage([], (), (len(reach.values), None), finished=True)  # Dropped since the start.
         keys = frozenset(() if step.rest else step.found)
         after = replace(work.advanced(len(keys), None, version), place=step.next)
         rest = Reach(step.rest, tuple(step.found)) if step.rest and step.found else None
-        return Chunk(keys, after, step.finished, rest)
+        return KeyChunk(keys, after, step.finished, rest)
 
-    def by_topic(self, work: Rebuild, version: int) -> Chunk:
+    def by_topic(self, work: Rebuild, version: int) -> KeyChunk:
         """The next chunk of documents that are older than `work`: the table has them no more, or a floor renews them.
 
         Not for use within a snapshot, as it may read the whole topic.
@@ -121,7 +121,7 @@ class Wanted:
         most, after = self._definition.rebuild_keys, work.swept or b""
         page = self._living.page(work.since, after, most)
         advanced = work.advanced(len(page), work.after, version).walked(page[-1] if page else after)
-        return Chunk(frozenset(map(self._key, page)), advanced, finished=len(page) < most)
+        return KeyChunk(frozenset(map(self._key, page)), advanced, finished=len(page) < most)
 
     def below(self, floor: int) -> tuple[list[Key], bytes | None]:
         """Keys of documents older than `floor`, as many as one batch takes, and the last one where there may be more.

@@ -26,7 +26,7 @@ from include.document.definition import Fact, Hop
 from include.document.reading.lookup import spelled
 from include.document.reading.tables import KEYS_AT_ONCE, Tables
 
-__all__ = ["Page", "Place", "Reach", "page", "values_of", "values_text", "way"]
+__all__ = ["Place", "Reach", "WalkPage", "page", "values_of", "values_text", "way"]
 
 Values = tuple[Any, ...]
 
@@ -43,7 +43,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Page:
+class WalkPage:
     """One step of a walk: `found` are keys of documents, or values for `rest`; where the next one begins."""
 
     found: list[Values]
@@ -52,7 +52,7 @@ class Page:
     finished: bool
 
 
-def page(tables: Tables, fact: Fact, order: Sequence[str], reach: Reach, place: Place, most: int) -> Page:
+def page(tables: Tables, fact: Fact, order: Sequence[str], reach: Reach, place: Place, most: int) -> WalkPage:
     """The next `most` rows, in all; few of each of many values end a page too.
 
     `order`: columns of the fact table to walk it by, the key at the end of them. Raises `NoSuchTable`.
@@ -74,7 +74,7 @@ def page(tables: Tables, fact: Fact, order: Sequence[str], reach: Reach, place: 
             break
         number, after = number + 1, None
     distinct = dict.fromkeys(row[-len(wanted) :] for row in rows)
-    return Page(
+    return WalkPage(
         [each for each in spelled(tables, table, wanted, list(distinct)) if None not in each],
         tuple(rest),
         (number, after),

@@ -25,7 +25,7 @@ from include.log.publishing.dead_letter import DeadLetter, DeadLetterLimit
 from include.log.publishing.publisher import Publisher
 from include.record import version as versions
 
-__all__ = ["Aside", "LookupLimit", "Wrong"]
+__all__ = ["AssemblerLetters", "LookupLimit", "Wrong"]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class LookupLimit:
             )
 
 
-class Aside:
+class AssemblerLetters:
     """Writes dead letters, and counts them against the limits once, however often a batch is tried.
 
     `begin` a try, `end` it when its transaction is committed.

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from include.document.reading.database import Database, Replica
+from include.document.reading.database import DatabaseAddress, Replica
 from include.errors import SettingsError
 from include.log import topics
 from include.settings.applications import Application
@@ -257,11 +257,11 @@ def definition_of(deployment: Deployment, application: str) -> tuple[str, Docume
     return next(iter(found.items()))
 
 
-def database_of(deployment: Deployment, definition: DocumentDefinition) -> Database:
+def database_of(deployment: Deployment, definition: DocumentDefinition) -> DatabaseAddress:
     """The server that documents are read from: the one that the definition's source captures, unless it names one."""
     if definition.read_from is not None:
-        return Database(**definition.read_from.model_dump(), replica=True)
-    return deployment.section("sources", Database)[definition.source]
+        return DatabaseAddress(**definition.read_from.model_dump(), replica=True)
+    return deployment.section("sources", DatabaseAddress)[definition.source]
 
 
 def hook(name: str) -> Hook:

@@ -16,12 +16,12 @@ from include.errors import InvalidRecord
 from include.log.ports import SchemaRegistry
 from include.record.codec import Encoder
 
-__all__ = ["Encoders"]
+__all__ = ["DocumentEncoders"]
 
 Key = tuple[Any, ...]
 
 
-class Encoders:
+class DocumentEncoders:
     """Of one document topic. `prepare` first."""
 
     def __init__(

@@ -12,7 +12,7 @@ from typing import Any, Final
 from include.clock import SystemClock
 from include.document.assembler import Assembled, Assembler
 from include.document.definition import DocumentDefinition
-from include.document.reading.database import Database
+from include.document.reading.database import DatabaseAddress
 from include.document.reading.lookup import Missing
 from include.document.reading.mysql import MysqlTables
 from include.document.reading.read_throttle import Metered, ReadLoad
@@ -115,7 +115,9 @@ def made_with(tables: SourceTables, plan: MakePlan, position: SourcePosition | N
     return out
 
 
-def made_by_task(server: Database, plan: MakePlan, position: SourcePosition | None, keys: Sequence[Key]) -> list[Made]:
+def made_by_task(
+    server: DatabaseAddress, plan: MakePlan, position: SourcePosition | None, keys: Sequence[Key]
+) -> list[Made]:
     """As `made_with`, in a worker, by a connection that is closed at the end."""
     tables = MysqlTables(server, plan.definition.database)
     try:

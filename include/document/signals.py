@@ -35,7 +35,7 @@ from include.log.requests.records import Request
 from include.record import version as versions
 from include.record.change import Change, Row
 
-__all__ = ["MOST_KEYS", "MOST_ROWS", "Inputs", "SetAside", "SignalFold", "Signals"]
+__all__ = ["MOST_KEYS", "MOST_ROWS", "Inputs", "SignalFold", "Signals", "UnreadableRecord"]
 
 Key = tuple[Any, ...]
 MOST_ROWS: Final = 100_000
@@ -45,7 +45,7 @@ MOST_KEYS: Final = 1_000_000
 
 
 @dataclass(frozen=True)
-class SetAside:
+class UnreadableRecord:
     """An input record that could not be read."""
 
     record: Record
@@ -65,7 +65,7 @@ class Signals:
     everything: bool = False
     """More was found than a batch remembers, and forgotten: every document may be meant."""
     requests: list[Request] = field(default_factory=list)
-    set_aside: list[SetAside] = field(default_factory=list)
+    set_aside: list[UnreadableRecord] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     """read, applied, superseded, filtered, set_aside."""
     unheard: Counter[str] = field(default_factory=Counter)
@@ -167,7 +167,7 @@ class SignalFold:
         try:
             outcome = self._take(record)
         except InvalidRecord as error:
-            self.signals.set_aside.append(SetAside(record, str(error)))
+            self.signals.set_aside.append(UnreadableRecord(record, str(error)))
             outcome = "set_aside"
         self.signals.counts[outcome] += 1
         self.signals.bound()

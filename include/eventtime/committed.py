@@ -20,9 +20,9 @@ from include.eventtime.algorithm.watermark import NEVER, Place
 from include.log import topics
 from include.log.ports import LogReader, Record
 from include.state.opening import StatePlace
-from include.state.pointer import Pointer
+from include.state.pointer import BucketPointer
 
-__all__ = ["Committed", "Savepoint", "committed_pointers", "day_of", "read_committed", "state_place"]
+__all__ = ["CommittedJob", "Savepoint", "committed_pointers", "day_of", "read_committed", "state_place"]
 
 _JOB: Final = b"job"
 _BUCKET: Final = b"bucket/"
@@ -30,7 +30,7 @@ _SAVEPOINT: Final = b"savepoint/"
 
 
 @dataclass
-class Committed:
+class CommittedJob:
     """As of the last batch.
 
     Args:
@@ -85,14 +85,15 @@ class Committed:
     def due(self) -> int | None:
         """The least time for which any bucket has something."""
         return min(
-            (due for each in self.pointers.values() if (due := Pointer.from_bytes(each).due) is not None), default=None
+            (due for each in self.pointers.values() if (due := BucketPointer.from_bytes(each).due) is not None),
+            default=None,
         )
 
     def counts(self) -> Counter[str]:
         """What the pointers count, together: rows, bytes, buffered elements, timers."""
         found = Counter[str]()
         for pointer in self.pointers.values():
-            found.update(Pointer.from_bytes(pointer).counts)
+            found.update(BucketPointer.from_bytes(pointer).counts)
         return found
 
     def of_job(self) -> tuple[bytes, bytes]:
@@ -118,7 +119,7 @@ class Savepoint:
     """What a replay of a day begins with: the job as it stood behind the first batch past midnight by its watermark.
 
     Args:
-        sources: as `Committed` has them; so are `lows`, `watermark` and `pointers`.
+        sources: as `CommittedJob` has them; so are `lows`, `watermark` and `pointers`.
         ends: the sources' next offsets.
         outputs: next offsets of the outputs' topics before that batch.
     """
@@ -166,13 +167,13 @@ def day_of(us: int) -> str:
     return iso(us)[:10]
 
 
-def read_committed(reader: LogReader, topic: str) -> Committed | None:
+def read_committed(reader: LogReader, topic: str) -> CommittedJob | None:
     """What the job whose first output is `topic` has committed; None when it never has."""
     name = topics.state(topic)
     begins = reader.begin_offsets(name)
     if not begins:
         return None
-    found = Committed.read(reader.read(name, 0, begins[0], reader.end_offsets(name)[0]), None)
+    found = CommittedJob.read(reader.read(name, 0, begins[0], reader.end_offsets(name)[0]), None)
     return found if found.sources else None
 
 

@@ -11,12 +11,12 @@ from typing import Any, Final, Self
 
 from include.errors import InvalidRecord
 from include.eventtime.algorithm.order import Arrived
-from include.eventtime.algorithm.watermark import PartitionWatermark, Place, Verdict
+from include.eventtime.algorithm.watermark import IdleVerdict, PartitionWatermark, Place
 from include.eventtime.reading import ElementReader
 from include.log.ports import Record
 from include.record.key import murmur2
 
-__all__ = ["Gathering", "Late", "Refused", "Work", "bucket_of"]
+__all__ = ["ElementGathering", "ElementWork", "LateRecord", "RefusedElement", "bucket_of"]
 
 _FORM: Final = 2
 _POSITIVE: Final = 0x7FFFFFFF
@@ -28,7 +28,7 @@ def bucket_of(key: bytes, buckets: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedElement:
     """A record that is no element, and why."""
 
     record: Record
@@ -36,7 +36,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class LateRecord:
     """A record whose event time (µs) the watermark of its partition had reached."""
 
     record: Record
@@ -45,7 +45,7 @@ class Late:
 
 
 @dataclass(slots=True)
-class Work:
+class ElementWork:
     """What one bucket has to do, of one task or of several.
 
     Args:
@@ -58,8 +58,8 @@ class Work:
 
     elements: list[Arrived] = field(default_factory=list)
     lows: dict[Place, int] = field(default_factory=dict)
-    late: list[Late] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    late: list[LateRecord] = field(default_factory=list)
+    refused: list[RefusedElement] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def pack(self) -> bytes:
@@ -84,7 +84,7 @@ class Work:
         return work
 
 
-class Gathering:
+class ElementGathering:
     """Takes the records of a task in, each partition whole and in its order, and hands out each bucket's work.
 
     Args:
@@ -101,7 +101,7 @@ class Gathering:
         readers: Mapping[str, ElementReader],
         lows: Mapping[Place, int],
         bounds: Mapping[str, int | None],
-        verdicts: Mapping[Place, Sequence[Verdict]],
+        verdicts: Mapping[Place, Sequence[IdleVerdict]],
         buckets: int,
         whole: Callable[[Any], Record],
     ) -> None:
@@ -109,7 +109,7 @@ class Gathering:
         self._watermarks = {
             place: PartitionWatermark(low, bounds[place[0]], verdicts.get(place, ())) for place, low in lows.items()
         }
-        self._work = [Work() for _ in range(buckets)]
+        self._work = [ElementWork() for _ in range(buckets)]
         self._counts: dict[str, Counter[str]] = {topic: Counter() for topic in readers}
 
     def take(
@@ -122,7 +122,7 @@ class Gathering:
             element = self._readers[topic].read(partition, offset, timestamp_ms, value)
         except InvalidRecord as error:
             counts["refused"] += 1
-            self._work[0].refused.append(Refused(self._whole(message), f"{type(error).__name__}: {error}"))
+            self._work[0].refused.append(RefusedElement(self._whole(message), f"{type(error).__name__}: {error}"))
             return
         if element is None:
             counts["none"] += 1
@@ -130,7 +130,7 @@ class Gathering:
         watermark = self._watermarks[topic, partition]
         if watermark.late(offset, element[0]):
             counts["late"] += 1
-            self._work[0].late.append(Late(self._whole(message), element.time, watermark.low))
+            self._work[0].late.append(LateRecord(self._whole(message), element.time, watermark.low))
         else:
             self._work[bucket_of(element.key, len(self._work))].elements.append(element)
 
@@ -146,7 +146,7 @@ class Gathering:
         self._work[0].counts = Counter(told)
         return {bucket: work.pack() for bucket, work in self._with(lows)}
 
-    def _with(self, lows: dict[Place, int]) -> Iterator[tuple[int, Work]]:
+    def _with(self, lows: dict[Place, int]) -> Iterator[tuple[int, ElementWork]]:
         for bucket, work in enumerate(self._work):
             work.lows = lows
             yield bucket, work

@@ -18,19 +18,19 @@ from pyspark.sql import DataFrame, SparkSession
 from include.clock import SystemClock
 from include.errors import SettingsError
 from include.eventtime.algorithm.watermark import NEVER
-from include.eventtime.committed import Committed, committed_pointers, state_place
+from include.eventtime.committed import CommittedJob, committed_pointers, state_place
 from include.eventtime.config.definition import DeployedJob, declared_jobs
 from include.eventtime.incidents import JobIncidents
-from include.eventtime.opening import NotThereYet, OpenedJob, opened_job
+from include.eventtime.opening import JobInputMissing, OpenedJob, opened_job
 from include.eventtime.task import STAGE, JobPlan, ReadAs, apply_frames, gather
-from include.eventtime.work import BatchWork, BucketResult, CarryOut
+from include.eventtime.work import CarryOut, JobBatch, JobBucketResult
 from include.log.access import log_access
 from include.log.kafka.log import KafkaReader
 from include.log.planning.plan import BatchPlan
 from include.log.planning.slices import Slice, spread, tasks_for
 from include.log.running import batches_spark as stream
 from include.log.running.hosting import Host, host
-from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
 from include.state.housekeeping import housekeeping
@@ -72,10 +72,10 @@ class _Hosted:
         """Until a stop is asked for."""
         kafka = self.deployment.one("kafka", Kafka)
         with log_access(kafka, self.deployment.one("registry", Registry)) as access:
-            opened = self.host.once_there(lambda: opened_job(self.job, self.host.application, access), NotThereYet)
+            opened = self.host.once_there(lambda: opened_job(self.job, self.host.application, access), JobInputMissing)
             if opened is None:
                 return
-            store = store_of(self.deployment.one("store", ObjectStore))
+            store = store_of(self.deployment.one("store", StoreSettings))
 
             def pointers() -> list[tuple[tuple[str, int], bytes]]:
                 # Asked by a thread of its own.
@@ -111,7 +111,7 @@ class _Hosted:
 
         self.host.run(rows, on_batch)
 
-    def _count(self, counts: Mapping[str, int], committed: Committed) -> None:
+    def _count(self, counts: Mapping[str, int], committed: CommittedJob) -> None:
         count, gauge, name = self.host.metrics.count, self.host.metrics.set, self.job.name
         count("lyrebird_outputs_total", counts.get("outputs", 0), name)
         count("lyrebird_verdicts_total", counts.get("verdicts", 0), name)
@@ -148,12 +148,12 @@ def carry_out_on(
     connections = {
         "kafka": deployment.one("kafka", Kafka),
         "registry": deployment.one("registry", Registry),
-        "store": deployment.one("store", ObjectStore),
+        "store": deployment.one("store", StoreSettings),
     }
     sources = [(topic, read_as.get(topic)) for topic in opened.runner.committed.sources]
     plan = JobPlan.of(job, sources, opened.ids, connections, state_place(job.topic, state or state_folder()))
 
-    def carry_out(work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
+    def carry_out(work: JobBatch) -> Iterator[tuple[int, JobBucketResult]]:
         slices = [Slice(*place, start, end) for place, (start, end) in sorted(work.ranges.items())]
         cores = spark.sparkContext.defaultParallelism
         # A partition is read by one task: whether an element is late rests on all that came before it there.

@@ -14,10 +14,10 @@ from include.log.access import LogAccess
 from include.log.publishing.dead_letter import DeadLetterLimit
 from include.log.publishing.publisher import Publisher
 
-__all__ = ["NotThereYet", "OpenedJob", "opened_job"]
+__all__ = ["JobInputMissing", "OpenedJob", "opened_job"]
 
 
-class NotThereYet(LyrebirdError):
+class JobInputMissing(LyrebirdError):
     """Something that a job reads is missing still: look again later."""
 
 
@@ -66,7 +66,7 @@ def opened_job(
     for source in entry.sources:
         if access.admin.describe(source.topic) is None:
             # Its partitions are part of the watermark from the beginning.
-            raise NotThereYet("a topic that the job reads is not there yet", job=job.name, topic=source.topic)
+            raise JobInputMissing("a topic that the job reads is not there yet", job=job.name, topic=source.topic)
     ids = ids or _registered(job, access)
     publisher = Publisher(
         job.topic,

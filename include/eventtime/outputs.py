@@ -12,7 +12,7 @@ from include.eventtime.model.process import Process
 from include.eventtime.model.typed import Typed
 from include.record.codec import Encoder
 
-__all__ = ["EVENT_TIME", "Ids", "Output", "OutputWriter", "key_schema", "value_schema"]
+__all__ = ["EVENT_TIME", "Ids", "JobOutput", "OutputWriter", "key_schema", "value_schema"]
 
 EVENT_TIME: Final = "event_time"
 """Header of each output: the event time (µs, decimal digits) of the element or timer that it came of."""
@@ -22,7 +22,7 @@ Ids = tuple[int, int]
 """Ids of an output's key and value schema."""
 
 
-class Output(NamedTuple):
+class JobOutput(NamedTuple):
     """An output as it is written: `number` counts the outputs of its key, `time` is the event time, µs."""
 
     output: str
@@ -71,10 +71,10 @@ class OutputWriter:
             output: Encoder(of_value, value_schema(process.outputs[output])) for output, (_, of_value) in ids.items()
         }
 
-    def write(self, emitted: Sequence[Emitted]) -> list[Output]:
+    def write(self, emitted: Sequence[Emitted]) -> list[JobOutput]:
         """The same outputs as bytes."""
         return [
-            Output(
+            JobOutput(
                 each.output,
                 self._keys[each.output]({self._field: each.key}),
                 self._values[each.output](each.value),

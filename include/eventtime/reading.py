@@ -15,11 +15,11 @@ import orjson
 
 from include.errors import InvalidRecord
 from include.eventtime.algorithm.order import Arrived, key_text
-from include.eventtime.config.definition import SourceDefinition, TimeUnit
+from include.eventtime.config.definition import JobSourceDefinition, TimeUnit
 from include.eventtime.model.process import Key
-from include.eventtime.restored import Restored
+from include.eventtime.restored import RestoredSource
 from include.log import topics
-from include.record.json.formats import Schemas, Values, parsed
+from include.record.json.formats import FormatSchemas, Values, parsed
 
 __all__ = ["ElementReader"]
 
@@ -43,7 +43,12 @@ class ElementReader:
     """
 
     def __init__(
-        self, rank: int, source: SourceDefinition, key: type, schemas: Schemas, restored: Restored | None = None
+        self,
+        rank: int,
+        source: JobSourceDefinition,
+        key: type,
+        schemas: FormatSchemas,
+        restored: RestoredSource | None = None,
     ) -> None:
         self._rank, self._source, self._key_type, self._restored = rank, source, key, restored
         change = topics.TopicName.parse(source.topic).kind == "change"

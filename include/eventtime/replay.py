@@ -24,7 +24,7 @@ from pydantic import Field, ValidationError
 
 from include.errors import SettingsError
 from include.eventtime.algorithm.bucket import drain
-from include.eventtime.algorithm.calls import Calls, Emitted, Failed
+from include.eventtime.algorithm.calls import Calls, Emitted, FailedCall
 from include.eventtime.algorithm.order import Arrived, key_text
 from include.eventtime.algorithm.watermark import NEVER, PartitionWatermark, Place, least
 from include.eventtime.model.process import Key, Process
@@ -34,11 +34,11 @@ from include.state.reading import MemoryRows
 __all__ = [
     "EPOCH",
     "MICROSECOND",
-    "Idle",
-    "Late",
-    "Line",
-    "Replay",
-    "Track",
+    "ElementLine",
+    "IdleNotice",
+    "JobReplay",
+    "LateElement",
+    "ReplayLine",
     "interleaved",
     "read_lines",
     "replay",
@@ -52,7 +52,7 @@ EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 
-class Track(Strict):
+class ElementLine(Strict):
     """A line with an element."""
 
     source: str = Field(default=_SOURCE, min_length=1, description="the topic")
@@ -63,7 +63,7 @@ class Track(Strict):
     value: dict[str, Any]
 
 
-class Idle(Strict):
+class IdleNotice(Strict):
     """What is said of a partition without a record: from `next_offset` on its watermark is at least `time`."""
 
     source: str = Field(default=_SOURCE, min_length=1, description="the topic")
@@ -73,15 +73,15 @@ class Idle(Strict):
 
 
 class _IdleLine(Strict):
-    idle: Idle
+    idle: IdleNotice
 
 
 @dataclass(frozen=True)
-class Line:
+class ReplayLine:
     """A line: `said`, and its time in µs."""
 
     number: int
-    said: Track | Idle
+    said: ElementLine | IdleNotice
     time: int
 
     @property
@@ -92,28 +92,28 @@ class Line:
     @property
     def reaches(self) -> int:
         """The offset up to which its partition has been read, before an element."""
-        return self.said.offset if isinstance(self.said, Track) else self.said.next_offset
+        return self.said.offset if isinstance(self.said, ElementLine) else self.said.next_offset
 
 
 @dataclass(frozen=True)
-class Late:
+class LateElement:
     """An element that came when the watermark of its partition had reached its time."""
 
-    line: Line
+    line: ReplayLine
     watermark: int
 
 
 @dataclass
-class Replay:
+class JobReplay:
     """What a replay made: outputs in order, what was late or failed, and how far the watermark came (µs)."""
 
     emitted: list[Emitted] = field(default_factory=list)
-    late: list[Late] = field(default_factory=list)
-    failed: list[Failed] = field(default_factory=list)
+    late: list[LateElement] = field(default_factory=list)
+    failed: list[FailedCall] = field(default_factory=list)
     watermark: int = NEVER
 
 
-def read_lines(file: Path) -> list[Line]:
+def read_lines(file: Path) -> list[ReplayLine]:
     """The lines of a file.
 
     Raises:
@@ -123,7 +123,7 @@ def read_lines(file: Path) -> list[Line]:
         texts = file.read_bytes().splitlines()
     except OSError as error:
         raise SettingsError("cannot read the elements", file=str(file), reason=str(error)) from error
-    lines: list[Line] = []
+    lines: list[ReplayLine] = []
     reached: dict[Place, int] = {}
     for number, text in enumerate(texts, 1):
         if not text.strip():
@@ -140,15 +140,15 @@ def read_lines(file: Path) -> list[Line]:
             raise SettingsError(
                 "offsets of a partition rise", file=str(file), line=number, got=line.reaches, partition=line.place[1]
             )
-        reached[line.place] = line.reaches + isinstance(line.said, Track)
+        reached[line.place] = line.reaches + isinstance(line.said, ElementLine)
         lines.append(line)
     return lines
 
 
-def interleaved(lines: Sequence[Line], seed: int) -> list[Line]:
+def interleaved(lines: Sequence[ReplayLine], seed: int) -> list[ReplayLine]:
     """The same lines as they may arrive just as well: each partition's in its order; one seed gives one order."""
     mixed = Random(seed)  # noqa: S311 - an order, no secret
-    waiting: dict[Place, list[Line]] = {}
+    waiting: dict[Place, list[ReplayLine]] = {}
     for line in reversed(lines):
         waiting.setdefault(line.place, []).append(line)
     found = []
@@ -162,14 +162,14 @@ def interleaved(lines: Sequence[Line], seed: int) -> list[Line]:
 
 def replay(
     process: Process[Any],
-    lines: Sequence[Line],
+    lines: Sequence[ReplayLine],
     *,
     bound_us: int,
     batch: int = 1,
     ideal: bool = False,
     open_end: bool = False,
     fire_all: bool = False,
-) -> Replay:
+) -> JobReplay:
     """Run a job over these lines.
 
     Args:
@@ -187,7 +187,7 @@ def replay(
     require_keys(process, lines)
     sources = {name: rank for rank, name in enumerate(sorted({line.said.source for line in lines}))}
     if ideal:
-        lines = [line for line in lines if isinstance(line.said, Track)]
+        lines = [line for line in lines if isinstance(line.said, ElementLine)]
     bound = None if ideal else bound_us
     run = _Run(process, list(sources), {line.place: PartitionWatermark(NEVER, bound) for line in lines})
     for start in range(0, len(lines), batch):
@@ -199,10 +199,10 @@ def replay(
     return run.done
 
 
-def require_keys(process: Process[Any], lines: Iterable[Line]) -> None:
+def require_keys(process: Process[Any], lines: Iterable[ReplayLine]) -> None:
     """Raises `SettingsError` for the first line whose key has another type than the process's."""
     for line in lines:
-        if isinstance(line.said, Track) and type(line.said.key) is not process.key:
+        if isinstance(line.said, ElementLine) and type(line.said.key) is not process.key:
             allowed = process.key.__name__
             raise SettingsError("a key is not of the job's type", line=line.number, got=line.said.key, allowed=allowed)
 
@@ -223,17 +223,17 @@ class _Run:
         self._process, self._watermarks = process, watermarks
         self._calls, self._rows = Calls(process, topics), MemoryRows()
         self._due: int | None = None
-        self.done = Replay()
+        self.done = JobReplay()
 
-    def arrived(self, line: Line, sources: Mapping[str, int]) -> Arrived | None:
+    def arrived(self, line: ReplayLine, sources: Mapping[str, int]) -> Arrived | None:
         """The element of a line, in the order of arrival; None for what is late, and for verdicts."""
         watermark, said = self._watermarks[line.place], line.said
-        if isinstance(said, Idle):
+        if isinstance(said, IdleNotice):
             watermark.low = max(watermark.low, line.time)
             return None
         low = watermark.low
         if watermark.late(said.offset, line.time):
-            self.done.late.append(Late(line, low))
+            self.done.late.append(LateElement(line, low))
             return None
         value = orjson.dumps(said.value)
         return Arrived(line.time, sources[said.source], said.partition, said.offset, key_text(said.key), value)
@@ -260,12 +260,12 @@ class _Run:
             self.advance([], self._due)
 
 
-def _line(number: int, said: Any) -> Line:
+def _line(number: int, said: Any) -> ReplayLine:
     if isinstance(said, dict) and "idle" in said:
-        parsed: Track | Idle = _IdleLine.model_validate(said).idle
+        parsed: ElementLine | IdleNotice = _IdleLine.model_validate(said).idle
     else:
-        parsed = Track.model_validate(said)
-    return Line(number, parsed, _time(parsed.time))
+        parsed = ElementLine.model_validate(said)
+    return ReplayLine(number, parsed, _time(parsed.time))
 
 
 def _time(said: int | str) -> int:

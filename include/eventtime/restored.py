@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from include.eventtime.algorithm.watermark import Place
 from include.eventtime.committed import Savepoint
-from include.eventtime.config.definition import DeployedJob, SourceDefinition
+from include.eventtime.config.definition import DeployedJob, JobSourceDefinition
 from include.eventtime.verdicts import Verdicts
 
-__all__ = ["Elsewhere", "Restored", "Span"]
+__all__ = ["Elsewhere", "RestoredSource", "Span"]
 
 
 Span = tuple[int, int, int]
@@ -22,7 +22,7 @@ Span = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoredSource:
     """Where the records of a source are now, in the same partitions and order.
 
     Args:
@@ -60,7 +60,7 @@ def _new(span: Span) -> int:
 class Elsewhere:
     """Sources by the names that they are declared with; those that are missing are where they were."""
 
-    sources: Mapping[str, Restored]
+    sources: Mapping[str, RestoredSource]
 
     def topic(self, source: str) -> str:
         """Where a source is now."""
@@ -72,7 +72,7 @@ class Elsewhere:
         sources = [each.model_copy(update={"topic": self.topic(each.topic)}) for each in job.entry.sources]
         return replace(job, entry=job.entry.model_copy(update={"sources": sources}))
 
-    def declared(self, job: DeployedJob) -> dict[str, tuple[SourceDefinition, Restored | None]]:
+    def declared(self, job: DeployedJob) -> dict[str, tuple[JobSourceDefinition, RestoredSource | None]]:
         """Topic that is read → the source that was declared, and where that was restored to."""
         return {self.topic(each.topic): (each, self.sources.get(each.topic)) for each in job.entry.sources}
 

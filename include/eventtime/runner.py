@@ -15,14 +15,14 @@ from dataclasses import replace
 from typing import Final
 
 from include.clock import Clock
-from include.eventtime.algorithm.calls import Failed
-from include.eventtime.algorithm.watermark import NEVER, Place, Verdict, joining
-from include.eventtime.committed import Committed, Savepoint, day_of
-from include.eventtime.config.definition import DeployedJob, SourceDefinition
-from include.eventtime.gathering import Late
-from include.eventtime.outputs import EVENT_TIME, Output
+from include.eventtime.algorithm.calls import FailedCall
+from include.eventtime.algorithm.watermark import NEVER, IdleVerdict, Place, joining
+from include.eventtime.committed import CommittedJob, Savepoint, day_of
+from include.eventtime.config.definition import DeployedJob, JobSourceDefinition
+from include.eventtime.gathering import LateRecord
+from include.eventtime.outputs import EVENT_TIME, JobOutput
 from include.eventtime.verdicts import Verdicts, verdict_record
-from include.eventtime.work import BatchWork, BucketResult, CarryOut, Closing
+from include.eventtime.work import CarryOut, Closing, JobBatch, JobBucketResult
 from include.log import topics
 from include.log.planning.plan import BatchPlan
 from include.log.ports import LogReader, Record, TopicSpec
@@ -60,9 +60,9 @@ class JobRunner:
         self._job, self._publisher, self._reader = job, publisher, reader
         self._limit, self._clock, self._verdicts = limit, clock, verdicts
         self._letters: list[DeadLetter] = []
-        self._sources: Mapping[str, SourceDefinition] = {each.topic: each for each in job.entry.sources}
+        self._sources: Mapping[str, JobSourceDefinition] = {each.topic: each for each in job.entry.sources}
         self._outputs = {name: each.topic for name, each in job.entry.outputs.items()}
-        self.committed = Committed(job.entry.buckets)
+        self.committed = CommittedJob(job.entry.buckets)
 
     @property
     def topics(self) -> list[str]:
@@ -88,7 +88,7 @@ class JobRunner:
         self._publisher.open()
         name = topics.state(self._publisher.topic)
         begin, end = self._reader.begin_offsets(name)[0], self._reader.end_offsets(name)[0]
-        committed = Committed.read(self._reader.read(name, 0, begin, end), self._job.entry.buckets)
+        committed = CommittedJob.read(self._reader.read(name, 0, begin, end), self._job.entry.buckets)
         # A source keeps its rank for ever, as the order of elements rests on it.
         known = dict.fromkeys((*committed.sources, *self._sources))
         lows = {place: low for place, low in committed.lows.items() if place[0] in self._sources}
@@ -153,7 +153,7 @@ class JobRunner:
         )
         after.savepoints = {**self.committed.savepoints, **self._saved(after, ends)}
         gone = sorted(after.savepoints)[: -self._job.entry.savepoints_days or None]
-        records: list[tuple[bytes, bytes | None]] = [*Committed.of_buckets(pointers), after.of_job()]
+        records: list[tuple[bytes, bytes | None]] = [*CommittedJob.of_buckets(pointers), after.of_job()]
         for key, value in (*records, *self._savepoints(after, gone)):
             self._publisher.append(topics.state(self._publisher.topic), key, value, partition=0)
         for day in gone:
@@ -162,7 +162,7 @@ class JobRunner:
         self.committed = after
         return counts
 
-    def _saved(self, after: Committed, ends: Mapping[Place, int]) -> dict[str, Savepoint]:
+    def _saved(self, after: CommittedJob, ends: Mapping[Place, int]) -> dict[str, Savepoint]:
         """The savepoint of a day whose midnight the watermark has passed in this batch."""
         if after.watermark == NEVER or self._verdicts is not None:
             return {}
@@ -172,14 +172,14 @@ class JobRunner:
         outputs = {place: end for place, end in self._publisher.ends.items() if place[0] in self._outputs.values()}
         return {day: Savepoint(after.sources, after.lows, after.watermark, after.pointers, ends, outputs)}
 
-    def _savepoints(self, after: Committed, gone: Sequence[str]) -> Iterator[tuple[bytes, bytes | None]]:
+    def _savepoints(self, after: CommittedJob, gone: Sequence[str]) -> Iterator[tuple[bytes, bytes | None]]:
         """The records of those that came and went, as (key, value)."""
         for day in after.savepoints.keys() - self.committed.savepoints.keys() - {*gone}:
             yield Savepoint.key(day), after.savepoints[day].to_bytes()
         for day in gone:
             yield Savepoint.key(day), None
 
-    def _work(self, plan: BatchPlan, ends: Mapping[Place, int]) -> tuple[BatchWork, list[Verdict]]:
+    def _work(self, plan: BatchPlan, ends: Mapping[Place, int]) -> tuple[JobBatch, list[IdleVerdict]]:
         """What a batch's tasks are told, and what is decided of partitions that join."""
         new = {place: plan.start.get(place, 0) for place in ends if place not in self.committed.lows}
         joined = joining(new.items(), self.committed.watermark)
@@ -205,13 +205,13 @@ class JobRunner:
             },
             {place: self._sources[place[0]].bound_us for place in lows},
         )
-        return BatchWork(ranges, lows, self.committed.watermark, closing, self.committed.pointers), joined
+        return JobBatch(ranges, lows, self.committed.watermark, closing, self.committed.pointers), joined
 
     def _repeated(
         self, ranges: Mapping[Place, tuple[int, int]], lows: Mapping[Place, int], starts: Mapping[Place, int]
-    ) -> BatchWork:
+    ) -> JobBatch:
         """A replay's: what was decided of partitions comes from the verdicts that were written down."""
-        verdicts: dict[Place, list[Verdict]] = {}
+        verdicts: dict[Place, list[IdleVerdict]] = {}
         reached = dict(lows)
         for place in lows:
             start, end = ranges.get(place, (starts.get(place, 0),) * 2)
@@ -220,14 +220,14 @@ class JobRunner:
                     reached[place] = max(reached[place], verdict.time)
                 elif verdict.next_offset <= end:
                     verdicts.setdefault(place, []).append(verdict)
-        return BatchWork(ranges, reached, self.committed.watermark, Closing(), self.committed.pointers, verdicts)
+        return JobBatch(ranges, reached, self.committed.watermark, Closing(), self.committed.pointers, verdicts)
 
     def _unread(self, places: Mapping[Place, int]) -> frozenset[Place]:
         """Those of these partitions that have records which the batch does not read."""
         ends = {topic: self._reader.end_offsets(topic) for topic in {topic for topic, _ in places}}
         return frozenset(place for place, end in places.items() if ends[place[0]].get(place[1], 0) > end)
 
-    def _write(self, result: BucketResult, counts: Counter[str]) -> None:
+    def _write(self, result: JobBucketResult, counts: Counter[str]) -> None:
         for output in result.outputs:
             self._emit(output)
         for late in result.late:
@@ -243,7 +243,7 @@ class JobRunner:
             counts[what] += count
             counts[f"{what} {topic}"] += count
 
-    def _emit(self, output: Output) -> None:
+    def _emit(self, output: JobOutput) -> None:
         topic = self._outputs[output.output]
         headers = ((EVENT_TIME, b"%d" % output.time),)
         version = versions.pack(self._job.entry.epoch, output.number)
@@ -257,7 +257,7 @@ class JobRunner:
         self._letters.append(letter)
         self._publisher.set_aside(letter)
 
-    def _record_of(self, failed: Failed) -> Record:
+    def _record_of(self, failed: FailedCall) -> Record:
         """What a call that raised had to do, as a record: the element with its fields, or the timer with its name."""
         key, element = str(failed.key).encode(), failed.element
         if element is not None:
@@ -268,7 +268,7 @@ class JobRunner:
         return Record(self._publisher.topic, 0, 0, key, None, headers, 0)
 
 
-def late_headers(late: Late) -> tuple[tuple[str, bytes | None], ...]:
+def late_headers(late: LateRecord) -> tuple[tuple[str, bytes | None], ...]:
     """The headers of a late element: its record's own, then where it was, its time, and the watermark, µs."""
     said = {
         "topic": late.record.topic,

@@ -7,7 +7,7 @@ from typing import Any
 
 from include.clock import iso
 from include.eventtime.algorithm.watermark import NEVER
-from include.eventtime.committed import Committed, read_committed
+from include.eventtime.committed import CommittedJob, read_committed
 from include.eventtime.config.definition import DeployedJob
 from include.log import topics
 from include.log.ports import LogReader, TopicAdmin
@@ -64,7 +64,7 @@ def job_status(job: DeployedJob, reader: LogReader, admin: TopicAdmin) -> JobSta
     """What a declared job has committed."""
     names, application = set(admin.names()), job.entry.application
     committed = read_committed(reader, job.topic) if topics.state(job.topic) in names else None
-    committed = committed or Committed(job.entry.buckets)
+    committed = committed or CommittedJob(job.entry.buckets)
     counts, sources = committed.counts(), [source.topic for source in job.entry.sources]
     group = f"{application}.{job.topic}.0"
     behind = 0

@@ -15,21 +15,21 @@ from typing import Any, Final, Self
 
 from include.eventtime.algorithm.bucket import drain
 from include.eventtime.algorithm.calls import Calls
-from include.eventtime.config.definition import DeployedJob, SourceDefinition
-from include.eventtime.gathering import Gathering, Work
+from include.eventtime.config.definition import DeployedJob, JobSourceDefinition
+from include.eventtime.gathering import ElementGathering, ElementWork
 from include.eventtime.outputs import Ids, OutputWriter
 from include.eventtime.reading import ElementReader
-from include.eventtime.restored import Restored
-from include.eventtime.work import BatchWork, BucketResult
+from include.eventtime.restored import RestoredSource
+from include.eventtime.work import JobBatch, JobBucketResult
 from include.log.kafka.log import record_of
 from include.log.planning.slices import Slice, cached_consumer
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.running.worker_memory import keep_imports
-from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Strict
 from include.state.bucket import Bucket
 from include.state.opening import StatePlace, open_bucket
-from include.state.pointer import Pointer
+from include.state.pointer import BucketPointer
 from include.store.s3 import store_of
 
 __all__ = ["STAGE", "JobPlan", "ReadAs", "advanced", "apply_frames", "gather"]
@@ -37,7 +37,7 @@ __all__ = ["STAGE", "JobPlan", "ReadAs", "advanced", "apply_frames", "gather"]
 STAGE: Final = "keys"
 """The one stage of buckets that a job has."""
 
-ReadAs = tuple[SourceDefinition, Restored | None]
+ReadAs = tuple[JobSourceDefinition, RestoredSource | None]
 """A source that is declared, and the topic that it was restored to where its records are read."""
 
 
@@ -72,12 +72,12 @@ class JobPlan:
         return cls(packed, job.entry.buckets, json.dumps(said, sort_keys=True), state)
 
 
-def gather(plan: JobPlan, work: BatchWork, slices: Sequence[Slice]) -> Mapping[int, bytes]:
+def gather(plan: JobPlan, work: JobBatch, slices: Sequence[Slice]) -> Mapping[int, bytes]:
     """Bucket → what it has to do for the records of these slices, each a partition's whole range; for all buckets."""
     tools = _tools(plan)
     ends = {(each.topic, each.partition): each.end for each in slices}
     lows = {place: work.lows[place] for place in ends}
-    gathering = Gathering(tools.readers, lows, tools.bounds, work.verdicts, plan.buckets, record_of)
+    gathering = ElementGathering(tools.readers, lows, tools.bounds, work.verdicts, plan.buckets, record_of)
     if slices:
         with cached_consumer(tools.kafka.bootstrap, tools.kafka.options) as consumer:
             for messages in consumer.read(slices):
@@ -89,14 +89,14 @@ def gather(plan: JobPlan, work: BatchWork, slices: Sequence[Slice]) -> Mapping[i
     return gathering.work(ends)
 
 
-def apply_frames(plan: JobPlan, work: BatchWork, bucket: int, frames: list[bytes]) -> BucketResult:
+def apply_frames(plan: JobPlan, work: JobBatch, bucket: int, frames: list[bytes]) -> JobBucketResult:
     """A bucket's work."""
     tools, pointer = _tools(plan), work.pointers.get(bucket)
     result = advanced(
         tools.calls,
         tools.writer,
         work,
-        Work.unpack(frames),
+        ElementWork.unpack(frames),
         pointer,
         lambda: open_bucket(plan.state, tools.store, STAGE, bucket, pointer),
     )
@@ -107,27 +107,27 @@ def apply_frames(plan: JobPlan, work: BatchWork, bucket: int, frames: list[bytes
 def advanced(
     calls: Calls[Any],
     writer: OutputWriter,
-    work: BatchWork,
-    mine: Work,
+    work: JobBatch,
+    mine: ElementWork,
     pointer: bytes | None,
     opened: Callable[[], AbstractContextManager[Bucket]],
-) -> BucketResult:
+) -> JobBucketResult:
     """Bring a bucket to the watermark behind a batch; it is opened only where it has something to do.
 
     Again with the same arguments, on the state as it was, it gives the same but for the pointer.
     """
     _, _, until = work.closed(mine.lows)
-    due = None if pointer is None else Pointer.from_bytes(pointer).due
+    due = None if pointer is None else BucketPointer.from_bytes(pointer).due
     told = mine.late, mine.refused, mine.counts, mine.lows
     if not mine.elements and (due is None or due > until):
-        return BucketResult(None, [], [], *told)
+        return JobBucketResult(None, [], [], *told)
     with opened() as state:
         made = drain(calls, state, mine.elements, until)
         mine.counts[STAGE, state.opened] += 1
         grown = {name: by for name, by in (("buffered", made.buffered), ("timers", made.timers)) if by}
         moved = bool(made.rows) or made.due != due
         new = state.commit(made.rows, more=grown, due=made.due) if moved else None
-    return BucketResult(new, writer.write(made.emitted), made.failed, *told)
+    return JobBucketResult(new, writer.write(made.emitted), made.failed, *told)
 
 
 class _Tools:
@@ -136,7 +136,7 @@ class _Tools:
     def __init__(self, plan: JobPlan) -> None:
         said: dict[str, Any] = json.loads(plan.connections)
         self.kafka = Kafka.model_validate(said["kafka"])
-        self.store = store_of(ObjectStore.model_validate(said["store"]))
+        self.store = store_of(StoreSettings.model_validate(said["store"]))
         registry = ConfluentRegistry(Registry.model_validate(said["registry"]))
         process, sources, ids = pickle.loads(plan.job)  # noqa: S301 - the driver of this application made it
         read = [(rank, topic, *each) for rank, (topic, each) in enumerate(sources) if each is not None]

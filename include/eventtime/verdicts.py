@@ -7,30 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from include.eventtime.algorithm.watermark import Place, Verdict
+from include.eventtime.algorithm.watermark import IdleVerdict, Place
 from include.log import topics
 from include.log.ports import LogReader
 
 __all__ = ["Verdicts", "recorded", "verdict_record"]
 
-Verdicts = Mapping[Place, Sequence[Verdict]]
+Verdicts = Mapping[Place, Sequence[IdleVerdict]]
 """Those of each partition, by offset."""
 
 
-def verdict_record(verdict: Verdict) -> tuple[bytes, bytes]:
+def verdict_record(verdict: IdleVerdict) -> tuple[bytes, bytes]:
     """(key, value) of its record."""
     return b"%d/%d" % (verdict.place[1], verdict.next_offset), b"%d" % verdict.time
 
 
 def recorded(reader: LogReader, sources: Iterable[str], application: str) -> Verdicts:
     """All that an application has written down of these topics."""
-    found: dict[Place, list[Verdict]] = {}
+    found: dict[Place, list[IdleVerdict]] = {}
     for source in sources:
         name = topics.idle(source, application)
         begins = reader.begin_offsets(name)
         for partition, end in reader.end_offsets(name).items():
             for record in reader.read(name, partition, begins[partition], end):
                 of, offset = map(int, (record.key or b"").split(b"/"))
-                verdict = Verdict((source, of), offset, int(record.value or b""))
+                verdict = IdleVerdict((source, of), offset, int(record.value or b""))
                 found.setdefault(verdict.place, []).append(verdict)
     return {place: sorted(each, key=lambda verdict: verdict.next_offset) for place, each in found.items()}

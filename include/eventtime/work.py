@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from include.eventtime.algorithm.calls import Failed
-from include.eventtime.algorithm.watermark import Place, Verdict, least, quiet, resolved
-from include.eventtime.gathering import Late, Refused
-from include.eventtime.outputs import Output
+from include.eventtime.algorithm.calls import FailedCall
+from include.eventtime.algorithm.watermark import IdleVerdict, Place, least, quiet, resolved
+from include.eventtime.gathering import LateRecord, RefusedElement
+from include.eventtime.outputs import JobOutput
 
-__all__ = ["BatchWork", "BucketResult", "CarryOut", "Closing"]
+__all__ = ["CarryOut", "Closing", "JobBatch", "JobBucketResult"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Closing:
     complete_to: Mapping[Place, int] = field(default_factory=dict)
     bounds: Mapping[Place, int] = field(default_factory=dict)
 
-    def verdicts(self, lows: Mapping[Place, int]) -> list[Verdict]:
+    def verdicts(self, lows: Mapping[Place, int]) -> list[IdleVerdict]:
         """Those of partitions whose watermark nothing else moves, by what all watermarks are now."""
         of_tables = resolved(self.complete_to, lows, self.ends, self.bounds)
         told = {**lows, **{verdict.place: verdict.time for verdict in of_tables}}
@@ -40,7 +40,7 @@ class Closing:
 
 
 @dataclass(frozen=True)
-class BatchWork:
+class JobBatch:
     """What tasks are told of a batch.
 
     Args:
@@ -57,9 +57,9 @@ class BatchWork:
     watermark: int
     closing: Closing
     pointers: Mapping[int, bytes]
-    verdicts: Mapping[Place, Sequence[Verdict]] = field(default_factory=dict)
+    verdicts: Mapping[Place, Sequence[IdleVerdict]] = field(default_factory=dict)
 
-    def closed(self, lows: Mapping[Place, int]) -> tuple[dict[Place, int], list[Verdict], int]:
+    def closed(self, lows: Mapping[Place, int]) -> tuple[dict[Place, int], list[IdleVerdict], int]:
         """The end of the batch, by the watermarks of the partitions that were read.
 
         Gives the watermarks of all partitions, the verdicts that are decided, and the job's watermark.
@@ -71,7 +71,7 @@ class BatchWork:
 
 
 @dataclass(frozen=True)
-class BucketResult:
+class JobBucketResult:
     """What a bucket's work made.
 
     Args:
@@ -82,13 +82,13 @@ class BucketResult:
     """
 
     pointer: bytes | None
-    outputs: list[Output]
-    failed: list[Failed]
-    late: list[Late]
-    refused: list[Refused]
+    outputs: list[JobOutput]
+    failed: list[FailedCall]
+    late: list[LateRecord]
+    refused: list[RefusedElement]
     counts: Counter[tuple[str, str]]
     lows: Mapping[Place, int]
 
 
-CarryOut = Callable[[BatchWork], Iterable[tuple[int, BucketResult]]]
+CarryOut = Callable[[JobBatch], Iterable[tuple[int, JobBucketResult]]]
 """Does a batch's work: (bucket, result) of each bucket."""

@@ -26,9 +26,9 @@ from typing import Final
 from include.clock import Clock
 from include.errors import Terminal
 from include.index.dead_letters import DeadLetters
-from include.index.outcome import SetAside, TaskOutcome
+from include.index.outcome import SetAsideRecord, TaskOutcome
 from include.index.progress.completeness import Completeness
-from include.index.progress.document import Progress, ProgressKeeper
+from include.index.progress.document import IndexProgress, ProgressKeeper
 from include.index.progress.steps import advanced, counted, greatest, seen_by_searches
 from include.index.server.port import IndexInfo, SearchIndex
 from include.log.topics import resolved_of
@@ -50,7 +50,7 @@ class Settlement:
         info: IndexInfo,
         index: SearchIndex,
         keepers: Mapping[str, ProgressKeeper],
-        progress: Mapping[str, Progress],
+        progress: Mapping[str, IndexProgress],
         letters: DeadLetters,
         clock: Clock,
         refresh_s: float = 0.0,
@@ -69,7 +69,7 @@ class Settlement:
 
     def settle(
         self, outcome: TaskOutcome, ends: Mapping[tuple[str, int], int], topic_ids: Mapping[str, str]
-    ) -> Mapping[str, Progress]:
+    ) -> Mapping[str, IndexProgress]:
         """Steps 2 to 4. Raises `Fenced`, `Transient`, or `Terminal` when the index or the deploy is bad."""
         if outcome.waiting or outcome.fault:
             raise Terminal("batch is not settled", index=self.info.name, reason=outcome.reason)
@@ -78,7 +78,7 @@ class Settlement:
             for topic, complete in self._complete.items():
                 name = resolved_of(topic)
                 refused = complete.on_records([record for record in outcome.others if record.topic == name])
-                aside[topic] += [SetAside(record, str(error)) for record, error in refused]
+                aside[topic] += [SetAsideRecord(record, str(error)) for record, error in refused]
             self._require_same_index()
             read = {topic: sum(of["read"] for of in outcome.of_topic(topic).values()) for topic in self.progress}
             known = {topic: found for of in self.progress.values() for topic, found in of.topic_ids.items()}
@@ -88,7 +88,7 @@ class Settlement:
             )
             return self.progress
 
-    def freshen(self) -> Mapping[str, Progress]:
+    def freshen(self) -> Mapping[str, IndexProgress]:
         """Steps 3 and 4 when a refresh is due and searches lack something, or nothing was written for long.
 
         Raises as `settle`.
@@ -101,18 +101,18 @@ class Settlement:
                 self._saved_s = self._clock.monotonic_s()
             return self.progress
 
-    def note(self, progress: Progress) -> None:
+    def note(self, progress: IndexProgress) -> None:
         """Keep what was learnt of a topic before its records are worked off; raises as `settle`."""
         with self._turn:
             self._save({progress.topic: progress})
 
     def _moved(
         self,
-        progress: Progress,
+        progress: IndexProgress,
         outcome: TaskOutcome,
         ends: Mapping[tuple[str, int], int],
         topic_ids: Mapping[str, str],
-    ) -> Progress:
+    ) -> IndexProgress:
         resolved = resolved_of(progress.topic)
         acked = {p: offset for (topic, p), offset in ends.items() if topic == progress.topic}
         read = {p: offset for (topic, p), offset in ends.items() if topic == resolved}
@@ -129,7 +129,7 @@ class Settlement:
         again = all(progress.acked.get(p, 0) >= offset for p, offset in acked.items())
         return moved if again else counted(moved, outcome.of_topic(progress.topic))
 
-    def _searchable(self, moved: Mapping[str, Progress]) -> Mapping[str, Progress]:
+    def _searchable(self, moved: Mapping[str, IndexProgress]) -> Mapping[str, IndexProgress]:
         """`moved`, after a refresh if one is due and there is something to show."""
         now_s = self._clock.monotonic_s()
         due = self._refreshed_s is None or now_s >= self._refreshed_s + self._refresh_s
@@ -140,7 +140,7 @@ class Settlement:
         self._refreshed_s = now_s
         return seen
 
-    def _save(self, moved: Mapping[str, Progress]) -> None:
+    def _save(self, moved: Mapping[str, IndexProgress]) -> None:
         for topic, progress in moved.items():
             if progress != self.progress[topic]:
                 self._keepers[topic].save(progress)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from include.clock import Clock
-from include.index.outcome import SetAside
+from include.index.outcome import SetAsideRecord
 from include.index.server.port import IndexInfo
 from include.log import topics
 from include.log.ports import LogReader, LogWriter
@@ -58,7 +58,7 @@ class DeadLetters:
     def settle(
         self,
         index: IndexInfo,
-        aside: Mapping[str, list[SetAside]],
+        aside: Mapping[str, list[SetAsideRecord]],
         read: Mapping[str, int],
         ends: Mapping[tuple[str, int], int],
         topic_ids: Mapping[str, str] = _NO_IDS,

@@ -15,27 +15,27 @@ from include.log.ports import Record
 from include.record import key, version
 from include.record.codec import Decoder
 
-__all__ = ["Identity", "identify", "index_id"]
+__all__ = ["DocumentIdentity", "identify", "index_id"]
 
 _LONGEST_ID: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class DocumentIdentity:
     """A document's id (1 to 512 bytes of UTF-8) and the version of its state."""
 
     doc_id: str
     version: int
 
 
-def identify(record: Record, decode: Decoder) -> Identity:
+def identify(record: Record, decode: Decoder) -> DocumentIdentity:
     """Id and version of `record`; raises `InvalidRecord` for a missing key or version, or a key that is no record."""
     if record.key is None:
         raise InvalidRecord("record of a keyed topic has no key", reason="key")
     fields = decode(record.key)
     if not isinstance(fields, dict) or not fields:
         raise InvalidRecord("key is not a record of fields", reason="key", got=type(fields).__name__)
-    return Identity(key.doc_id(fields), version.from_headers(record.headers))
+    return DocumentIdentity(key.doc_id(fields), version.from_headers(record.headers))
 
 
 def index_id(topic: str, doc_id: str) -> str:

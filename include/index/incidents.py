@@ -11,7 +11,7 @@ from include.index.mapping.declared import drift
 from include.index.server.port import IndexInfo
 from include.metrics.incidents import IncidentLedger, Keeper
 
-__all__ = ["IncidentKind", "Incidents"]
+__all__ = ["IncidentKind", "IndexIncidents"]
 
 IncidentKind = Literal["lost", "old", "stuck", "unlike", "waits"]
 """lost: a generation is to be fed and its index is gone. old: one that stood still for longer than its topic keeps
@@ -21,7 +21,7 @@ _SHOWN: Final = 3
 _LONG_US: Final = 300_000_000
 
 
-class Incidents:
+class IndexIncidents:
     """Open incidents of one application; their ids outlive restarts, so that each is mailed once."""
 
     def __init__(self, alias: str, keeper: Keeper, clock: Clock) -> None:

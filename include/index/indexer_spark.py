@@ -23,7 +23,7 @@ from include.index.dead_letters import DeadLetters, dead_group
 from include.index.definition import IndexDefinition, indexes_of_application, mapping_of
 from include.index.generations.startup import Opening, opened
 from include.index.generations.target import Fed, fed_indexes, leader_of, together
-from include.index.incidents import Incidents
+from include.index.incidents import IndexIncidents
 from include.index.indexing import Indexing
 from include.index.mapping.evolving import Evolves
 from include.index.outcome import TaskOutcome
@@ -47,13 +47,13 @@ from include.metrics.progress import RunFolder
 from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry
 from include.settings.deployment import Deployment
 
-__all__ = ["Prepared", "build", "run_application"]
+__all__ = ["PreparedIndexer", "build", "run_application"]
 
 _OUTAGE_S = 600.0
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedIndexer:
     """An application that is ready to run."""
 
     indexing: Indexing
@@ -70,7 +70,7 @@ def build(
     metrics: Metrics,
     stopped: Callable[[], bool] | None = None,
     clock: Clock | None = None,
-) -> Prepared:
+) -> PreparedIndexer:
     """Claim the fed generations of `alias` for this process and plan where to read from.
 
     Waits up to ten minutes for servers that are away; what is prepared waits until `stopped` says so. Raises
@@ -81,7 +81,7 @@ def build(
     definition, part = indexes[alias], alias if len(indexes) > 1 else ""
     kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
     server, cluster = deployment.one("elasticsearch", Elasticsearch), deployment.one("cluster", Cluster)
-    incidents = Incidents(alias, run_folder, clock)
+    incidents = IndexIncidents(alias, run_folder, clock)
     patience, endless = (
         Patience(
             clock,
@@ -159,7 +159,7 @@ def build(
             index=name, done=done, of=total, incidents=incidents.open()
         ),
     )
-    return Prepared(indexing, rows)
+    return PreparedIndexer(indexing, rows)
 
 
 def run_application(application: str, deployment: Deployment, *, keep_session: bool = False) -> None:
@@ -205,7 +205,7 @@ def _dead_writer(
 
 
 def _waiting(
-    run_folder: RunFolder, metrics: Metrics, incidents: Incidents, error: LyrebirdError, wait_s: float
+    run_folder: RunFolder, metrics: Metrics, incidents: IndexIncidents, error: LyrebirdError, wait_s: float
 ) -> None:
     metrics.count("lyrebird_retries_total", 1, "wait")
     incidents.waits(error)

@@ -21,8 +21,8 @@ from typing import Any, Final
 from include.clock import Clock
 from include.errors import BackPressure, LyrebirdError, Restart, Terminal, Transient
 from include.index.batch_split import PartSize, parts_of
-from include.index.generations.target import Fed, Target, ranges_behind
-from include.index.incidents import Incidents
+from include.index.generations.target import Fed, FedGeneration, ranges_behind
+from include.index.incidents import IndexIncidents
 from include.index.outcome import TaskOutcome
 from include.index.progress.steps import start_of
 from include.index.server.port import IndexInfo
@@ -56,15 +56,15 @@ class Indexing:
         *,
         plan: WorkerPlan,
         tasks: Tasks,
-        live: Sequence[Target],
-        behind: Sequence[Target],
+        live: Sequence[FedGeneration],
+        behind: Sequence[FedGeneration],
         fed: Callable[[], Fed],
-        opened: Callable[[IndexInfo], Target],
+        opened: Callable[[IndexInfo], FedGeneration],
         begins: Callable[[str], Mapping[int, int]],
         patience: Patience,
         metrics: Metrics,
         clock: Clock,
-        incidents: Incidents,
+        incidents: IndexIncidents,
         on_part: Callable[[str, int, int], None],
         size: PartSize | None = None,
     ) -> None:
@@ -131,7 +131,7 @@ class Indexing:
             self._incidents.stuck(stuck)
             return len(self.behind) > len(stuck) and not waits
 
-    def _step(self, target: Target) -> None:
+    def _step(self, target: FedGeneration) -> None:
         live = self.live[0]
         names = sorted(start_of(target.settlement.progress))
         begins = {(topic, p): offset for topic in names for p, offset in self._begins(topic).items()}
@@ -197,7 +197,7 @@ class Indexing:
         self.live = live
         self.behind += [self._opened(info) for info in fed.infos if f"{info.name}/{info.uuid}" not in known]
 
-    def _index(self, target: Target, batch: BatchPlan) -> TaskOutcome:
+    def _index(self, target: FedGeneration, batch: BatchPlan) -> TaskOutcome:
         """All records of a batch, in parts where it is long: what waits is done again for one part only."""
         out = TaskOutcome()
         total, done = sum(end - batch.start.get(at, 0) for at, end in batch.ends.items()), 0
@@ -213,7 +213,7 @@ class Indexing:
         return out
 
     def _work(
-        self, target: Target, slices: Sequence[Slice], met: Mapping[tuple[str, int], int] = _NO_EPOCHS
+        self, target: FedGeneration, slices: Sequence[Slice], met: Mapping[tuple[str, int], int] = _NO_EPOCHS
     ) -> TaskOutcome:
         target.look()
         progress = target.settlement.progress
@@ -236,7 +236,7 @@ class Indexing:
             raise Transient("documents wait for the index", system="elasticsearch", reason=outcome.reason)
         return outcome
 
-    def _tell(self, target: Target, outcome: TaskOutcome) -> Mapping[str, Any]:
+    def _tell(self, target: FedGeneration, outcome: TaskOutcome) -> Mapping[str, Any]:
         counts = outcome.totals()
         self._metrics.count("lyrebird_documents_total", counts["indexed"], "indexed")
         self._metrics.count("lyrebird_documents_total", counts["deleted"], "deleted")
@@ -254,5 +254,5 @@ class Indexing:
         return counts
 
 
-def _topic_ids(live: Target) -> dict[str, str]:
+def _topic_ids(live: FedGeneration) -> dict[str, str]:
     return {topic: found for of in live.settlement.progress.values() for topic, found in of.topic_ids.items()}

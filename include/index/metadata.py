@@ -12,7 +12,7 @@ import orjson
 
 from include.index.digest import bucket, limbs, state_hash
 
-__all__ = ["FIELDS", "NOT_SEARCHED", "Metadata", "Origin", "metadata_mapping"]
+__all__ = ["FIELDS", "NOT_SEARCHED", "Metadata", "TopicOrigin", "metadata_mapping"]
 
 FIELDS: Final[dict[str, str]] = {
     "cluster_name": "keyword",
@@ -45,7 +45,7 @@ def metadata_mapping() -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class TopicOrigin:
     """What all records of one topic share. `generation` counts how often the topic was made anew, from 1."""
 
     cluster_name: str
@@ -62,7 +62,7 @@ class Origin:
 class Metadata:
     """Writes the `metadata` object of documents of one origin as JSON."""
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: TopicOrigin) -> None:
         same = {"cluster_name": origin.cluster_name, "cluster_type": origin.cluster_type, "topic": origin.topic}
         self.shared = orjson.dumps({**same, "generation": origin.generation})[:-1]
         """The beginning of the object, which is the same in all of them."""

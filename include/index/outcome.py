@@ -9,7 +9,7 @@ from typing import Final
 from include.errors import LyrebirdError
 from include.log.ports import Record
 
-__all__ = ["SETTLED", "Counts", "SetAside", "TaskOutcome"]
+__all__ = ["SETTLED", "Counts", "SetAsideRecord", "TaskOutcome"]
 
 SETTLED: Final = ("indexed", "deleted", "stale", "folded", "filtered", "dead")
 """What can have become of a record for good."""
@@ -18,7 +18,7 @@ Counts = dict[tuple[str, int], dict[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class SetAsideRecord:
     """A record that cannot be indexed, and why: in words, or the server's answer as JSON.
 
     `refused`: by this index, where another might take it; else nobody can read it.
@@ -39,7 +39,7 @@ class TaskOutcome:
     """
 
     counts: Counts = field(default_factory=dict)
-    dead: list[SetAside] = field(default_factory=list)
+    dead: list[SetAsideRecord] = field(default_factory=list)
     others: list[Record] = field(default_factory=list)
     epochs: dict[tuple[str, int], int] = field(default_factory=dict)
     requests: int = 0

@@ -9,8 +9,8 @@ from include.index.bulk.lines import line_maker
 from include.index.definition import IndexDefinition, IndexTopic
 from include.index.identity import index_id
 from include.index.mapping.evolving import Bodies
-from include.index.metadata import Origin
-from include.index.progress.document import PartitionNumber, Progress
+from include.index.metadata import TopicOrigin
+from include.index.progress.document import IndexProgress, PartitionNumber
 from include.index.progress.partition_epochs import Eras, known_numbers
 from include.log.ports import Headers, Record, SchemaRegistry
 from include.record.json.formats import Keys, Values
@@ -32,7 +32,7 @@ class Feed:
     row with a version below it lives (0: none known).
     """
 
-    origin: Origin
+    origin: TopicOrigin
     topic: IndexTopic
     versions: Versions = "header"
     shared: bool = False
@@ -58,12 +58,12 @@ class State:
     body: bytes | None
 
 
-def feed_of(cluster: Cluster, definition: IndexDefinition, topic: str, progress: Progress) -> Feed:
+def feed_of(cluster: Cluster, definition: IndexDefinition, topic: str, progress: IndexProgress) -> Feed:
     """The feed of `topic` as declared, with what its progress document knows; raises `SettingsError`."""
     own = definition.topics[topic]
     by_key = definition.versions == "offset" and own.key != "none" and own.partitioner == "murmur2"
     return Feed(
-        Origin(cluster.name, cluster.type, topic, own.generation),
+        TopicOrigin(cluster.name, cluster.type, topic, own.generation),
         own,
         definition.versions,
         len(definition.topics) > 1,

@@ -15,11 +15,11 @@ from typing import Final
 import orjson
 
 from include.errors import BackPressure, InvalidRecord, LyrebirdError, Terminal, Transient
-from include.index.bulk.request import Line, line_bytes
+from include.index.bulk.request import BulkLine, line_bytes
 from include.index.bulk.routing import Copies, routing_of
 from include.index.bulk.sender import Delivered, Delivery
 from include.index.metadata import Metadata
-from include.index.outcome import SetAside, TaskOutcome
+from include.index.outcome import SetAsideRecord, TaskOutcome
 from include.index.states import States
 from include.log.ports import Headers, Record
 from include.record.version import epoch_of
@@ -117,7 +117,7 @@ class IndexTask:
             found = topic.entry(raw, counts)
         except InvalidRecord as error:
             counts["dead"] += 1
-            out.dead.append(SetAside(_record(raw), _why(error)))
+            out.dead.append(SetAsideRecord(_record(raw), _why(error)))
             return 1
         if found is not None and not window.takes(*found):
             self._give(window, out)
@@ -130,7 +130,7 @@ class IndexTask:
         self._copies.settle(topic.feed, topic.routed)
 
     def _give(self, window: _Window, out: TaskOutcome) -> None:
-        lines = [Line(entry, entry[_DATA], entry[_DELETED]) for entry in window.entries.values()]
+        lines = [BulkLine(entry, entry[_DATA], entry[_DELETED]) for entry in window.entries.values()]
         window.entries, window.size = {}, 0
         if lines:
             self._take(self._delivery.give(lines), out)
@@ -145,7 +145,7 @@ class IndexTask:
         for line, answer in delivered.dead:
             text = json.dumps({"status": answer.status, "type": answer.type, "reason": answer.reason})
             line.ref[_COUNTS]["dead"] += 1
-            out.dead.append(SetAside(_record(line.ref[_RAW]), f"refused by the index: {text}", refused=True))
+            out.dead.append(SetAsideRecord(_record(line.ref[_RAW]), f"refused by the index: {text}", refused=True))
         if delivered.waiting:
             raise Transient("index does not take documents", system="elasticsearch", reason=delivered.reason)
 

@@ -11,22 +11,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from include.join.algorithm.batch import Held, Output, apply, merged
+from include.join.algorithm.batch import HeldRecord, JoinOutput, apply, merged
 from include.join.algorithm.floors import touches_of_floor
 from include.join.algorithm.rework import BEGIN, DONE, apply_partly, named, rework
-from include.join.algorithm.shape import Shape
+from include.join.algorithm.shape import JoinShape
 from include.join.algorithm.whereabouts import forgotten, locate
-from include.join.gathering import LocatedResult, Refused, Work, bucket_of
-from include.state.reading import Rows
+from include.join.gathering import LocatedResult, RecordWork, RefusedRecord, bucket_of
+from include.state.reading import BucketRows
 
 __all__ = [
     "BucketKey",
-    "BucketResult",
     "BucketState",
     "Floor",
+    "JoinBucketResult",
     "Stage",
-    "Step",
     "Succession",
+    "TakeoverStep",
     "apply_work",
     "locate_work",
 ]
@@ -35,7 +35,7 @@ Stage = Literal["whereabouts", "rows"]
 BucketKey = tuple[Stage, int]
 
 
-class BucketState(Rows, Protocol):
+class BucketState(BucketRows, Protocol):
     """A bucket that is open at the version that a pointer names."""
 
     def commit(self, rows: Mapping[bytes, bytes | None], *, more: Mapping[str, int] | None = None) -> bytes:
@@ -56,16 +56,16 @@ class Floor:
 
 
 @dataclass(frozen=True)
-class BucketResult:
+class JoinBucketResult:
     """What a bucket's work made; `pointer` None: its state has not changed.
 
     `located`: what was made of the first stage's buckets on the way. `place`: where a step ended.
     """
 
     pointer: bytes | None
-    outputs: list[Output]
-    held: list[Held]
-    refused: list[Refused]
+    outputs: list[JoinOutput]
+    held: list[HeldRecord]
+    refused: list[RefusedRecord]
     counts: Counter[tuple[str, str]]
     stale: int
     products: list[int]
@@ -74,7 +74,7 @@ class BucketResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TakeoverStep:
     """A step of a takeover, or a repair.
 
     Args:
@@ -99,20 +99,20 @@ class Succession:
     `begin`: where a step begins.
     """
 
-    shape: Shape
+    shape: JoinShape
     place: bytes
     begin: bytes = BEGIN
 
 
 def locate_work(
     bucket: int,
-    work: Work,
+    work: RecordWork,
     state: BucketState,
     *,
     complete: bool,
     buckets: int,
     only: Collection[int] | None = None,
-) -> dict[int, Work]:
+) -> dict[int, RecordWork]:
     """Make touches of a bucket's sightings; gives the work of the second stage, by bucket.
 
     `complete`: as in `whereabouts.locate`. `only`: the slots whose rows are remembered from now on. What the bucket's
@@ -121,22 +121,22 @@ def locate_work(
     located = locate(work.sightings, state, complete=complete)
     if only is not None:
         located.rows |= forgotten(state, only)
-    onward = {bucket: Work(work.touches, [], work.refused, work.counts)}
+    onward = {bucket: RecordWork(work.touches, [], work.refused, work.counts)}
     for touch in located.touches:
-        onward.setdefault(bucket_of(touch.join_key, buckets), Work()).touches.append(touch.plain())
+        onward.setdefault(bucket_of(touch.join_key, buckets), RecordWork()).touches.append(touch.plain())
     pointer = state.commit(located.rows) if located.rows else None
     onward[bucket].located[bucket] = LocatedResult(pointer, located.stale)
     return onward
 
 
 def apply_work(
-    work: Work,
+    work: RecordWork,
     floors: Sequence[Floor],
     state: BucketState,
-    shape: Shape,
+    shape: JoinShape,
     succession: Succession | None = None,
-    step: Step | None = None,
-) -> BucketResult:
+    step: TakeoverStep | None = None,
+) -> JoinBucketResult:
     """Apply a batch's work to a bucket; or (`step`) go on with a succession there, without other work.
 
     Again with the same arguments, on the state as it was, it gives the same but for the pointer.
@@ -154,7 +154,7 @@ def apply_work(
     if applied.incomplete:
         grown["incomplete"] = applied.incomplete
     pointer = state.commit(applied.rows, more=grown) if applied.rows else None
-    return BucketResult(
+    return JoinBucketResult(
         pointer,
         applied.outputs,
         applied.held,
@@ -166,11 +166,13 @@ def apply_work(
     )
 
 
-def _stepped(state: BucketState, shape: Shape, succession: Succession, step: Step, work: Work) -> BucketResult:
+def _stepped(
+    state: BucketState, shape: JoinShape, succession: Succession, step: TakeoverStep, work: RecordWork
+) -> JoinBucketResult:
     nothing = [0] * len(shape.optional)
     if step.keys:
         outputs = named(state, shape, step.rank, step.keys)
-        return BucketResult(None, outputs, [], work.refused, work.counts, 0, nothing, work.located, DONE)
+        return JoinBucketResult(None, outputs, [], work.refused, work.counts, 0, nothing, work.located, DONE)
     old = succession.shape if step.whole else shape
     made = rework(
         state,
@@ -186,6 +188,6 @@ def _stepped(state: BucketState, shape: Shape, succession: Succession, step: Ste
     if made.incomplete:
         grown["incomplete"] = made.incomplete
     pointer = state.commit(made.rows, more=grown) if made.rows else None
-    return BucketResult(
+    return JoinBucketResult(
         pointer, made.outputs, made.held, work.refused, work.counts, 0, nothing, work.located, made.place
     )

@@ -20,15 +20,15 @@ from include.join.takeover import Takeover
 from include.log import topics
 from include.log.ports import LogReader, Record
 from include.state.opening import StatePlace
-from include.state.pointer import Pointer
+from include.state.pointer import BucketPointer
 
-__all__ = ["Committed", "committed_pointers", "read_committed", "state_place"]
+__all__ = ["CommittedJoin", "committed_pointers", "read_committed", "state_place"]
 
 _JOIN: Final = b"join"
 
 
 @dataclass
-class Committed:
+class CommittedJoin:
     """As of the last batch.
 
     Args:
@@ -92,7 +92,7 @@ class Committed:
         """What the pointers count, together; of the first stage, whose rows are no rows of inputs, its bytes alone."""
         found = Counter[str]()
         for (stage, _), pointer in self.pointers.items():
-            said = Pointer.from_bytes(pointer).counts
+            said = BucketPointer.from_bytes(pointer).counts
             found.update({name: count for name, count in said.items() if stage == "rows" or name == "bytes"})
         return found
 
@@ -116,13 +116,13 @@ class Committed:
             yield f"{stage}/{bucket}".encode(), pointer
 
 
-def read_committed(reader: LogReader, topic: str) -> Committed | None:
+def read_committed(reader: LogReader, topic: str) -> CommittedJoin | None:
     """What the join that writes `topic` has committed; None when it never has."""
     name = topics.state(topic)
     begins = reader.begin_offsets(name)
     if not begins:
         return None
-    found = Committed.read(reader.read(name, 0, begins[0], reader.end_offsets(name)[0]), None)
+    found = CommittedJoin.read(reader.read(name, 0, begins[0], reader.end_offsets(name)[0]), None)
     return found if found.definition else None
 
 

@@ -18,7 +18,7 @@ from include.log.ports import Record
 from include.record.key import murmur2
 from include.record.version import version_of
 
-__all__ = ["Gathering", "LocatedResult", "Refused", "Work", "bucket_of"]
+__all__ = ["LocatedResult", "RecordGathering", "RecordWork", "RefusedRecord", "bucket_of"]
 
 _FORM: Final = 2
 """Of marshal: later ones write what is equal in several ways, as it is referred to elsewhere or not."""
@@ -31,7 +31,7 @@ def bucket_of(key: bytes, buckets: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedRecord:
     """A record that cannot be understood, and why."""
 
     record: Record
@@ -47,7 +47,7 @@ class LocatedResult:
 
 
 @dataclass(slots=True)
-class Work:
+class RecordWork:
     """What one bucket has to do, of one task or of several.
 
     `counts` are of inputs by name: read, refused, below_floor (of rows that
@@ -57,7 +57,7 @@ class Work:
 
     touches: list[PlainTouch] = field(default_factory=list)
     sightings: list[Sighting] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedRecord] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     located: dict[int, LocatedResult] = field(default_factory=dict)
 
@@ -83,7 +83,7 @@ class Work:
         return work
 
 
-class Gathering:
+class RecordGathering:
     """Takes the records of a task in, and hands out each bucket's work.
 
     Args:
@@ -101,12 +101,12 @@ class Gathering:
         buckets: int,
     ) -> None:
         self._readers, self._bases, self._floors = readers, bases, floors
-        self._work = [Work() for _ in range(buckets)]
+        self._work = [RecordWork() for _ in range(buckets)]
         self._touches = [work.touches for work in self._work]
         compiled = {topic: reader.compiled for topic, reader in readers.items()}
         self._sources = {topic: source for topic, source in compiled.items() if source is not None}
         self._counts: Counter[tuple[str, str]] = Counter()
-        self._refused: list[Refused] = []
+        self._refused: list[RefusedRecord] = []
 
     def take_all(self, messages: Sequence[Any], record_of: Callable[[Any], Record]) -> None:
         """Messages of Kafka's client: most of them in C where that is there, and the rest of them as records."""
@@ -139,7 +139,7 @@ class Gathering:
                     self._of(move.key).sightings.append(move)
         except InvalidRecord as error:
             self._counts[topic, "refused"] += 1
-            self._refused.append(Refused(record, f"{type(error).__name__}: {error}"))
+            self._refused.append(RefusedRecord(record, f"{type(error).__name__}: {error}"))
             return
         if not moved:
             self._counts[topic, "no_join_key"] += 1
@@ -148,9 +148,9 @@ class Gathering:
         """Bucket → its work, packed; counts and refused records go with the first one."""
         made = {bucket: work for bucket, work in enumerate(self._work) if work.touches or work.sightings}
         if self._counts or self._refused:
-            first = made.setdefault(min(made, default=0), Work())
+            first = made.setdefault(min(made, default=0), RecordWork())
             first.refused, first.counts = self._refused, self._counts
         return {bucket: work.pack() for bucket, work in made.items()}
 
-    def _of(self, key: bytes) -> Work:
+    def _of(self, key: bytes) -> RecordWork:
         return self._work[bucket_of(key, len(self._work))]

@@ -16,22 +16,22 @@ from pyspark import RDD
 from pyspark.sql import DataFrame
 
 from include.clock import SystemClock
-from include.join.bucket import BucketResult
-from include.join.committed import Committed, committed_pointers, state_place
+from include.join.bucket import JoinBucketResult
+from include.join.committed import CommittedJoin, committed_pointers, state_place
 from include.join.config.deployed import DeployedJoin, joins_of_application, spread_topics
 from include.join.config.inputs import NotThereYet
 from include.join.incidents import JoinIncidents
 from include.join.opening import OpenedJoin, opened_join
 from include.join.takeover import Edition
 from include.join.task import JoinPlan, apply_frames, gather, locate_frames
-from include.join.work import BatchWork, CarryOut
+from include.join.work import CarryOut, JoinBatch
 from include.log.access import log_access
 from include.log.kafka.log import KafkaReader
 from include.log.planning.plan import BatchPlan
 from include.log.planning.slices import Slice, cut_evenly, tasks_for
 from include.log.running import batches_spark as stream
 from include.log.running.hosting import Host, host
-from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
 from include.state.bucket import Opened
@@ -79,7 +79,7 @@ class _Hosted:
             )
             if opened is None:
                 return
-            store = store_of(self.deployment.one("store", ObjectStore))
+            store = store_of(self.deployment.one("store", StoreSettings))
 
             def pointers() -> list[tuple[tuple[str, int], bytes]]:
                 # Asked by a thread of its own.
@@ -122,7 +122,7 @@ class _Hosted:
 
         self.host.run(rows, on_batch)
 
-    def _count(self, counts: Mapping[str, int], committed: Committed) -> None:
+    def _count(self, counts: Mapping[str, int], committed: CommittedJoin) -> None:
         count, gauge, name = self.host.metrics.count, self.host.metrics.set, self.join.name
         count("lyrebird_documents_total", counts.get("puts", 0), "put")
         count("lyrebird_documents_total", counts.get("tombstones", 0), "tombstone")
@@ -150,13 +150,13 @@ class _Hosted:
             later,
             self.deployment.one("kafka", Kafka),
             self.deployment.one("registry", Registry),
-            self.deployment.one("store", ObjectStore),
+            self.deployment.one("store", StoreSettings),
             self._place,
         )
         located = any(each.located for some in (edition, later) if some for each in some.checked.inputs)
         buckets = edition.checked.join.buckets
 
-        def carry_out(work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
+        def carry_out(work: JoinBatch) -> Iterator[tuple[int, JoinBucketResult]]:
             slices = [Slice(*at, start, end) for at, (start, end) in sorted(work.ranges.items())]
             cores = self.host.spark.sparkContext.defaultParallelism
             shares = cut_evenly(slices, tasks_for(slices, cores))

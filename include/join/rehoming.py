@@ -10,16 +10,16 @@ from contextlib import contextmanager
 
 from include.errors import Terminal
 from include.join.bucket import BucketKey
-from include.join.committed import Committed, read_committed
+from include.join.committed import CommittedJoin, read_committed
 from include.join.config.deployed import DeployedJoin
 from include.log import topics
 from include.log.ports import LogReader, LogWriter
-from include.state.pointer import Pointer
+from include.state.pointer import BucketPointer
 
 __all__ = ["committed_of", "released", "replace_state", "versions_of"]
 
 
-def committed_of(join: DeployedJoin, reader: LogReader) -> Committed:
+def committed_of(join: DeployedJoin, reader: LogReader) -> CommittedJoin:
     """What the join has committed; raises `Terminal` when it never has."""
     committed = read_committed(reader, join.topic)
     if committed is None or not committed.pointers:
@@ -58,9 +58,9 @@ def replace_state(
         before.buckets, before.unverified = buckets, True
         name = topics.state(join.topic)
         writer.begin()
-        for key, pointer in Committed.of_buckets(pointers):
+        for key, pointer in CommittedJoin.of_buckets(pointers):
             writer.append(name, key, pointer, partition=0)
-        for key, _ in Committed.of_buckets(gone):
+        for key, _ in CommittedJoin.of_buckets(gone):
             writer.append(name, key, None, partition=0)
         writer.append(name, *before.of_join(), partition=0)
         writer.commit()
@@ -87,15 +87,15 @@ def released(
         writer.commit()
 
 
-def versions_of(committed: Committed) -> dict[tuple[str, int], str]:
+def versions_of(committed: CommittedJoin) -> dict[tuple[str, int], str]:
     """Of each bucket the version that is committed."""
-    return {(stage, bucket): Pointer.from_bytes(each).uid for (stage, bucket), each in committed.pointers.items()}
+    return {(stage, bucket): BucketPointer.from_bytes(each).uid for (stage, bucket), each in committed.pointers.items()}
 
 
 @contextmanager
 def _fenced(
     join: DeployedJoin, reader: LogReader, open_writer: Callable[[str], LogWriter]
-) -> Iterator[tuple[LogWriter, Committed]]:
+) -> Iterator[tuple[LogWriter, CommittedJoin]]:
     """A writer of the application's own name, and what is committed behind the fence: that stays as it is.
 
     A run of the application that goes on is fenced, and ends without another batch.

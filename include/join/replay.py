@@ -18,7 +18,7 @@ import orjson
 from pydantic import Field, ValidationError
 
 from include.errors import InvalidRecord, SettingsError
-from include.join.algorithm.batch import Output, apply
+from include.join.algorithm.batch import JoinOutput, apply
 from include.join.algorithm.moves import encoded_join_key
 from include.join.algorithm.row import Row
 from include.join.algorithm.whereabouts import Sighting, locate
@@ -28,10 +28,10 @@ from include.join.rows.json_rows import JsonProjection, json_join_key, json_shap
 from include.settings.deployment import Strict
 from include.state.reading import MemoryRows
 
-__all__ = ["Change", "Replay", "fields_of", "final_table", "of_batch", "read_changes", "replay", "shuffled"]
+__all__ = ["JoinReplay", "ReplayedChange", "fields_of", "final_table", "of_batch", "read_changes", "replay", "shuffled"]
 
 
-class Change(Strict):
+class ReplayedChange(Strict):
     """A line."""
 
     input: int = Field(ge=0, description="position of the input in the join")
@@ -42,15 +42,15 @@ class Change(Strict):
 
 
 @dataclass(frozen=True)
-class Replay:
+class JoinReplay:
     """What a replay made: `outputs` in order, batch by batch, and what the algorithm held or found stale."""
 
-    outputs: list[Output]
+    outputs: list[JoinOutput]
     held: int
     stale: int
 
 
-def read_changes(file: Path, inputs: int) -> dict[int, Change]:
+def read_changes(file: Path, inputs: int) -> dict[int, ReplayedChange]:
     """The changes by line; raises `SettingsError` with file and line for what is no change of one of so many inputs."""
     changes = {}
     try:
@@ -61,7 +61,7 @@ def read_changes(file: Path, inputs: int) -> dict[int, Change]:
         if not line.strip():
             continue
         try:
-            change = Change.model_validate(orjson.loads(line))
+            change = ReplayedChange.model_validate(orjson.loads(line))
         except orjson.JSONDecodeError as error:
             raise SettingsError("not a JSON object", file=str(file), line=number, reason=str(error)) from error
         except ValidationError as error:
@@ -80,7 +80,7 @@ def read_changes(file: Path, inputs: int) -> dict[int, Change]:
     return changes
 
 
-def replay(config: Path, changes: Mapping[int, Change], batch: int = 1) -> Replay:
+def replay(config: Path, changes: Mapping[int, ReplayedChange], batch: int = 1) -> JoinReplay:
     """Join the changes, so many in each batch; raises `SettingsError` for a configuration that does not fit them."""
     places, join = read_join(config)
     plan = field_plan(places, join, [fields_of(changes.values(), i) for i in range(len(join.join))])
@@ -88,7 +88,7 @@ def replay(config: Path, changes: Mapping[int, Change], batch: int = 1) -> Repla
     projection = JsonProjection(join, plan)
     alone = shape.alone
     rows, whereabouts = MemoryRows(), MemoryRows()
-    done, numbered = Replay([], 0, 0), list(changes.items())
+    done, numbered = JoinReplay([], 0, 0), list(changes.items())
     for start in range(0, len(numbered), batch):
         # By input, as `Ranks` has them.
         ranked = sorted(numbered[start : start + batch], key=lambda each: each[1].input)
@@ -100,7 +100,7 @@ def replay(config: Path, changes: Mapping[int, Change], batch: int = 1) -> Repla
         whereabouts.take(located.rows)
         applied = apply(located.touches, rows, shape)
         rows.take(applied.rows)
-        done = Replay(
+        done = JoinReplay(
             [*done.outputs, *of_batch(applied.outputs)],
             done.held + len(applied.held),
             done.stale + located.stale + applied.stale,
@@ -108,25 +108,25 @@ def replay(config: Path, changes: Mapping[int, Change], batch: int = 1) -> Repla
     return done
 
 
-def of_batch(outputs: Iterable[Output]) -> list[Output]:
+def of_batch(outputs: Iterable[JoinOutput]) -> list[JoinOutput]:
     """What a batch has come to: the newest record of each key, by version."""
     return sorted(_newest(outputs).values(), key=lambda output: (output.version, output.key))
 
 
-def final_table(outputs: Iterable[Output]) -> list[Output]:
+def final_table(outputs: Iterable[JoinOutput]) -> list[JoinOutput]:
     """What a sink holds in the end, sorted by key: the newest record of each key, without tombstones."""
     newest = _newest(outputs)
     return [newest[key] for key in sorted(newest) if newest[key].value is not None]
 
 
-def shuffled(outputs: Sequence[Output], seed: int) -> list[Output]:
+def shuffled(outputs: Sequence[JoinOutput], seed: int) -> list[JoinOutput]:
     """The same outputs in another order, as partitions hand them out; one seed gives one order."""
     mixed = list(outputs)
     Random(seed).shuffle(mixed)  # noqa: S311 - an order, no secret
     return mixed
 
 
-def fields_of(changes: Iterable[Change], number: int) -> InputFields:
+def fields_of(changes: Iterable[ReplayedChange], number: int) -> InputFields:
     """The fields that an input's changes show, each where it is first seen."""
     mine = [change for change in changes if change.input == number]
     key = dict.fromkeys(name for change in mine for name in change.key)
@@ -134,8 +134,8 @@ def fields_of(changes: Iterable[Change], number: int) -> InputFields:
     return InputFields(tuple(key), tuple(row))
 
 
-def _newest(outputs: Iterable[Output]) -> dict[bytes, Output]:
-    newest: dict[bytes, Output] = {}
+def _newest(outputs: Iterable[JoinOutput]) -> dict[bytes, JoinOutput]:
+    newest: dict[bytes, JoinOutput] = {}
     for output in outputs:
         other = newest.get(output.key)
         if other is None or other.version < output.version:
@@ -144,7 +144,7 @@ def _newest(outputs: Iterable[Output]) -> dict[bytes, Output]:
 
 
 def _sighting(
-    change: Change, line: int, rank: int, join: JoinFile, projection: JsonProjection, *, alone: bool
+    change: ReplayedChange, line: int, rank: int, join: JoinFile, projection: JsonProjection, *, alone: bool
 ) -> Sighting:
     key = orjson.dumps(change.key, option=orjson.OPT_SORT_KEYS)
     if change.value is None:

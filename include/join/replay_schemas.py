@@ -10,7 +10,7 @@ from typing import Any, Final
 from include.errors import SettingsError
 from include.join.config.definition import JoinFile
 from include.join.config.schema import InputSchema
-from include.join.replay import Change, fields_of
+from include.join.replay import ReplayedChange, fields_of
 
 __all__ = ["replay_schemas"]
 
@@ -21,7 +21,7 @@ _FIX: Final = "Give what is nested fields of its own beside the others; write a 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def replay_schemas(file: Path, changes: Mapping[int, Change], join: JoinFile) -> list[InputSchema]:
+def replay_schemas(file: Path, changes: Mapping[int, ReplayedChange], join: JoinFile) -> list[InputSchema]:
     """The schemas of each input. A field of a row may be null; one of a key, where some key has it so.
 
     A join key that no change shows other than null has the type that another input has there, any such field else is a
@@ -44,7 +44,7 @@ def replay_schemas(file: Path, changes: Mapping[int, Change], join: JoinFile) ->
     return [_schema(changes, number, each.label, kinds[number]) for number, each in enumerate(join.join)]
 
 
-def _schema(changes: Mapping[int, Change], number: int, label: str, kinds: Mapping[str, str]) -> InputSchema:
+def _schema(changes: Mapping[int, ReplayedChange], number: int, label: str, kinds: Mapping[str, str]) -> InputSchema:
     fields = fields_of(changes.values(), number)
     keys = [change.key for change in changes.values() if change.input == number]
     never_null = {name for name in fields.key if all(key[name] is not None for key in keys)}
@@ -62,7 +62,7 @@ def _schema(changes: Mapping[int, Change], number: int, label: str, kinds: Mappi
     return InputSchema.of(record("Key", fields.key, never_null), record("Row", fields.row), topic=label)
 
 
-def _kinds(file: Path, changes: Mapping[int, Change], number: int) -> dict[str, str]:
+def _kinds(file: Path, changes: Mapping[int, ReplayedChange], number: int) -> dict[str, str]:
     """Of each field of an input, in keys and rows alike, the type of its values."""
     found: dict[str, tuple[str, int]] = {}
     mine = {line: change for line, change in changes.items() if change.input == number}

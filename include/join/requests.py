@@ -9,11 +9,11 @@ from typing import Any
 from include.log.requests.records import Answer, Request
 from include.log.requests.work import RequestWork
 
-__all__ = ["Asked", "JoinRequests"]
+__all__ = ["JoinRequests", "OpenRequest"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class OpenRequest:
     """An open request; how far it is stands in the join's takeover."""
 
     request: Request
@@ -24,24 +24,24 @@ class Asked:
         return frozenset(map(bytes.fromhex, self.request.keys))
 
 
-class JoinRequests(RequestWork[Asked]):
+class JoinRequests(RequestWork[OpenRequest]):
     """The requests of one joined topic, in the order in which they were asked; repairs of some keys come first."""
 
     def accept(self, request: Request) -> str | None:
         """Take a request; None when its id is known already, else the reason of a refusal, or ''."""
-        return self.take(Asked(request), _refusal(request))
+        return self.take(OpenRequest(request), _refusal(request))
 
-    def next(self) -> Asked | None:
+    def next(self) -> OpenRequest | None:
         """The one to work on."""
         return min(self.open.values(), key=self._turn, default=None)
 
-    def _progress(self, work: Asked) -> Mapping[str, Any]:
+    def _progress(self, work: OpenRequest) -> Mapping[str, Any]:
         return {}
 
-    def _resumed(self, request: Request, answer: Answer, progress: Mapping[str, Any]) -> Asked:
-        return Asked(request)
+    def _resumed(self, request: Request, answer: Answer, progress: Mapping[str, Any]) -> OpenRequest:
+        return OpenRequest(request)
 
-    def _turn(self, work: Asked) -> tuple[bool, int, str]:
+    def _turn(self, work: OpenRequest) -> tuple[bool, int, str]:
         return not work.request.keys, work.request.at_us, work.request.id
 
 
@@ -51,7 +51,7 @@ def _refusal(request: Request) -> str:
     if request.kind == "rebuild" and request.keys:
         return "a rebuild is of all outputs, some are asked for by repair"
     try:
-        Asked(request).keys  # noqa: B018 - read for what it raises
+        OpenRequest(request).keys  # noqa: B018 - read for what it raises
     except ValueError:
         return "the keys of a repair are those of the topic's records, in hexadecimal digits"
     return ""

@@ -17,13 +17,13 @@ from typing import Final
 from include.clock import Clock
 from include.errors import InvalidRecord, Terminal
 from include.join.algorithm.ranks import Ranks
-from include.join.bucket import Floor, Step
-from include.join.committed import Committed
-from include.join.gathering import Refused
-from include.join.requests import Asked, JoinRequests
+from include.join.bucket import Floor, TakeoverStep
+from include.join.committed import CommittedJoin
+from include.join.gathering import RefusedRecord
+from include.join.requests import JoinRequests, OpenRequest
 from include.join.takeover import Edition, Takeover, same_join, taken_over
 from include.join.transactions import JoinTransactions
-from include.join.work import BatchWork, Equip
+from include.join.work import Equip, JoinBatch
 from include.log import topics
 from include.log.control import Control, floors_of
 from include.log.planning.plan import BatchPlan, Cut, CutKey, Partition
@@ -82,10 +82,10 @@ class JoinRunner:
         self._transactions = JoinTransactions(publisher, epoch, limit, clock)
         self._cut, self._step_rows, self._fixed = cut, step_rows, fixed or {}
         self._requests = JoinRequests()
-        self._take_up(Committed(buckets, wanted.definition, wanted.slots))
+        self._take_up(CommittedJoin(buckets, wanted.definition, wanted.slots))
 
     @property
-    def committed(self) -> Committed:
+    def committed(self) -> CommittedJoin:
         """As of the last transaction."""
         return self._transactions.committed
 
@@ -126,14 +126,14 @@ class JoinRunner:
         name = topics.state(self._publisher.topic)
         begin, end = self._reader.begin_offsets(name)[0], self._reader.end_offsets(name)[0]
         records = self._reader.read(name, 0, begin, end)
-        committed = Committed.read(records, self._buckets)
+        committed = CommittedJoin.read(records, self._buckets)
         if not committed.definition:
             committed = replace(committed, definition=self._wanted.definition, slots=self._wanted.slots)
         self._take_up(self._named(committed))
         if committed.takeover is None and committed.definition != self._wanted.definition:
             self._begin(taken_over(self._edition, self._wanted.definition, self._wanted.checked))
 
-    def _named(self, committed: Committed) -> Committed:
+    def _named(self, committed: CommittedJoin) -> CommittedJoin:
         """The same, where it was committed before definitions named their key schema."""
         wanted, takeover = self._wanted.definition, committed.takeover
         if same_join(committed.definition, wanted):
@@ -142,7 +142,7 @@ class JoinRunner:
             committed = replace(committed, takeover=replace(takeover, definition=wanted))
         return committed
 
-    def _take_up(self, committed: Committed) -> None:
+    def _take_up(self, committed: CommittedJoin) -> None:
         """Work by what is committed from now on."""
         self._transactions.committed, takeover = committed, committed.takeover
         self._edition = replace(self._known[committed.definition], slots=committed.slots)
@@ -203,7 +203,7 @@ class JoinRunner:
 
     def _once(self, plan: BatchPlan) -> Counter[str]:
         ranks = Ranks.of(self.topics, plan.start, plan.ends, self.committed.base)
-        refused: list[Refused] = []
+        refused: list[RefusedRecord] = []
         floors, lives = self._floors(plan, ranks, refused)
         ranges = {
             at: (plan.start.get(at, 0), end)
@@ -211,7 +211,7 @@ class JoinRunner:
             if at[0] in self._edition.topics and end > plan.start.get(at, 0)
         }
         takeover = self.committed.takeover
-        work = BatchWork(
+        work = JoinBatch(
             ranges,
             {at: ranks.slice_base(at, plan.start) for at in ranges},
             lives,
@@ -246,7 +246,7 @@ class JoinRunner:
         """
         return bool(plan.cuts) or not self._cut
 
-    def _asked(self, plan: BatchPlan, refused: list[Refused]) -> list[tuple[Answer, Headers]]:
+    def _asked(self, plan: BatchPlan, refused: list[RefusedRecord]) -> list[tuple[Answer, Headers]]:
         """Take in what came; the answers to it. What cannot be read is added to `refused`."""
         topic, answers = topics.requests(self._publisher.topic), []
         for at, end in sorted(plan.ends.items()):
@@ -254,20 +254,20 @@ class JoinRunner:
                 try:
                     request = Request.parse(record.value or b"")
                 except InvalidRecord as error:
-                    refused.append(Refused(record, f"{type(error).__name__}: {error}"))
+                    refused.append(RefusedRecord(record, f"{type(error).__name__}: {error}"))
                     continue
                 why = self._requests.accept(request)
                 if why is not None:
                     state: AnswerState = "refused" if why else "accepted"
                     answer = Answer(request.id, state, self._clock.now_us(), note=why)
-                    answers.append((answer, self._requests.headers(Asked(request))))
+                    answers.append((answer, self._requests.headers(OpenRequest(request))))
         return answers
 
-    def _done(self, asked: Asked) -> tuple[Answer, Headers]:
+    def _done(self, asked: OpenRequest) -> tuple[Answer, Headers]:
         self._requests.record(asked, 0, finished=True)
         return Answer(asked.request.id, "done", self._clock.now_us()), self._requests.headers(asked)
 
-    def _serve(self, asked: Asked, counts: Counter[str]) -> None:
+    def _serve(self, asked: OpenRequest, counts: Counter[str]) -> None:
         """Begin with a request; what names keys is done at once, whatever the state's size."""
         request, edition = asked.request, self._edition
         if request.kind == "rebuild":
@@ -276,14 +276,14 @@ class JoinRunner:
             self._begin(Takeover(edition.definition, edition.slots, (), again=True, request=request.id))
         else:
             ranks = Ranks({}, self.committed.base + 1)
-            work = BatchWork(
+            work = JoinBatch(
                 {},
                 {},
                 self.committed.floors,
                 (),
                 self.committed.pointers,
                 complete=False,
-                step=Step(self.committed.base, sys.maxsize, keys=asked.keys),
+                step=TakeoverStep(self.committed.base, sys.maxsize, keys=asked.keys),
             )
             after = replace(self.committed, base=ranks.next)
             self._transactions.run(self._carry_out, work, after, counts, ranks, {}, {}, [self._done(asked)])
@@ -330,7 +330,7 @@ class JoinRunner:
     ) -> None:
         start, ends = ({at: each[i] for at, each in ranges.items()} for i in (0, 1))
         ranks = Ranks.of(takeover.anew, start, ends, self.committed.base)
-        work = BatchWork(
+        work = JoinBatch(
             ranges,
             {at: ranks.slice_base(at, start) for at in ranges},
             self.committed.floors,
@@ -347,7 +347,7 @@ class JoinRunner:
         ranks = Ranks({}, self.committed.base + 1)
         work = replace(
             self._idle(takeover),
-            step=Step(
+            step=TakeoverStep(
                 self.committed.base,
                 self._step_rows,
                 takeover.second,
@@ -365,13 +365,13 @@ class JoinRunner:
         self._transactions.run(self._carry_out, work, after, counts, Ranks({}, after.base), {}, {}, answers)
         self._take_up(self.committed)
 
-    def _idle(self, takeover: Takeover) -> BatchWork:
+    def _idle(self, takeover: Takeover) -> JoinBatch:
         committed = self.committed
         shown = takeover.shown(self._buckets)
-        return BatchWork({}, {}, committed.floors, (), committed.pointers, complete=False, shown=shown)
+        return JoinBatch({}, {}, committed.floors, (), committed.pointers, complete=False, shown=shown)
 
     def _floors(
-        self, plan: BatchPlan, ranks: Ranks, refused: list[Refused]
+        self, plan: BatchPlan, ranks: Ranks, refused: list[RefusedRecord]
     ) -> tuple[tuple[Floor, ...], dict[str, int]]:
         """The control records of this batch about inputs, and the floors that hold after them.
 
@@ -391,12 +391,12 @@ class JoinRunner:
                         lives[name] = max(floor, lives.get(name, 0))
         return tuple(floors), lives
 
-    def _concerned(self, record: Record, topic: str, refused: list[Refused]) -> Iterable[tuple[int, str, int]]:
+    def _concerned(self, record: Record, topic: str, refused: list[RefusedRecord]) -> Iterable[tuple[int, str, int]]:
         """(slot, topic, floor) of a control record that removes rows of an input."""
         try:
             control = Control.parse(record.value) if record.value is not None else None
         except InvalidRecord as error:
-            refused.append(Refused(record, f"{type(error).__name__}: {error}"))
+            refused.append(RefusedRecord(record, f"{type(error).__name__}: {error}"))
             return
         if control is None or not control.floor:
             return

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from include.clock import iso
 from include.join.algorithm.rework import DONE
-from include.join.committed import Committed, read_committed
+from include.join.committed import CommittedJoin, read_committed
 from include.join.config.deployed import DeployedJoin
 from include.join.requests import JoinRequests
 from include.log import topics
@@ -89,7 +89,7 @@ def join_status(join: DeployedJoin, reader: LogReader, admin: TopicAdmin) -> Joi
     names = set(admin.names())
     resolved = topics.resolved(join.topic)
     committed = read_committed(reader, join.topic) if topics.state(join.topic) in names else None
-    committed = committed or Committed(join.file.buckets)
+    committed = committed or CommittedJoin(join.file.buckets)
     counts = committed.counts()
     # While it becomes another join: the inputs of the one whose outputs are out.
     inputs = committed.inputs or tuple(each.label for each in join.file.join)
@@ -126,7 +126,7 @@ def join_status(join: DeployedJoin, reader: LogReader, admin: TopicAdmin) -> Joi
     )
 
 
-def _changing(committed: Committed, reader: LogReader, names: Collection[str]) -> str:
+def _changing(committed: CommittedJoin, reader: LogReader, names: Collection[str]) -> str:
     takeover = committed.takeover
     if takeover is None:
         return ""

@@ -14,23 +14,23 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 from include.join.algorithm.rework import BEGIN
-from include.join.algorithm.shape import Shape
-from include.join.bucket import BucketResult, Stage, Succession, apply_work, locate_work
-from include.join.gathering import Gathering, Work
+from include.join.algorithm.shape import JoinShape
+from include.join.bucket import JoinBucketResult, Stage, Succession, apply_work, locate_work
+from include.join.gathering import RecordGathering, RecordWork
 from include.join.rows.avro_rows import AvroJoin
 from include.join.rows.reading import InputReader
 from include.join.takeover import Edition
-from include.join.work import BatchWork
+from include.join.work import JoinBatch
 from include.log.kafka.log import record_of
 from include.log.planning.slices import Slice, cached_consumer
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.running.worker_memory import keep_imports
-from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.connections import Kafka, Registry, StoreSettings
 from include.state.bucket import Bucket
 from include.state.opening import StatePlace, open_bucket
 from include.store.s3 import store_of
 
-__all__ = ["JoinPlan", "Schemas", "apply_frames", "equipped", "gather", "locate_frames"]
+__all__ = ["JoinPlan", "RowSchemas", "apply_frames", "equipped", "gather", "locate_frames"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class JoinPlan:
         later: Edition | None,
         kafka: Kafka,
         registry: Registry,
-        store: ObjectStore,
+        store: StoreSettings,
         state: StatePlace,
     ) -> Self:
         """The plan of a join that can run."""
@@ -63,12 +63,12 @@ class JoinPlan:
         return cls(pickle.dumps((edition, later)), json.dumps(said, sort_keys=True), state)
 
 
-def gather(plan: JoinPlan, work: BatchWork, slices: Sequence[Slice]) -> Mapping[int, bytes]:
+def gather(plan: JoinPlan, work: JoinBatch, slices: Sequence[Slice]) -> Mapping[int, bytes]:
     """Bucket → what it has to do for the records of these slices; an empty share wakes all buckets up."""
     tools = _tools(plan)
-    gathering = Gathering(tools.anew if work.anew else tools.readers, work.bases, work.lives, tools.buckets)
+    gathering = RecordGathering(tools.anew if work.anew else tools.readers, work.bases, work.lives, tools.buckets)
     if not slices:
-        return dict.fromkeys(range(tools.buckets), Work().pack())
+        return dict.fromkeys(range(tools.buckets), RecordWork().pack())
     with cached_consumer(tools.kafka.bootstrap, tools.kafka.options) as consumer:
         for messages in consumer.read(slices):
             gathering.take_all(messages, record_of)
@@ -76,9 +76,9 @@ def gather(plan: JoinPlan, work: BatchWork, slices: Sequence[Slice]) -> Mapping[
     return gathering.work()
 
 
-def locate_frames(plan: JoinPlan, work: BatchWork, bucket: int, frames: list[bytes]) -> Mapping[int, bytes]:
+def locate_frames(plan: JoinPlan, work: JoinBatch, bucket: int, frames: list[bytes]) -> Mapping[int, bytes]:
     """The first stage's work of a bucket: what the second stage has to do, by bucket."""
-    mine = Work.unpack(frames)
+    mine = RecordWork.unpack(frames)
     if mine.sightings or work.only is not None:
         with _open(plan, work, "whereabouts", bucket) as state:
             buckets = _tools(plan).buckets
@@ -89,11 +89,11 @@ def locate_frames(plan: JoinPlan, work: BatchWork, bucket: int, frames: list[byt
     return {to: each.pack() for to, each in onward.items()}
 
 
-def apply_frames(plan: JoinPlan, work: BatchWork, bucket: int, frames: list[bytes]) -> BucketResult:
+def apply_frames(plan: JoinPlan, work: JoinBatch, bucket: int, frames: list[bytes]) -> JoinBucketResult:
     """The join's work of a bucket."""
-    mine, tools = Work.unpack(frames), _tools(plan)
+    mine, tools = RecordWork.unpack(frames), _tools(plan)
     if not mine.touches and not work.floors and work.step is None:
-        return BucketResult(None, [], [], mine.refused, mine.counts, 0, [0] * len(tools.readers), mine.located)
+        return JoinBucketResult(None, [], [], mine.refused, mine.counts, 0, [0] * len(tools.readers), mine.located)
     succession = None
     if tools.later is not None:
         at = work.shown.get(bucket, BEGIN), work.begins.get(bucket, BEGIN)
@@ -107,7 +107,7 @@ def apply_frames(plan: JoinPlan, work: BatchWork, bucket: int, frames: list[byte
     return result
 
 
-def _open(plan: JoinPlan, work: BatchWork, stage: Stage, bucket: int) -> AbstractContextManager[Bucket]:
+def _open(plan: JoinPlan, work: JoinBatch, stage: Stage, bucket: int) -> AbstractContextManager[Bucket]:
     return open_bucket(plan.state, _tools(plan).store, stage, bucket, work.pointers.get((stage, bucket)))
 
 
@@ -117,26 +117,28 @@ class _Tools:
     def __init__(self, plan: JoinPlan) -> None:
         said: dict[str, Any] = json.loads(plan.connections)
         self.kafka = Kafka.model_validate(said["kafka"])
-        self.store = store_of(ObjectStore.model_validate(said["store"]))
+        self.store = store_of(StoreSettings.model_validate(said["store"]))
         registry = ConfluentRegistry(Registry.model_validate(said["registry"]))
         edition, later = pickle.loads(plan.editions)  # noqa: S301 - the driver of this application made it
         self.buckets: int = edition.checked.join.buckets
         self.shape, self.readers = equipped(edition, registry, edition.slots)
-        self.later: Shape | None = None
+        self.later: JoinShape | None = None
         self.anew: dict[str, InputReader] = {}
         if later is not None:
             anew = [slot for slot in later.slots if slot not in edition.slots]
             self.later, self.anew = equipped(later, registry, anew)
 
 
-class Schemas(Protocol):
+class RowSchemas(Protocol):
     """What of a registry rows are read by."""
 
     def schema(self, schema_id: int) -> Mapping[str, Any]:
         """A schema by its id."""
 
 
-def equipped(edition: Edition, registry: Schemas, slots: Collection[int]) -> tuple[Shape, dict[str, InputReader]]:
+def equipped(
+    edition: Edition, registry: RowSchemas, slots: Collection[int]
+) -> tuple[JoinShape, dict[str, InputReader]]:
     """An edition's shape, and what reads its inputs of these slots, by topic."""
     checked = edition.checked
     schemas = [each.schema for each in checked.inputs]

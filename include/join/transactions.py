@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from include.clock import Clock
 from include.join.algorithm.ranks import Ranks
 from include.join.algorithm.versions import of_tombstone, vector_to_header
-from include.join.bucket import BucketKey, BucketResult
-from include.join.committed import Committed
-from include.join.gathering import Refused
-from include.join.work import BatchWork, CarryOut
+from include.join.bucket import BucketKey, JoinBucketResult
+from include.join.committed import CommittedJoin
+from include.join.gathering import RefusedRecord
+from include.join.work import CarryOut, JoinBatch
 from include.log import topics
 from include.log.planning.plan import Partition
 from include.log.ports import Headers, Record
@@ -40,21 +40,21 @@ class JoinTransactions:
         self._written: dict[bytes, int] = {}
         self._told: set[bytes] = set()
         self._letters: list[DeadLetter] = []
-        self.committed = Committed(0)
+        self.committed = CommittedJoin(0)
         self.anchored = False
 
     def run(
         self,
         carry_out: CarryOut,
-        work: BatchWork | None,
-        after: Committed,
+        work: JoinBatch | None,
+        after: CommittedJoin,
         counts: Counter[str],
         ranks: Ranks,
         start: Mapping[Partition, int],
         ends: Mapping[Partition, int],
         answers: Iterable[tuple[Answer, Headers]] = (),
         *,
-        refused: Iterable[Refused] = (),
+        refused: Iterable[RefusedRecord] = (),
         part: bool = True,
     ) -> None:
         """One transaction: what this work makes, and what is committed after it.
@@ -107,13 +107,13 @@ class JoinTransactions:
         if after.takeover is not None and places:
             after.takeover = after.takeover.stepped(places, after.buckets)
         state = topics.state(publisher.topic)
-        for key, value in (*Committed.of_buckets(pointers), after.of_join()):
+        for key, value in (*CommittedJoin.of_buckets(pointers), after.of_join()):
             publisher.append(state, key, value, partition=0)
         publisher.commit(ends, part=part)
         after.pointers = {**self.committed.pointers, **pointers}
         self.committed = after
 
-    def _write(self, result: BucketResult, counts: Counter[str]) -> None:
+    def _write(self, result: JoinBucketResult, counts: Counter[str]) -> None:
         publisher = self._publisher
         counts["stale"] += result.stale
         for key, value, number, vector in result.outputs:
@@ -136,7 +136,7 @@ class JoinTransactions:
             counts[f"product {place}"] = max(size, counts[f"product {place}"])
 
     def _tell_of_held(
-        self, result: BucketResult, ranks: Ranks, start: Mapping[Partition, int], counts: Counter[str]
+        self, result: JoinBucketResult, ranks: Ranks, start: Mapping[Partition, int], counts: Counter[str]
     ) -> None:
         """Name records whose outputs did not go out, with the number of these, where dead letters are looked for.
 
@@ -153,7 +153,7 @@ class JoinTransactions:
                 record = Record(self._publisher.topic, 0, held.rank, held.join_key, None, (), 0)
             self._publisher.set_aside(DeadLetter(record, self._publisher.application, reason, self._clock.now_us()))
 
-    def _set_aside(self, refused: Refused) -> None:
+    def _set_aside(self, refused: RefusedRecord) -> None:
         """A record that cannot be understood."""
         letter = DeadLetter(refused.record, self._publisher.application, refused.reason, self._clock.now_us())
         self._letters.append(letter)

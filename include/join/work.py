@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from include.join.bucket import BucketKey, BucketResult, Floor, Step
+from include.join.bucket import BucketKey, Floor, JoinBucketResult, TakeoverStep
 from include.join.takeover import Edition
 from include.log.planning.plan import Partition
 
-__all__ = ["BatchWork", "CarryOut", "Equip"]
+__all__ = ["CarryOut", "Equip", "JoinBatch"]
 
 
 @dataclass(frozen=True)
-class BatchWork:
+class JoinBatch:
     """What tasks are told of a batch.
 
     Args:
@@ -37,7 +37,7 @@ class BatchWork:
     complete: bool
     shown: Mapping[int, bytes] = field(default_factory=dict)
     anew: bool = False
-    step: Step | None = None
+    step: TakeoverStep | None = None
     begins: Mapping[int, bytes] = field(default_factory=dict)
     only: tuple[int, ...] | None = None
 
@@ -47,7 +47,7 @@ class BatchWork:
         return bool(self.floors) or self.step is not None or self.only is not None
 
 
-CarryOut = Callable[[BatchWork], Iterable[tuple[int, BucketResult]]]
+CarryOut = Callable[[JoinBatch], Iterable[tuple[int, JoinBucketResult]]]
 """Does a batch's work: (bucket, result) of each bucket of the second stage that had some."""
 Equip = Callable[[Edition, Edition | None], CarryOut]
 """For a join, and the one that takes its place."""

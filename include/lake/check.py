@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from include.errors import SettingsError
-from include.lake.definition import FormatDefinition, LakeGroup, Rule, declared_groups, format_of
-from include.lake.parsing.definition import CustomParser, Means, ParserDefinition, configuration_hash
+from include.lake.definition import FormatDefinition, LakeGroup, TopicRule, declared_groups, format_of
+from include.lake.parsing.definition import CustomParser, ParserContext, ParserDefinition, configuration_hash
 from include.lake.parsing.partition_names import folder_names
 from include.log.registry.confluent import ConfluentRegistry
 from include.settings.applications import Application
-from include.settings.connections import ObjectStore, Registry
+from include.settings.connections import Registry, StoreSettings
 from include.settings.deployment import Deployment, unknown_name
 
 __all__ = ["PROGRAMS", "check_folders", "check_groups"]
@@ -47,7 +47,7 @@ def check_groups(deployment: Deployment) -> dict[str, LakeGroup]:
     _check_bucket(deployment)
     applications = deployment.section("applications", Application)
     registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
-    means = Means(deployment.folder, ConfluentRegistry(registry) if registry else None)
+    means = ParserContext(deployment.folder, ConfluentRegistry(registry) if registry else None)
     check_folders(deployment, groups)
     for name, group in groups.items():
         _check_application(deployment, name, group, applications)
@@ -60,7 +60,7 @@ def check_groups(deployment: Deployment) -> dict[str, LakeGroup]:
 
 def _check_bucket(deployment: Deployment) -> None:
     """Names as S3 takes them: it answers 404 or 400 for others, which look like a bucket that is missing."""
-    bucket = deployment.one("store", ObjectStore).bucket
+    bucket = deployment.one("store", StoreSettings).bucket
     if not _BUCKET.fullmatch(bucket) or _ADDRESS.fullmatch(bucket):
         raise deployment.error(
             ("store", "bucket"),
@@ -133,7 +133,7 @@ def _covers(outer: str, inner: str) -> bool:
     return all(fnmatch.fnmatchcase(inner.replace("*", sign * _LONGEST), outer) for sign in ("", "\0"))
 
 
-def _check_rule(deployment: Deployment, path: _Path, rule: Rule, means: Means) -> None:
+def _check_rule(deployment: Deployment, path: _Path, rule: TopicRule, means: ParserContext) -> None:
     _made(deployment, (*path, "format"), lambda: format_of(rule.format, means.registry))
     for number, version in enumerate(rule.versions or ()):
         _made(

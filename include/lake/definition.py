@@ -31,7 +31,7 @@ __all__ = [
     "FormatDefinition",
     "Kind",
     "LakeGroup",
-    "Rule",
+    "TopicRule",
     "backup_prefixes",
     "declared_groups",
     "format_of",
@@ -84,7 +84,7 @@ class FormatDefinition(Strict):
         return form is not None and form.schema_id is None
 
 
-class Rule(Strict):
+class TopicRule(Strict):
     """What becomes of the topics of a pattern (`*`, `?`)."""
 
     topics: str = Field(min_length=1)
@@ -121,7 +121,7 @@ class LakeGroup(Strict):
     )
     policy: UploadPolicies = Field(default_factory=UploadPolicies)
     finalise: Finalising = Field(default_factory=Finalising, description="partition groups only: when a date is over")
-    rules: tuple[Rule, ...] = Field(min_length=1)
+    rules: tuple[TopicRule, ...] = Field(min_length=1)
     """What becomes of the topics, in order: each topic needs one."""
 
     @model_validator(mode="after")
@@ -150,7 +150,7 @@ class LakeGroup(Strict):
         hidden = topic.startswith(HIDDEN)
         return tuple(each for each in self.topics if not hidden or each.startswith(HIDDEN))
 
-    def rule(self, topic: str) -> Rule | None:
+    def rule(self, topic: str) -> TopicRule | None:
         """The rule that holds for a topic of the group; None where nobody thought of one."""
         return next((rule for rule in self.rules if fnmatch.fnmatchcase(topic, rule.topics)), None)
 

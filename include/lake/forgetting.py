@@ -31,7 +31,7 @@ from include.lake.protocol.chain import Chain, give_up
 from include.lake.protocol.chain_key import ChainKey, CutKey, TopicKey, parse_cut_key
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.object_key import topic_path
-from include.lake.protocol.pointer import Pointer, change_pointer, read_pointer
+from include.lake.protocol.pointer import ReadersPointer, change_pointer, read_pointer
 from include.lake.protocol.read_cuts import ReadCut, read_cuts, read_partitions
 from include.lake.protocol.runner import Pause, Runner
 from include.store.object_store import ObjectStore
@@ -120,12 +120,12 @@ def plan_forgetting(store: ObjectStore, topic: TopicKey, day: dt.date) -> Forget
     return Forgetting(topic, day, planned, tuple(unswept))
 
 
-def _unswept(pointer: Pointer) -> Iterator[int]:
+def _unswept(pointer: ReadersPointer) -> Iterator[int]:
     return (partition for partition, floor in pointer.floors.items() if pointer.swept.get(partition, 0) < floor)
 
 
 def _planned(
-    store: ObjectStore, topic: TopicKey, pointer: Pointer, day: dt.date, partition: int
+    store: ObjectStore, topic: TopicKey, pointer: ReadersPointer, day: dt.date, partition: int
 ) -> PartitionFloor | None:
     before = floor = pointer.floor(partition)
     # Where a generation of the topic began later than at 0 nothing is gone.
@@ -203,7 +203,7 @@ class _Sweep:
         store: ObjectStore,
         eraser: Eraser,
         topic: TopicKey,
-        pointer: Pointer,
+        pointer: ReadersPointer,
         runner: Runner,
         on_removed: Callable[[str], None],
     ) -> None:

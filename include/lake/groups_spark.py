@@ -28,32 +28,32 @@ from include.lake.definition import (
     groups_of_application,
 )
 from include.lake.incidents.ending import ending_told
-from include.lake.incidents.incidents import Incidents, Watchers
+from include.lake.incidents.incidents import LakeIncidents, Watchers
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Commit
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.run_params import UPLOADS
-from include.lake.writing.driver import Driver, Watcher
+from include.lake.writing.driver import Driver, GroupWatcher
 from include.lake.writing.group_metrics import GroupMetrics
-from include.lake.writing.host import Host
+from include.lake.writing.host import GroupHost
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
-from include.lake.writing.report import Report
+from include.lake.writing.report import GroupReport
 from include.lake.writing.task import Outcome, Run, Task, run_task
-from include.lake.writing.worker import Place, work
+from include.lake.writing.worker import TaskPlace, work
 from include.log.kafka.offsets import KafkaOffsets
 from include.log.running.batches_spark import session
 from include.log.running.failure import first_line
 from include.log.running.supervised import stop_signal
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
-from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
 from include.store.race_probe import race
 from include.store.s3 import S3Store, store_of
 
-__all__ = ["SparkPool", "build", "require_honest", "run_application", "upload"]
+__all__ = ["SparkTaskPool", "build", "require_honest", "run_application", "upload"]
 
 # A job costs some 50 ms, as a range of few records does; what the first of a job made is told with the last.
 _TOGETHER = 16
@@ -63,10 +63,10 @@ _PROBE_ROUNDS = 40
 _DRIVER_WAITS_S = 10.0
 
 
-class SparkPool:
+class SparkTaskPool:
     """`Pool` of one group; several share a session and its room. `submit` never waits."""
 
-    def __init__(self, spark: SparkSession, place: Place, run: Run = run_task) -> None:
+    def __init__(self, spark: SparkSession, place: TaskPlace, run: Run = run_task) -> None:
         self._context = spark.sparkContext
         self._place, self._do = place, run
         # A thread only waits for its job: as many as an application could ever have at once.
@@ -121,7 +121,7 @@ def _lost(task: Task, failed: BaseException) -> Outcome:
     )
 
 
-def require_honest(settings: ObjectStore, clients: int = _PROBE_WRITERS, rounds: int = _PROBE_ROUNDS) -> None:
+def require_honest(settings: StoreSettings, clients: int = _PROBE_WRITERS, rounds: int = _PROBE_ROUNDS) -> None:
     """Raise `Terminal` unless the store lets one of many conditional writers win, each time."""
     stores = [store_of(settings) for _ in range(clients)]
     try:
@@ -146,13 +146,13 @@ def build(
     deployment: Deployment,
     groups: Mapping[str, LakeGroup],
     clock: Clock,
-    incidents: Incidents | None = None,
-) -> list[tuple[Driver, Report, SparkPool]]:
+    incidents: LakeIncidents | None = None,
+) -> list[tuple[Driver, GroupReport, SparkTaskPool]]:
     """A driver, its report and its pool for each group; `incidents` hears what they hear.
 
     Raises `SettingsError`, also for folders named like columns, or `Terminal` for a store unfit.
     """
-    kafka, settings = deployment.one("kafka", Kafka), deployment.one("store", ObjectStore)
+    kafka, settings = deployment.one("kafka", Kafka), deployment.one("store", StoreSettings)
     registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
     check_folders(deployment, groups)
     require_honest(settings)
@@ -160,11 +160,11 @@ def build(
     writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4()}"
     found = []
     for name, group in groups.items():
-        pool = SparkPool(spark, Place.of(group, kafka, registry, settings, deployment.folder, kept_in=kept_in))
-        report = Report(name)
+        pool = SparkTaskPool(spark, TaskPlace.of(group, kafka, registry, settings, deployment.folder, kept_in=kept_in))
+        report = GroupReport(name)
         log = KafkaGroupLog(kafka.bootstrap, kafka.options)
         store = store_of(settings, timeout_s=_DRIVER_WAITS_S)
-        watcher: Watcher = report
+        watcher: GroupWatcher = report
         if incidents is not None:
             watcher = Watchers(report, incidents.of(name, group, partial(_cuts, store)))
         driver = Driver(name, group, log, store, pool, clock, watcher, writer)
@@ -198,31 +198,31 @@ def run_application(application: str, deployment: Deployment, *, kind: Kind | No
                 ("lake", name, "application"), f"this program runs {kind} groups", got=group.kind, allowed=kind
             )
     if runs == {"stream"}:
-        _run(application, deployment, groups, Host.serve, Metrics(application).serve(state_folder()))
+        _run(application, deployment, groups, GroupHost.serve, Metrics(application).serve(state_folder()))
     else:
-        _run(application, deployment, groups, partial(Host.drain, flush=flush))
+        _run(application, deployment, groups, partial(GroupHost.drain, flush=flush))
 
 
-def upload(names: Sequence[str], deployment: Deployment, *, flush: bool = False) -> list[Report]:
+def upload(names: Sequence[str], deployment: Deployment, *, flush: bool = False) -> list[GroupReport]:
     """Store what the log has now of these groups, by their policy or all of it (`flush`); tells what was stored.
 
     A group whose stream runs meanwhile may be among them: both carry the same chains on. Raises as `run_application`.
     """
     groups = {name: group_named(deployment, name) for name in names}
-    return _run(UPLOADS, deployment, groups, partial(Host.drain, flush=flush))
+    return _run(UPLOADS, deployment, groups, partial(GroupHost.drain, flush=flush))
 
 
 def _run(
     application: str,
     deployment: Deployment,
     groups: Mapping[str, LakeGroup],
-    way: Callable[[Host], None],
+    way: Callable[[GroupHost], None],
     metrics: Metrics | None = None,
-) -> list[Report]:
+) -> list[GroupReport]:
     clock = SystemClock()
     run_folder = RunFolder.from_environment(application, state_folder())
     shown = GroupMetrics(metrics, clock) if metrics else None
-    incidents = Incidents(application, run_folder, clock)
+    incidents = LakeIncidents(application, run_folder, clock)
     spark = session(application)
     try:
         # Told before the session ends: that may take its time.
@@ -232,7 +232,7 @@ def _run(
                 with stop_signal() as stop:
                     hosted = [(driver, report) for driver, report, _ in built]
                     lag = _lag(deployment, groups, clock)
-                    way(Host(application, hosted, run_folder, clock, stop.is_set, shown, lag, incidents))
+                    way(GroupHost(application, hosted, run_folder, clock, stop.is_set, shown, lag, incidents))
             finally:
                 for *_, pool in built:
                     pool.close()

@@ -23,7 +23,17 @@ from pydantic import Field
 
 from include.settings.deployment import Strict
 
-__all__ = ["Asked", "Decision", "Due", "Standing", "TopicPolicy", "UploadPolicies", "UploadPolicy", "decide", "explain"]
+__all__ = [
+    "Asked",
+    "Decision",
+    "Due",
+    "PartitionBacklog",
+    "TopicPolicy",
+    "UploadPolicies",
+    "UploadPolicy",
+    "decide",
+    "explain",
+]
 
 Due = Literal["size", "age", "flush", "ending"]
 """Why a cut is made: those reasons of an intent that a policy has."""
@@ -91,7 +101,7 @@ class UploadPolicies(UploadPolicy):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PartitionBacklog:
     """What is known of a topic-partition. Times are epoch milliseconds of the clock that `decide` is given.
 
     `head` is the first offset that is not committed, `end` the log's last stable offset. `recent_bytes` are those of
@@ -135,7 +145,7 @@ class Decision:
     age_ms: int
 
 
-def decide(policy: UploadPolicy, standing: Standing, now_ms: int, asked: Asked = "") -> Decision:
+def decide(policy: UploadPolicy, standing: PartitionBacklog, now_ms: int, asked: Asked = "") -> Decision:
     """Whether an upload is due, why, and where it ends at most: size comes before age, age before what is asked."""
     waiting = standing.waiting
     if not waiting:
@@ -156,7 +166,7 @@ def decide(policy: UploadPolicy, standing: Standing, now_ms: int, asked: Asked =
 
 
 def explain(
-    policy: UploadPolicy, standing: Standing, now_ms: int, *, pattern: str = "", asked: Asked = ""
+    policy: UploadPolicy, standing: PartitionBacklog, now_ms: int, *, pattern: str = "", asked: Asked = ""
 ) -> Sequence[str]:
     """Lines for a person: what holds, what waits, what follows; `pattern` as `UploadPolicies.of` gives it."""
     decision = decide(policy, standing, now_ms, asked)
@@ -175,7 +185,7 @@ def explain(
     return [*lines, f"due by {decision.reason}: the next cut ends at offset {decision.end} at most"]
 
 
-def _rate(policy: UploadPolicy, standing: Standing) -> tuple[int, int]:
+def _rate(policy: UploadPolicy, standing: PartitionBacklog) -> tuple[int, int]:
     """Bytes and the number of offsets that need them, as far as is known."""
     if standing.known_bytes is not None:
         return standing.known_bytes, standing.waiting
@@ -184,7 +194,7 @@ def _rate(policy: UploadPolicy, standing: Standing) -> tuple[int, int]:
     return policy.record_bytes, 1
 
 
-def _most(policy: UploadPolicy, standing: Standing) -> int:
+def _most(policy: UploadPolicy, standing: PartitionBacklog) -> int:
     """Offsets of one cut: a whole `max_bytes`, at least one."""
     size, offsets = _rate(policy, standing)
     # Rounded up, so that what is due by size is not left one record short of it.
@@ -192,7 +202,7 @@ def _most(policy: UploadPolicy, standing: Standing) -> int:
     return max(1, min(policy.max_records, by_bytes))
 
 
-def _size_basis(policy: UploadPolicy, standing: Standing) -> str:
+def _size_basis(policy: UploadPolicy, standing: PartitionBacklog) -> str:
     size, offsets = _rate(policy, standing)
     if standing.known_bytes is not None:
         return "as they were read"
@@ -201,7 +211,7 @@ def _size_basis(policy: UploadPolicy, standing: Standing) -> str:
     return f"no commits yet: {size} bytes an offset are assumed"
 
 
-def _age_basis(standing: Standing, now_ms: int) -> str:
+def _age_basis(standing: PartitionBacklog, now_ms: int) -> str:
     since = standing.since_ms(now_ms)
     if since == standing.oldest_ms:
         return "by the timestamp of its record"

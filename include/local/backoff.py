@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Restarts"]
+__all__ = ["RestartBackoff"]
 
 
 @dataclass
-class Restarts:
+class RestartBackoff:
     """Exponential back-off over deaths in a row; times are seconds of one monotonic clock.
 
     A run of `stable_s` or longer forgives all earlier deaths. After `limit` deaths in a row there is no further

@@ -12,11 +12,11 @@ import yaml
 
 from include.clock import Clock
 from include.eventtime.model.process import Process
-from include.eventtime.replay import Line, Replay, require_keys
+from include.eventtime.replay import JobReplay, ReplayLine, require_keys
 from include.eventtime.rerun.rerun_spark import replay_file
 from include.local.stack import Stack
 from include.log.running.batches_spark import session
-from include.settings.connections import ObjectStore
+from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of
 
@@ -27,13 +27,13 @@ _NAME: Final = "replay"
 
 def replay_on_spark(
     process: Process[Any],
-    lines: Sequence[Line],
+    lines: Sequence[ReplayLine],
     clock: Clock,
     *,
     say: Callable[[str], None] = lambda _line: None,
     tell: Callable[[int], None] = lambda _watermark: None,
     **how: Any,
-) -> Replay:
+) -> JobReplay:
     """Run a job over these lines; servers and all their files are gone when this returns.
 
     Args:
@@ -51,12 +51,12 @@ def replay_on_spark(
     """
     require_keys(process, lines)
     if not lines:
-        return Replay()
+        return JobReplay()
     with tempfile.TemporaryDirectory(prefix="lyrebird-replay-") as name:
         stack = Stack(Path(name) / "stack", free_ports=True, clock=clock, say=say)
         try:
             deployment = _deployment(Path(name) / "deployment", stack.up(["kafka", "registry", "s3"]))
-            with closing(store_of(deployment.one("store", ObjectStore))) as store:
+            with closing(store_of(deployment.one("store", StoreSettings))) as store:
                 store.ensure_bucket()
             say("Spark starts")
             spark = session("eventtime_replay")

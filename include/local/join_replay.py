@@ -25,13 +25,13 @@ from confluent_kafka import KafkaError, Producer
 
 from include.clock import Clock
 from include.errors import LyrebirdError, Terminal, Transient
-from include.join.algorithm.batch import Output
+from include.join.algorithm.batch import JoinOutput
 from include.join.algorithm.versions import vector_from_header
 from include.join.config.definition import read_join
 from include.join.config.deployed import declared_joins
 from include.join.config.fields import field_plan
 from include.join.config.schema import InputSchema, check_join_keys
-from include.join.replay import Change, Replay, of_batch
+from include.join.replay import JoinReplay, ReplayedChange, of_batch
 from include.join.replay_schemas import replay_schemas
 from include.join.status import join_status
 from include.local import process
@@ -46,7 +46,7 @@ from include.log.resolved import Resolved
 from include.record.codec import Decoder, Encoder
 from include.record.position import SourcePosition
 from include.record.version import from_headers, number_of, to_header
-from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 from include.store.s3 import store_of
@@ -66,13 +66,13 @@ _FLUSH_WITHIN_S: Final = 60.0
 def replay_on_spark(
     config: Path,
     file: Path,
-    changes: Mapping[int, Change],
+    changes: Mapping[int, ReplayedChange],
     batch: int,
     clock: Clock,
     *,
     say: Callable[[str], None] = lambda _line: None,
     tell: Callable[[int, int], None] = lambda _done, _all: None,
-) -> Replay:
+) -> JoinReplay:
     """Join the changes, so many in each batch; servers, application and their files are gone when this returns.
 
     Args:
@@ -100,7 +100,7 @@ def replay_on_spark(
         try:
             env = stack.up(["kafka", "registry", "s3"])
             deployment = _deployment(Path(name) / "deployment", places, join.output.topic, names, env)
-            with closing(store_of(deployment.one("store", ObjectStore))) as store:
+            with closing(store_of(deployment.one("store", StoreSettings))) as store:
                 store.ensure_bucket()
             inputs = _Inputs(deployment, names, schemas, clock)
             say("the application starts")
@@ -136,14 +136,14 @@ def _joined(
     deployment: Deployment,
     application: _Application,
     inputs: _Inputs,
-    changes: Sequence[Change],
+    changes: Sequence[ReplayedChange],
     batch: int,
     tell: Callable[[int, int], None],
-) -> Replay:
+) -> JoinReplay:
     """What the application makes of each batch, all of it joined before the next one is written."""
     kafka, join = deployment.one("kafka", Kafka), declared_joins(deployment)[_NAME]
     admin, registry = KafkaAdmin(kafka.bootstrap), ConfluentRegistry(deployment.one("registry", Registry))
-    decode, outputs, told, begin = Decoder(registry.schema), list[Output](), Counter[str](), 0
+    decode, outputs, told, begin = Decoder(registry.schema), list[JoinOutput](), Counter[str](), 0
     with closing(registry), closing(KafkaReader(kafka.bootstrap)) as reader:
         for number, first in enumerate(range(0, len(changes), batch)):
             inputs.write(changes[first : first + batch])
@@ -153,12 +153,12 @@ def _joined(
             outputs += of_batch(_output(each, decode) for each in reader.read(join.topic, 0, begin, end))
             begin = end
             tell(min(first + batch, len(changes)), len(changes))
-    return Replay(outputs, told["held"], told["stale"])
+    return JoinReplay(outputs, told["held"], told["stale"])
 
 
-def _output(record: Record, decode: Decoder) -> Output:
+def _output(record: Record, decode: Decoder) -> JoinOutput:
     key, value = (None if each is None else orjson.dumps(decode(each)) for each in (record.key, record.value))
-    return Output(key or b"", value, number_of(from_headers(record.headers)), vector_from_header(record.headers))
+    return JoinOutput(key or b"", value, number_of(from_headers(record.headers)), vector_from_header(record.headers))
 
 
 class _Inputs:
@@ -186,7 +186,7 @@ class _Inputs:
         self._ends, self._batches = Counter[str](), 0
         self._failure: LyrebirdError | None = None
 
-    def write(self, changes: Iterable[Change]) -> None:
+    def write(self, changes: Iterable[ReplayedChange]) -> None:
         """Write a batch, then that it is complete."""
         for change in changes:
             name, (key, value) = self._names[change.input], self._encoders[change.input]

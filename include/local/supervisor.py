@@ -25,7 +25,7 @@ import psutil
 
 from include.clock import Clock, SystemClock, iso
 from include.local import process
-from include.local.backoff import Restarts
+from include.local.backoff import RestartBackoff
 from include.local.records import Records, ServerState, Spec, lock
 
 __all__ = ["Supervisor", "main"]
@@ -38,7 +38,7 @@ _LOCK_PATIENCE_S = 5.0
 @dataclass
 class _Ward:
     asked: str
-    restarts: Restarts = field(default_factory=Restarts)
+    restarts: RestartBackoff = field(default_factory=RestartBackoff)
     next_try_s: float = 0.0
     ran_since_s: float = 0.0
     child: subprocess.Popen[bytes] | None = None

@@ -13,11 +13,11 @@ from urllib.parse import unquote, urlsplit
 
 from include.errors import SettingsError
 
-__all__ = ["Answer", "Http", "basic"]
+__all__ = ["Http", "HttpAnswer", "basic"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What the server said, and to which address."""
 
     url: str
@@ -59,7 +59,7 @@ class Http:
         weakref.finalize(self, self._connection.close)
         self._lock = threading.Lock()
 
-    def ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
+    def ask(self, method: str, path: str, body: bytes | None = None) -> HttpAnswer:
         """The answer, whatever its status; raises `OSError` when there is none.
 
         Sent again, once, where the server has hung up on a connection that it was used on before: so only for requests
@@ -71,7 +71,7 @@ class Http:
                 try:
                     self._connection.request(method, self._path + path, body, self._headers)
                     answer = self._connection.getresponse()
-                    return Answer(self._url + path, answer.status, answer.read())
+                    return HttpAnswer(self._url + path, answer.status, answer.read())
                 except (OSError, http.client.HTTPException) as error:
                     self._connection.close()
                     hung_up = isinstance(error, (ConnectionError, http.client.BadStatusLine))

@@ -19,7 +19,7 @@ from include.record.native import fields_of
 from include.record.plain_fields import PlainFields
 from include.record.references import whole_avro
 
-__all__ = ["Fields", "Images", "envelope_places"]
+__all__ = ["EnvelopeFields", "Fields", "envelope_places"]
 
 _BODY = 5
 
@@ -64,7 +64,7 @@ class Fields:
         return Fields(whole_avro({each: record[each] for each in record if each != "__fastavro_parsed__"}, named))
 
 
-class Images:
+class EnvelopeFields:
     """Takes change envelopes of one schema apart: their `op`, and the rows before and after as bytes."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:

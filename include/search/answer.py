@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from include.clock import iso
 from include.record.position import SourcePosition
 
-__all__ = ["Hit", "Origin", "Page", "Ranked", "Ranking", "Seen"]
+__all__ = ["CompleteTo", "Hit", "Origin", "Page", "Ranked", "Ranking"]
 
 Origin = Literal["index", "index+mysql", "mysql"]
 """index: all of it. index+mysql: the index's answer with newer rows of the database. mysql: without the index."""
@@ -22,7 +22,7 @@ _SAID: Final[Mapping[Origin, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CompleteTo:
     """Whole up to `position` (None: unknown), but for changes of the tables `uncovered`, which capture has set aside.
 
     `fresh` is False when the write that the caller named may be missing.
@@ -85,7 +85,7 @@ class Page:
 
     hits: tuple[Hit, ...]
     next: str | None
-    seen: Seen
+    seen: CompleteTo
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -112,7 +112,7 @@ class Ranking:
     rows: tuple[Ranked, ...]
     others: int
     error: int
-    seen: Seen = field(default_factory=lambda: Seen("index", None))
+    seen: CompleteTo = field(default_factory=lambda: CompleteTo("index", None))
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -11,12 +11,12 @@ from typing import Any, Literal, TypeVar
 from include.clock import Clock
 from include.errors import Terminal
 from include.index.server.port import SearchIndex
-from include.search.answer import Hit, Page, Ranked, Ranking, Seen
-from include.search.cursor import Distance, Moment
-from include.search.definition import Target
+from include.search.answer import CompleteTo, Hit, Page, Ranked, Ranking
+from include.search.cursor import Distance, ListPlace
+from include.search.definition import SearchTarget
 from include.search.engine import SearchEngine
 from include.search.queries import Circle, Filters, Pieces, by_text, listed, nearest, ranking
-from include.search.serving import Serving, Standing
+from include.search.serving import Serving, ServingIndex
 
 __all__ = ["IndexSearch"]
 
@@ -26,13 +26,13 @@ T = TypeVar("T")
 class IndexSearch:
     """The index's side."""
 
-    def __init__(self, target: Target, index: SearchIndex, engine: SearchEngine, clock: Clock) -> None:
+    def __init__(self, target: SearchTarget, index: SearchIndex, engine: SearchEngine, clock: Clock) -> None:
         self.target = target
         self.serving = Serving(index, target.search.index, target.topic, clock)
         self._index = index
         self._engine = engine
 
-    def one(self, doc_id: str) -> tuple[Hit | None, Seen]:
+    def one(self, doc_id: str) -> tuple[Hit | None, CompleteTo]:
         """The document, realtime: also before a refresh. Where documents are routed, as a search sees it."""
         return self._asked(lambda standing: self._one(standing, doc_id))
 
@@ -42,7 +42,7 @@ class IndexSearch:
 
     def listed(self, filters: Filters, size: int = 20, after: str | None = None) -> Page:
         """Documents that pass the filters, newest first."""
-        body = listed(self.target, filters, size, Moment.parse(after) if after else None)
+        body = listed(self.target, filters, size, ListPlace.parse(after) if after else None)
         return self._by_time(body, filters, size)
 
     def text(
@@ -55,7 +55,7 @@ class IndexSearch:
     ) -> Page:
         """Documents with a line that has all these words, and that quantity, newest first."""
         filters = filters or Filters()
-        moment = Moment.parse(after) if after else None
+        moment = ListPlace.parse(after) if after else None
         return self._by_time(by_text(self.target, words, pieces or Pieces(), filters, size, moment), filters, size)
 
     def near(self, circle: Circle, filters: Filters | None = None, size: int = 20, after: str | None = None) -> Page:
@@ -78,13 +78,13 @@ class IndexSearch:
 
     def _by_time(self, body: Mapping[str, Any], filters: Filters, size: int) -> Page:
         def moment(hit: Hit) -> str:
-            return str(Moment.of(hit.body, self.target.search.time, hit.doc_id, self.target.time_step_us))
+            return str(ListPlace.of(hit.body, self.target.search.time, hit.doc_id, self.target.time_step_us))
 
         return self._asked(lambda standing: self._page(standing, body, filters, size, moment))
 
     def _page(
         self,
-        standing: Standing,
+        standing: ServingIndex,
         body: Mapping[str, Any],
         filters: Filters,
         size: int,
@@ -94,7 +94,7 @@ class IndexSearch:
         hits = tuple(self._hit(raw, "_geo_distance" in body["sort"][0]) for raw in found)
         return Page(hits, cursor(hits[-1]) if len(hits) == size else None, _seen(standing))
 
-    def _one(self, standing: Standing, doc_id: str) -> tuple[Hit | None, Seen]:
+    def _one(self, standing: ServingIndex, doc_id: str) -> tuple[Hit | None, CompleteTo]:
         if self.target.routing is not None:
             deleted = {"term": {"metadata.deleted": True}}
             query = {"bool": {"filter": [{"term": {"metadata.doc_id": doc_id}}], "must_not": [deleted]}}
@@ -103,7 +103,7 @@ class IndexSearch:
             raw = self._engine.search(standing.name, body)["hits"]["hits"]
             return (self._hit(raw[0]) if raw else None), _seen(standing)
         found = self._index.get(standing.name, self.target.index_id(doc_id))
-        seen = Seen("index", standing.complete, uncovered=standing.uncovered)
+        seen = CompleteTo("index", standing.complete, uncovered=standing.uncovered)
         if found is None or found.deleted:
             return None, seen
         return Hit(doc_id, found.version, found.source[self.target.search.entity]), seen
@@ -116,11 +116,11 @@ class IndexSearch:
         body = source[self.target.search.entity]
         return Hit(metadata["doc_id"], metadata["version"], body, lines, raw["sort"][0] if by_distance else None)
 
-    def _search(self, standing: Standing, body: Mapping[str, Any], filters: Filters) -> Mapping[str, Any]:
+    def _search(self, standing: ServingIndex, body: Mapping[str, Any], filters: Filters) -> Mapping[str, Any]:
         routed = self.target.routing == self.target.search.user and filters.user is not None
         return self._engine.search(standing.name, body, str(filters.user) if routed else None)
 
-    def _asked(self, question: Callable[[Standing], T]) -> T:
+    def _asked(self, question: Callable[[ServingIndex], T]) -> T:
         """Put a question to the index that serves; once more when that one was dropped since it was looked up."""
         standing = self.serving.now()
         try:
@@ -132,15 +132,15 @@ class IndexSearch:
         return question(self.serving.now())
 
 
-def _seen(standing: Standing) -> Seen:
-    return Seen("index", standing.visible, uncovered=standing.uncovered)
+def _seen(standing: ServingIndex) -> CompleteTo:
+    return CompleteTo("index", standing.visible, uncovered=standing.uncovered)
 
 
 def _distance(hit: Hit) -> str:
     return str(Distance(hit.distance_m or 0.0, hit.doc_id))
 
 
-def _ranking(answer: Mapping[str, Any], seen: Seen) -> Ranking:
+def _ranking(answer: Mapping[str, Any], seen: CompleteTo) -> Ranking:
     lines = answer["aggregations"]["lines"]
     names = lines.get("only", lines)["names"]
     rows = tuple(

@@ -15,20 +15,20 @@ from typing import Any, Final
 from include.clock import iso
 from include.errors import SettingsError
 
-__all__ = ["Distance", "Moment", "field_of", "moment_us"]
+__all__ = ["Distance", "ListPlace", "field_of", "moment_us"]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Moment:
+class ListPlace:
     """A place in a list by time: microseconds since the epoch (UTC), then the id. Lists run from great to small."""
 
     at_us: int
     doc_id: str
 
     @classmethod
-    def parse(cls, text: str) -> Moment:
+    def parse(cls, text: str) -> ListPlace:
         """Inverse of `str`; raises `SettingsError`."""
         at, doc_id = _pair(text)
         if not isinstance(at, str) or not isinstance(doc_id, str):
@@ -39,7 +39,7 @@ class Moment:
             raise _refused(text) from error
 
     @classmethod
-    def of(cls, body: Mapping[str, Any], field: str, doc_id: str, step_us: int = 1) -> Moment:
+    def of(cls, body: Mapping[str, Any], field: str, doc_id: str, step_us: int = 1) -> ListPlace:
         """Of a document; one without the moment comes last. `step_us`: how finely the index sorts."""
         value = field_of(body, field)
         at_us = moment_us(value) if isinstance(value, str) else 0

@@ -26,7 +26,7 @@ from include.record.key import doc_id as id_of
 from include.record.position import SourcePosition
 from include.record.schema import Column
 from include.search.answer import Hit
-from include.search.definition import Target
+from include.search.definition import SearchTarget
 from include.search.rate import RateCap
 
 __all__ = ["DatabaseDocuments", "PositionedTables", "Read"]
@@ -74,7 +74,7 @@ class Read:
 class DatabaseDocuments:
     """Safe to use from several threads: each read borrows one of a few connections."""
 
-    def __init__(self, target: Target, connect: Callable[[], PositionedTables], clock: Clock) -> None:
+    def __init__(self, target: SearchTarget, connect: Callable[[], PositionedTables], clock: Clock) -> None:
         if target.document is None:
             fix = "Add `documents:` to its entry."
             raise SettingsError("the search does not say how documents are read", search=target.name, fix=fix)

@@ -17,7 +17,7 @@ from include.index.definition import IndexDefinition, declared_indexes, index_na
 from include.index.identity import index_id
 from include.settings.deployment import Deployment, Strict, unknown_name
 
-__all__ = ["EXACT", "Fresh", "Lines", "SearchDefinition", "Target", "declared_searches", "targets", "type_of"]
+__all__ = ["EXACT", "Fresh", "Lines", "SearchDefinition", "SearchTarget", "declared_searches", "targets", "type_of"]
 
 SECTION: Final = "searches"
 EXACT: Final = ("keyword", "long", "integer", "short", "byte", "unsigned_long", "boolean")
@@ -66,7 +66,7 @@ class SearchDefinition(Strict):
 
 
 @dataclass(frozen=True)
-class Target:
+class SearchTarget:
     """An entry with what it leads to. `topic`: that one of the index's topics which the documents come from."""
 
     name: str
@@ -95,7 +95,7 @@ class Target:
         """How finely the index sorts by time: a `date` keeps milliseconds, whatever the body says."""
         return 1 if self.field_type(self.search.time) == "date_nanos" else 1000
 
-    def reading(self, fresh: Fresh) -> Target:
+    def reading(self, fresh: Fresh) -> SearchTarget:
         """The same with other bounds on reads of the database."""
         return replace(self, search=self.search.model_copy(update={"fresh": fresh}))
 
@@ -109,7 +109,7 @@ def declared_searches(deployment: Deployment) -> dict[str, SearchDefinition]:
     return deployment.section(SECTION, SearchDefinition)
 
 
-def targets(deployment: Deployment) -> dict[str, Target]:
+def targets(deployment: Deployment) -> dict[str, SearchTarget]:
     """All entries with what they lead to, checked against mapping, indexes and documents; raises `SettingsError`."""
     indexes, documents = declared_indexes(deployment), definitions(deployment)
     found = {}
@@ -143,13 +143,13 @@ def targets(deployment: Deployment) -> dict[str, Target]:
                 raise deployment.error(
                     (*at, "user"), "the fact table's row does not show this field", got=search.user, allowed=columns
                 )
-        target = Target(name, search, index, topics[0], mapping_of(deployment, index), document)
+        target = SearchTarget(name, search, index, topics[0], mapping_of(deployment, index), document)
         _check_fields(deployment, target)
         found[name] = target
     return found
 
 
-def _check_fields(deployment: Deployment, target: Target) -> None:
+def _check_fields(deployment: Deployment, target: SearchTarget) -> None:
     search = target.search
     wanted: list[tuple[tuple[str, ...], str | None, tuple[str, ...]]] = [
         (("user",), search.user, EXACT),

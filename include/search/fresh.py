@@ -14,14 +14,14 @@ from include.clock import Clock
 from include.errors import BackPressure, InvalidRecord, LyrebirdError, Transient
 from include.metrics.exporter import Metrics
 from include.record.position import SourcePosition
-from include.search.answer import Hit, Page, Seen
+from include.search.answer import CompleteTo, Hit, Page
 from include.search.client import IndexSearch
-from include.search.cursor import Moment
+from include.search.cursor import ListPlace
 from include.search.database import DatabaseDocuments, Read
 from include.search.freshness import NotYet, covers, next_step
 from include.search.merge import merged
 from include.search.queries import Filters, listed
-from include.search.serving import NoIndex, Standing
+from include.search.serving import NoIndex, ServingIndex
 
 __all__ = ["FreshSearch"]
 
@@ -43,7 +43,7 @@ class FreshSearch:
         self._patience_s = fresh.patience_ms / 1000
         self._not_yet = NotYet(fresh.remember_s, clock)
 
-    def one(self, doc_id: str, written: str | None = None) -> tuple[Hit | None, Seen]:
+    def one(self, doc_id: str, written: str | None = None) -> tuple[Hit | None, CompleteTo]:
         """One document. `written`: GTIDs of the write that must be in it.
 
         Raises `Transient`, `BackPressure` or `NoIndex` when neither side can be asked.
@@ -53,7 +53,7 @@ class FreshSearch:
             hit, seen = self.index.one(doc_id)
         except (Transient, BackPressure, NoIndex) as away:
             read = self._instead(lambda database: database.by_id(doc_id), away)
-            seen = Seen("mysql", read.position, fresh=_may_have(read, written))
+            seen = CompleteTo("mysql", read.position, fresh=_may_have(read, written))
             return read.documents.get(doc_id), self._told(seen)
         if written is None or _covers(seen, written):
             return hit, self._told(seen)
@@ -63,7 +63,7 @@ class FreshSearch:
         fresh = _may_have(found, written)
         if doc_id in found.unfinished:
             return hit, self._told(replace(seen, origin="index+mysql", fresh=fresh))
-        return found.documents.get(doc_id), self._told(Seen("mysql", found.position, fresh=fresh))
+        return found.documents.get(doc_id), self._told(CompleteTo("mysql", found.position, fresh=fresh))
 
     def of_user(
         self,
@@ -86,7 +86,7 @@ class FreshSearch:
         Raises `Transient`, `BackPressure` or `NoIndex` when neither side can be asked.
         """
         # A question that nobody could answer is refused before anything is asked.
-        listed(self.index.target, Filters(user=user), size, Moment.parse(after) if after else None)
+        listed(self.index.target, Filters(user=user), size, ListPlace.parse(after) if after else None)
         try:
             self._wait(written, lambda standing: standing.visible)
             page = self.index.of_user(user, size, after)
@@ -95,7 +95,7 @@ class FreshSearch:
                 return self._with_latest(page, user, size, after, latest)
         except (Transient, BackPressure, NoIndex) as away:
             read = self._instead(lambda database: database.of_user(user), away)
-            whole = Seen("mysql", read.position, fresh=not read.more and _may_have(read, written))
+            whole = CompleteTo("mysql", read.position, fresh=not read.more and _may_have(read, written))
             return self._page((), False, read.documents, whole, size, after)
         found = self._supplement(lambda database: database.of_user(user, [hit.doc_id for hit in page.hits]))
         if found is None:
@@ -128,7 +128,7 @@ class FreshSearch:
             return Page(page.hits, page.next, seen)
         return self._page(page.hits, page.next is not None, {latest: hit}, seen, size, after)
 
-    def _wait(self, written: str | None, position_of: Callable[[Standing], SourcePosition | None]) -> None:
+    def _wait(self, written: str | None, position_of: Callable[[ServingIndex], SourcePosition | None]) -> None:
         """Return when the index has the write, or patience is at its end."""
         if written is None:
             return
@@ -169,11 +169,11 @@ class FreshSearch:
         hits: tuple[Hit, ...],
         full: bool,
         others: Mapping[str, Hit | None],
-        seen: Seen,
+        seen: CompleteTo,
         size: int,
         after: str | None,
     ) -> Page:
-        moment = Moment.parse(after) if after else None
+        moment = ListPlace.parse(after) if after else None
         target = self.index.target
         shown, more = merged(hits, full, others, target.search.time, size, moment, target.time_step_us)
         return Page(shown, more, self._told(seen))
@@ -181,7 +181,7 @@ class FreshSearch:
     def _stale(self, page: Page) -> Page:
         return Page(page.hits, page.next, self._told(replace(page.seen, fresh=False)))
 
-    def _told(self, seen: Seen) -> Seen:
+    def _told(self, seen: CompleteTo) -> CompleteTo:
         if self._metrics is not None:
             self._metrics.count("lyrebird_reads_total", kind=seen.origin if seen.fresh else f"{seen.origin} stale")
         return seen
@@ -192,6 +192,6 @@ def _may_have(read: Read, written: str | None) -> bool:
     return written is None or read.position is None or covers(read.position, written)
 
 
-def _covers(seen: Seen, written: str) -> bool:
+def _covers(seen: CompleteTo, written: str) -> bool:
     """A write may be one of a table that the position does not speak for: then nobody can tell."""
     return not seen.uncovered and covers(seen.position, written)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from include.search.answer import Hit
-from include.search.cursor import Moment
+from include.search.cursor import ListPlace
 
 __all__ = ["merged", "newest"]
 
@@ -33,7 +33,7 @@ def merged(
     others: Mapping[str, Hit | None],
     time_field: str,
     size: int,
-    after: Moment | None = None,
+    after: ListPlace | None = None,
     step_us: int = 1,
 ) -> tuple[tuple[Hit, ...], str | None]:
     """Hits newest first, `size` at most, and where the next page begins (None: there is no more).
@@ -48,8 +48,8 @@ def merged(
         step_us: how finely the index sorts by time.
     """
 
-    def place(hit: Hit) -> Moment:
-        return Moment.of(hit.body, time_field, hit.doc_id, step_us)
+    def place(hit: Hit) -> ListPlace:
+        return ListPlace.of(hit.body, time_field, hit.doc_id, step_us)
 
     hits = list(page)
     end = place(hits[-1]) if hits and full else None

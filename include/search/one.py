@@ -8,11 +8,11 @@ from typing import Any
 
 from include.index.server.port import SearchIndex
 
-__all__ = ["Answer", "find_one"]
+__all__ = ["FoundDocument", "find_one"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FoundDocument:
     """A living document: its body and where it came from."""
 
     doc_id: str
@@ -21,7 +21,7 @@ class Answer:
     metadata: Mapping[str, Any]
 
 
-def find_one(index: SearchIndex, alias: str, entity: str, doc_id: str) -> Answer | None:
+def find_one(index: SearchIndex, alias: str, entity: str, doc_id: str) -> FoundDocument | None:
     """The document, or None when there is none or it was deleted.
 
     A realtime read finds soft-delete tombstones through the alias too, so they are told apart here. Raises
@@ -30,4 +30,4 @@ def find_one(index: SearchIndex, alias: str, entity: str, doc_id: str) -> Answer
     found = index.get(alias, doc_id)
     if found is None or found.deleted:
         return None
-    return Answer(doc_id, found.version, found.source[entity], found.source["metadata"])
+    return FoundDocument(doc_id, found.version, found.source[entity], found.source["metadata"])

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from include.clock import iso
 from include.errors import SettingsError
-from include.search.cursor import Distance, Moment
-from include.search.definition import EXACT, Lines, Target
+from include.search.cursor import Distance, ListPlace
+from include.search.definition import EXACT, Lines, SearchTarget
 
 __all__ = ["Box", "Circle", "Filters", "Pieces", "by_text", "listed", "nearest", "ranking"]
 
@@ -63,13 +63,13 @@ class Filters:
     equal: Mapping[str, str | int | bool] = field(default_factory=dict)
 
 
-def listed(target: Target, filters: Filters, size: int, after: Moment | None = None) -> dict[str, Any]:
+def listed(target: SearchTarget, filters: Filters, size: int, after: ListPlace | None = None) -> dict[str, Any]:
     """Documents that pass the filters, newest first."""
     return {"query": _all(_filters(target, filters)), **_by_time(target, size, after)}
 
 
 def by_text(
-    target: Target, words: str, pieces: Pieces, filters: Filters, size: int, after: Moment | None = None
+    target: SearchTarget, words: str, pieces: Pieces, filters: Filters, size: int, after: ListPlace | None = None
 ) -> dict[str, Any]:
     """Documents with a line that has all words in one of its text fields, and that quantity; newest first.
 
@@ -101,7 +101,7 @@ def by_text(
 
 
 def nearest(
-    target: Target, circle: Circle, filters: Filters, size: int, after: Distance | None = None
+    target: SearchTarget, circle: Circle, filters: Filters, size: int, after: Distance | None = None
 ) -> dict[str, Any]:
     """Documents within the circle, nearest to its centre first."""
     clauses = [*_filters(target, filters), _within(target, circle)]
@@ -122,7 +122,7 @@ def nearest(
     return body | ({"search_after": after.search_after()} if after else {})
 
 
-def ranking(target: Target, by: str, filters: Filters, size: int, category: str | None = None) -> dict[str, Any]:
+def ranking(target: SearchTarget, by: str, filters: Filters, size: int, category: str | None = None) -> dict[str, Any]:
     """Names in field `by` of the lines (`item` or `category`) with most lines first: lines, documents, pieces.
 
     Shards are asked for many more names than are shown, as a name may be rare in one shard and frequent in all.
@@ -151,7 +151,7 @@ def ranking(target: Target, by: str, filters: Filters, size: int, category: str 
     }
 
 
-def _by_time(target: Target, size: int, after: Moment | None) -> dict[str, Any]:
+def _by_time(target: SearchTarget, size: int, after: ListPlace | None) -> dict[str, Any]:
     time = {
         _body(target, target.search.time): {
             "order": "desc",
@@ -167,7 +167,7 @@ def _by_time(target: Target, size: int, after: Moment | None) -> dict[str, Any]:
     return body | ({"search_after": after.search_after()} if after else {})
 
 
-def _filters(target: Target, filters: Filters) -> list[dict[str, Any]]:
+def _filters(target: SearchTarget, filters: Filters) -> list[dict[str, Any]]:
     search = target.search
     clauses: list[dict[str, Any]] = []
     if target.shares_index:
@@ -190,7 +190,7 @@ def _filters(target: Target, filters: Filters) -> list[dict[str, Any]]:
     return clauses
 
 
-def _equal(target: Target, name: str, value: str | int | bool) -> dict[str, Any]:
+def _equal(target: SearchTarget, name: str, value: str | int | bool) -> dict[str, Any]:
     kind = target.field_type(name)
     if kind not in EXACT:
         fix = f"See {target.index.mapping} for fields of these types."
@@ -202,7 +202,7 @@ def _equal(target: Target, name: str, value: str | int | bool) -> dict[str, Any]
     return {"term": {_body(target, name): value}}
 
 
-def _within(target: Target, circle: Circle) -> dict[str, Any]:
+def _within(target: SearchTarget, circle: Circle) -> dict[str, Any]:
     point = {"lat": circle.lat, "lon": circle.lon}
     return {"geo_distance": {"distance": f"{circle.metres}m", _location(target): point}}
 
@@ -216,27 +216,27 @@ def _all(clauses: list[dict[str, Any]]) -> dict[str, Any]:
     return {"bool": {"filter": clauses, "must_not": [{"term": {"metadata.deleted": True}}]}}
 
 
-def _body(target: Target, name: str) -> str:
+def _body(target: SearchTarget, name: str) -> str:
     return f"{target.search.entity}.{name}"
 
 
-def _location(target: Target) -> str:
+def _location(target: SearchTarget) -> str:
     return _body(target, _declared(target, target.search.location, "location"))
 
 
-def _lines(target: Target) -> Lines:
+def _lines(target: SearchTarget) -> Lines:
     if target.search.lines is None:
         raise _undeclared(target, "lines")
     return target.search.lines
 
 
-def _declared(target: Target, name: str | None, what: str) -> str:
+def _declared(target: SearchTarget, name: str | None, what: str) -> str:
     if name is None:
         raise _undeclared(target, what)
     return name
 
 
-def _undeclared(target: Target, what: str) -> SettingsError:
+def _undeclared(target: SearchTarget, what: str) -> SettingsError:
     return SettingsError(
         "the search does not say where this is", search=target.name, missing=what, fix=f"Add `{what}:` to its entry."
     )

@@ -19,7 +19,7 @@ from include.index.progress.document import read_progress
 from include.index.server.port import SearchIndex
 from include.record.position import SourcePosition
 
-__all__ = ["NoIndex", "Serving", "Standing"]
+__all__ = ["NoIndex", "Serving", "ServingIndex"]
 
 _KEPT_S: Final = 1.0
 # How long a reader waits for a newer standing where an older one would do.
@@ -29,7 +29,7 @@ _STALE_S: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ServingIndex:
     """An index and how far it is. Single documents are whole up to `complete`, lists up to `visible`.
 
     Neither speaks for changes of the tables in `uncovered`.
@@ -55,10 +55,10 @@ class Serving:
         self._clock = clock
         self._kept_s = kept_s
         self._lock = threading.Lock()
-        self._found: tuple[float, Standing] | None = None
-        self._asked: Future[tuple[float, Standing]] | None = None
+        self._found: tuple[float, ServingIndex] | None = None
+        self._asked: Future[tuple[float, ServingIndex]] | None = None
 
-    def now(self, newer_than_s: float | None = None) -> Standing:
+    def now(self, newer_than_s: float | None = None) -> ServingIndex:
         """The standing as it was a second ago at most; fifteen where the server takes long to say.
 
         `newer_than_s`: at that time of the clock, or later, however long that takes. Raises `NoIndex` when nothing
@@ -87,8 +87,8 @@ class Serving:
         with self._lock:
             self._found = self._asked = None
 
-    def _ask(self, now_s: float) -> Future[tuple[float, Standing]]:
-        asked: Future[tuple[float, Standing]] = Future()
+    def _ask(self, now_s: float) -> Future[tuple[float, ServingIndex]]:
+        asked: Future[tuple[float, ServingIndex]] = Future()
 
         def answer() -> None:
             try:
@@ -104,13 +104,13 @@ class Serving:
         threading.Thread(target=answer, name=f"serving-{self._alias}", daemon=True).start()
         return asked
 
-    def _answered(self, asked: Future[tuple[float, Standing]], found: tuple[float, Standing] | None) -> None:
+    def _answered(self, asked: Future[tuple[float, ServingIndex]], found: tuple[float, ServingIndex] | None) -> None:
         with self._lock:
             # A question from before `forget` says nothing any more.
             if self._asked is asked:
                 self._asked, self._found = None, found or self._found
 
-    def _read(self) -> Standing:
+    def _read(self) -> ServingIndex:
         info = serving_or_none(self._index, self._alias)
         if info is None:
             raise NoIndex(
@@ -118,5 +118,5 @@ class Serving:
             )
         progress = read_progress(self._index, info, self._topic)
         if progress is None:
-            return Standing(info.name, None, None)
-        return Standing(info.name, progress.complete, progress.visible, progress.uncovered)
+            return ServingIndex(info.name, None, None)
+        return ServingIndex(info.name, progress.complete, progress.visible, progress.uncovered)

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from include.settings.deployment import Strict
 
-__all__ = ["Addressing", "Checksums", "Cluster", "Elasticsearch", "Encryption", "Kafka", "ObjectStore", "Registry"]
+__all__ = ["Addressing", "Checksums", "Cluster", "Elasticsearch", "Encryption", "Kafka", "Registry", "StoreSettings"]
 
 Addressing = Literal["path", "virtual", "auto"]
 """Where the bucket stands: in the URL's path, or in its host; auto: as botocore finds fit."""
@@ -139,7 +139,7 @@ class Elasticsearch(Strict):
         return self
 
 
-class ObjectStore(Strict):
+class StoreSettings(Strict):
     """Section `store`: an S3 endpoint and the bucket that Lyrebird writes to.
 
     Without keys each process asks botocore's own chain: environment (session tokens, web identity), the profiles of

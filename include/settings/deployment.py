@@ -20,7 +20,7 @@ from include.errors import SettingsError
 from include.settings.environment import deployment_folder, environment
 from include.settings.nearest import nearest
 
-__all__ = ["Deployment", "Place", "Strict", "unknown_name"]
+__all__ = ["Deployment", "FilePlace", "Strict", "unknown_name"]
 
 _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)(?::-([^}]*))?\}")
 Path_ = tuple[str | int, ...]
@@ -36,7 +36,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """Where a value stands."""
 
     file: Path
@@ -52,7 +52,7 @@ class Deployment:
 
     folder: Path
     values: Mapping[str, Any]
-    places: Mapping[Path_, Place] = field(repr=False)
+    places: Mapping[Path_, FilePlace] = field(repr=False)
 
     @classmethod
     def load(
@@ -72,7 +72,7 @@ class Deployment:
                 "no deployment files", file=str(folder), fix="Set LYREBIRD_DEPLOYMENT to a folder with *.yaml files."
             )
         values: dict[str, Any] = {}
-        places: dict[Path_, Place] = {}
+        places: dict[Path_, FilePlace] = {}
         for file in files:
             _merge(values, _read(file, places, names, set(values)), places)
         return cls(folder, values, places)
@@ -80,7 +80,7 @@ class Deployment:
     @classmethod
     def of_file(cls, file: Path, env: Mapping[str, str] | None = None) -> Deployment:
         """Read one file that a deployment file names, such as that of a join; raises `SettingsError`."""
-        places: dict[Path_, Place] = {}
+        places: dict[Path_, FilePlace] = {}
         return cls(file, _read(file, places, environment() if env is None else env, set()), places)
 
     def whole(self, model: type[M]) -> M:
@@ -177,7 +177,7 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     return [m for arg in get_args(annotation) for m in _models(arg)]
 
 
-def _merge(values: dict[str, Any], more: Mapping[str, Any], places: Mapping[Path_, Place]) -> None:
+def _merge(values: dict[str, Any], more: Mapping[str, Any], places: Mapping[Path_, FilePlace]) -> None:
     for section, content in more.items():
         if section not in values:
             values[section] = content
@@ -195,7 +195,7 @@ def _merge(values: dict[str, Any], more: Mapping[str, Any], places: Mapping[Path
             raise SettingsError("section is declared twice", file=str(place.file), line=place.line, path=section)
 
 
-def _read(file: Path, places: dict[Path_, Place], env: Mapping[str, str], known: set[str]) -> dict[str, Any]:
+def _read(file: Path, places: dict[Path_, FilePlace], env: Mapping[str, str], known: set[str]) -> dict[str, Any]:
     try:
         node = yaml.compose(file.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     except (OSError, UnicodeDecodeError) as error:
@@ -215,8 +215,8 @@ def _read(file: Path, places: dict[Path_, Place], env: Mapping[str, str], known:
     return value
 
 
-def _build(node: yaml.Node, path: Path_, *, file: Path, places: dict[Path_, Place], env: Mapping[str, str]) -> Any:
-    places[path] = Place(file, node.start_mark.line + 1)
+def _build(node: yaml.Node, path: Path_, *, file: Path, places: dict[Path_, FilePlace], env: Mapping[str, str]) -> Any:
+    places[path] = FilePlace(file, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         out: dict[Any, Any] = {}
         for key_node, value_node in node.value:
@@ -252,7 +252,7 @@ def _scalar(node: yaml.Node, file: Path) -> Any:
         ) from error
 
 
-def _fill(text: str, place: Place, path: Path_, env: Mapping[str, str]) -> str:
+def _fill(text: str, place: FilePlace, path: Path_, env: Mapping[str, str]) -> str:
     def value(match: re.Match[str]) -> str:
         name, default = match[1], match[2]
         if name not in env and default is not None:

@@ -20,7 +20,7 @@ from include.errors import Terminal
 from include.record.schema import TableSchema
 from include.source.database.tables import Catalog
 from include.source.replicator import Replicator
-from include.source.rows.encode import Encoders
+from include.source.rows.encode import TableEncoders
 from include.source.state import CaptureState
 
 __all__ = ["outgrown", "renew"]
@@ -28,7 +28,7 @@ __all__ = ["outgrown", "renew"]
 log = logging.getLogger(__name__)
 
 
-def outgrown(state: CaptureState, catalog: Catalog, encoders: Encoders) -> list[TableSchema]:
+def outgrown(state: CaptureState, catalog: Catalog, encoders: TableEncoders) -> list[TableSchema]:
     """Tables that somebody asked for again, and whose keys are not those that their topics hold.
 
     A table that is gone, or cannot be read, is left to its snapshot.
@@ -50,7 +50,7 @@ def outgrown(state: CaptureState, catalog: Catalog, encoders: Encoders) -> list[
     return found
 
 
-def renew(core: Replicator, encoders: Encoders, schemas: Iterable[TableSchema]) -> None:
+def renew(core: Replicator, encoders: TableEncoders, schemas: Iterable[TableSchema]) -> None:
     """Step 3, and what is committed in 4; while nothing is written that is not committed. May be done again."""
     for schema in schemas:
         topic = encoders.renew(schema)

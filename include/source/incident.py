@@ -16,9 +16,9 @@ from include.clock import Clock, iso
 from include.errors import Fenced, LyrebirdError, Terminal
 from include.metrics.progress import RunFolder
 from include.source.database.purge import Horizon
-from include.source.state import Aside, CaptureState
+from include.source.state import CaptureState, TableSetAside
 
-__all__ = ["Incident", "IncidentKind", "Incidents", "incidents_of", "next_command"]
+__all__ = ["CaptureIncident", "CaptureIncidents", "IncidentKind", "incidents_of", "next_command"]
 
 IncidentKind = Literal["aside", "orphans", "purge", "prepared", "waiting", "fenced", "stopped"]
 """aside: a table's rows cannot be read; orphans: a table may lack changes by cascade; purge: the server soon purges
@@ -36,7 +36,7 @@ _COMMAND: Final = re.compile(r"`(lyrebird [^`]+)`")
 
 
 @dataclass(frozen=True, slots=True)
-class Incident:
+class CaptureIncident:
     """One thing to tell. `id` is the same for as long as it lasts; `text` says what happened; `fix` is a command."""
 
     id: str
@@ -50,14 +50,14 @@ class Incident:
         return asdict(self)
 
 
-def incidents_of(source: str, state: CaptureState) -> list[Incident]:
+def incidents_of(source: str, state: CaptureState) -> list[CaptureIncident]:
     """Those that the state tells."""
-    told: tuple[tuple[IncidentKind, Mapping[str, Aside], str], ...] = (
+    told: tuple[tuple[IncidentKind, Mapping[str, TableSetAside], str], ...] = (
         ("aside", state.aside, "is set aside"),
         ("orphans", state.orphans, "may lack changes"),
     )
     return [
-        Incident(
+        CaptureIncident(
             f"{kind}:{table}:{why.position}",
             kind,
             table,
@@ -78,15 +78,15 @@ def next_command(source: str, error: LyrebirdError) -> str:
     return f"lyrebird capture check --source {source}"
 
 
-class Incidents:
+class CaptureIncidents:
     """The open incidents of one capture."""
 
     def __init__(self, source: str, folder: RunFolder, clock: Clock) -> None:
         self._source, self._folder, self._clock = source, folder, clock
         self._kept = folder.kept(_KEPT)
-        self._of_state: list[Incident] = []
+        self._of_state: list[CaptureIncident] = []
         self._state: CaptureState | None = None
-        self._end: Incident | None = None
+        self._end: CaptureIncident | None = None
 
     def on_state(self, state: CaptureState) -> None:
         """What capture's state is now."""
@@ -121,7 +121,7 @@ class Incidents:
         if "waiting" in self._kept:
             self._keep("waiting", None)
 
-    def on_end(self, error: Terminal) -> Incident:
+    def on_end(self, error: Terminal) -> CaptureIncident:
         """Capture ends for this, and starting it again would help nobody; open for as long as this process reports."""
         fenced = isinstance(error, Fenced)
         how, command, then = (
@@ -129,7 +129,7 @@ class Incidents:
             if fenced
             else ("has stopped", next_command(self._source, error), _THEN)
         )
-        self._end = Incident(
+        self._end = CaptureIncident(
             f"{'fenced' if fenced else 'stopped'}:{self._clock.now_us()}",
             "fenced" if fenced else "stopped",
             "",
@@ -138,23 +138,23 @@ class Incidents:
         )
         return self._end
 
-    def open(self) -> list[Incident]:
+    def open(self) -> list[CaptureIncident]:
         """All that are open now."""
         found = list(self._of_state)
         purge = self._kept.get("purge")
         if purge is not None:
             fix = f"lyrebird capture status --source {self._source}"
-            found.append(Incident(f"purge:{purge['at_us']}", "purge", "", purge["text"], fix))
+            found.append(CaptureIncident(f"purge:{purge['at_us']}", "purge", "", purge["text"], fix))
         found += self._prepared()
         wait = self._kept.get("waiting")
         if wait is not None and self._clock.now_us() - wait["at_us"] >= _LONG_WAIT_US:
-            found.append(Incident(f"waiting:{wait['at_us']}", "waiting", "", wait["text"], wait["fix"]))
+            found.append(CaptureIncident(f"waiting:{wait['at_us']}", "waiting", "", wait["text"], wait["fix"]))
         return found if self._end is None else [*found, self._end]
 
-    def _prepared(self) -> list[Incident]:
+    def _prepared(self) -> list[CaptureIncident]:
         waiting = () if self._state is None else self._state.waiting
         return [
-            Incident(
+            CaptureIncident(
                 f"prepared:{each.xid}:{each.after.binlog}",
                 "prepared",
                 "",
@@ -174,5 +174,5 @@ class Incidents:
         self._folder.keep(_KEPT, self._kept)
 
 
-def _place(why: Aside) -> str:
+def _place(why: TableSetAside) -> str:
     return f"{why.gtid} ({why.position})" if why.gtid else why.position

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from include.log.ports import Record, TopicInfo, TopicSpec
 from include.record.position import SourcePosition
-from include.source.log.group import Group, Output
+from include.source.log.group import Group, OutgoingRecord
 from include.source.state import CaptureState
 
-__all__ = ["CaptureLog", "ResumePoint", "Watcher"]
+__all__ = ["CaptureLog", "ResumePoint", "SessionWatcher"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class CaptureLog(Protocol):
     def remake(self, topic: TopicSpec) -> TopicInfo:
         """Make the topic anew, empty, whatever was in it; only while nothing is written. Not undone by a crash."""
 
-    def write(self, outputs: Sequence[Output]) -> None:
+    def write(self, outputs: Sequence[OutgoingRecord]) -> None:
         """A part of the open group, in order."""
 
     def commit(self, group: Group) -> None:
@@ -72,7 +72,7 @@ class CaptureLog(Protocol):
         """Drop what is not committed, and let go of the log; may be called twice, and before `open`."""
 
 
-class Watcher:
+class SessionWatcher:
     """What a session tells others, and hears; this one tells nobody and never stops."""
 
     def stop_requested(self) -> bool:

@@ -22,18 +22,18 @@ from include.record.gtid import GtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import TableSchema
 from include.record.version import pack
-from include.source.binlog.events import Query, TableMap
+from include.source.binlog.events import QueryEvent, TableMap
 from include.source.binlog.step import PlainRun
-from include.source.binlog.transaction import Rows, SourceTransaction
+from include.source.binlog.transaction import RowsEvent, SourceTransaction
 from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
-from include.source.log.group import Group, Output
-from include.source.rows.encode import Encoders, Stamp, TableEncoder
+from include.source.log.group import Group, OutgoingRecord
+from include.source.rows.encode import Stamp, TableEncoder, TableEncoders
 from include.source.rows.group_rows import outputs_of, run_outputs
 from include.source.rows.records import Encoded, Records, RowRecords
 from include.source.rows.shape import Image
 from include.source.snapshot.watermark_window import Seam
-from include.source.state import Aside, CaptureState
+from include.source.state import CaptureState, TableSetAside
 from include.source.statements import Statements
 
 __all__ = ["Replicator"]
@@ -53,11 +53,11 @@ class Replicator:
         name: str,
         source: SourceDefinition,
         catalog: Catalog,
-        encoders: Encoders,
+        encoders: TableEncoders,
         clock: Clock,
         position: SourcePosition,
         state: CaptureState,
-        drain: Callable[[Sequence[Output]], None] | None = None,
+        drain: Callable[[Sequence[OutgoingRecord]], None] | None = None,
         server_now_us: Callable[[], int] = lambda: 0,
     ) -> None:
         """`server_now_us` is the server's own clock.
@@ -73,7 +73,7 @@ class Replicator:
         self._encoders = encoders
         self._clock = clock
         self._tables: dict[TableMap, RowRecords] = {}
-        self._outputs: list[Output] = []
+        self._outputs: list[OutgoingRecord] = []
         self._number = state.version
         self._ops, self._skipped = Counter[str](), Counter[str]()
         self._transactions = self._past = self.texts_passed = 0
@@ -117,7 +117,7 @@ class Replicator:
             thread=transaction.thread,
         )
         for step in transaction.steps:
-            if isinstance(step, Query):
+            if isinstance(step, QueryEvent):
                 self._forget(self._statements.on_statement(step, name, transaction.commit_us))
             else:
                 row = self._on_rows(step, transaction, stamp, row, counts)
@@ -150,7 +150,7 @@ class Replicator:
             return gtids.follow(run.prefix[:-1], run.first, run.first + run.count - 1)
         return gtids if run.start >= self.position.binlog else None
 
-    def _run_of(self, run: PlainRun) -> tuple[list[Output], int, tuple[int, int, int]] | None:
+    def _run_of(self, run: PlainRun) -> tuple[list[OutgoingRecord], int, tuple[int, int, int]] | None:
         """A run's outputs, bytes of their values, rows by op; None where each transaction needs a look of its own."""
         targets, most = [], LARGEST_RECORD
         for table in run.tables:
@@ -163,7 +163,14 @@ class Replicator:
             most = min(most, records.encoder.most)
         version = pack(self._source.epoch, self._number)
         made = run_outputs(
-            run.prefix, run.first, run.end.file, run.parts, tuple(targets), self._clock.now_us(), version, Output
+            run.prefix,
+            run.first,
+            run.end.file,
+            run.parts,
+            tuple(targets),
+            self._clock.now_us(),
+            version,
+            OutgoingRecord,
         )
         if made is None:
             return None
@@ -209,14 +216,14 @@ class Replicator:
     def on_answer(self, answer: Answer) -> None:
         """Say how far a request is, in the group's own transaction."""
         topic = source_answers(self.name)
-        self._outputs.append(Output(topic, answer.key(), answer.value(), self._next()))
+        self._outputs.append(OutgoingRecord(topic, answer.key(), answer.value(), self._next()))
 
     def on_control(self, kind: ControlKind, table: str, gtid: str = "", floor: int | None = None) -> None:
         """Write a control record; `floor` defaults to its own version."""
         version = self._next()
         database, _, name = table.partition(".")
         record = Control(kind, database, name, version if floor is None else floor, gtid)
-        self._outputs.append(Output(control(self.name), record.key(), record.value(), version))
+        self._outputs.append(OutgoingRecord(control(self.name), record.key(), record.value(), version))
 
     @property
     def floor(self) -> int:
@@ -240,7 +247,7 @@ class Replicator:
             place = {"table": table, "gtid": gtid, "position": at}
             raise Terminal(error.message, fix=error.fix, **{**error.details, **place}) from error
         log.error("table %s is set aside at %s: %s", table, at, error)
-        self.state = self.state.with_aside(table, Aside(gtid, at, str(error), self._clock.now_us()))
+        self.state = self.state.with_aside(table, TableSetAside(gtid, at, str(error), self._clock.now_us()))
 
     def flush(self) -> Group:
         """Close the group; what comes next belongs to another."""
@@ -264,7 +271,7 @@ class Replicator:
         return group
 
     def _on_rows(
-        self, step: Rows, transaction: SourceTransaction, stamp: Stamp, row: int, counts: dict[str, int]
+        self, step: RowsEvent, transaction: SourceTransaction, stamp: Stamp, row: int, counts: dict[str, int]
     ) -> int:
         table = f"{step.table.database}.{step.table.table}"
         if table in self.state.aside:
@@ -295,14 +302,14 @@ class Replicator:
         self._past += records.past
         return row + many
 
-    def _made(self, encoder: TableEncoder, records: Records) -> tuple[list[Output], int]:
+    def _made(self, encoder: TableEncoder, records: Records) -> tuple[list[OutgoingRecord], int]:
         """Outputs under the next numbers, and bytes of all values; `Terminal` for a record too large."""
-        outputs, _, size = outputs_of(records, encoder.topic, pack(self._source.epoch, self._number), Output)
+        outputs, _, size = outputs_of(records, encoder.topic, pack(self._source.epoch, self._number), OutgoingRecord)
         if 2 * size > encoder.most:
             self._encoders.require_room(encoder, max(len(record[-3]) + len(record[-1]) for record in records))
         return outputs, size
 
-    def _put(self, outputs: list[Output], size: int) -> None:
+    def _put(self, outputs: list[OutgoingRecord], size: int) -> None:
         """Into the open group; the way of every row."""
         if outputs:
             self._number += outputs[-1].version - pack(self._source.epoch, self._number)
@@ -333,12 +340,12 @@ class Replicator:
             return
         cause = "a foreign key changed rows by cascade, which the server does not log"
         log.error("table %s may have missed changes at %s: %s", table, transaction.end, cause)
-        noted = Aside(transaction.gtid, str(transaction.end), cause, self._clock.now_us())
+        noted = TableSetAside(transaction.gtid, str(transaction.end), cause, self._clock.now_us())
         self.state = self.state.with_orphan(table, noted)
 
     def note_orphan(self, table: str, gtid: str, cause: str) -> None:
         """The table may lack rows from that transaction on, until somebody asks for them again."""
-        noted = Aside(gtid, str(self.position.binlog), cause, self._clock.now_us())
+        noted = TableSetAside(gtid, str(self.position.binlog), cause, self._clock.now_us())
         self.state = self.state.with_orphan(table, noted)
 
     def _forget(self, names: Collection[tuple[str, str]] | None) -> None:

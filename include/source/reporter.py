@@ -13,9 +13,9 @@ from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.source.database.purge_watch import PurgeWatch
 from include.source.definition import SourceDefinition
-from include.source.incident import Incidents
+from include.source.incident import CaptureIncidents
 from include.source.log.group import Group
-from include.source.ports import Watcher
+from include.source.ports import SessionWatcher
 
 __all__ = ["Reporter"]
 
@@ -25,14 +25,14 @@ _EVENTS: Final = {"c": "WRITE_ROWS", "u": "UPDATE_ROWS", "d": "DELETE_ROWS"}
 
 
 @dataclass
-class Reporter(Watcher):
+class Reporter(SessionWatcher):
     """Writes progress.json twice a second at most; `incidents` and `purge` where the capture is to tell of them."""
 
     folder: RunFolder
     metrics: Metrics
     clock: Clock
     interrupted: Callable[[], bool] = bool
-    incidents: Incidents | None = None
+    incidents: CaptureIncidents | None = None
     purge: PurgeWatch | None = None
     commits: int = field(default=0, init=False)
 

@@ -19,7 +19,7 @@ from include.source.snapshot.job import Job
 from include.source.snapshot.wanted_keys import MOST_KEYS
 from include.source.state import CaptureState
 
-__all__ = ["ColumnOf", "Desk", "Taken", "answers_by_id", "full_names"]
+__all__ = ["ColumnOf", "RequestQueue", "Taken", "answers_by_id", "full_names"]
 
 
 ColumnOf = Callable[[str], Callable[[str], str]]
@@ -34,7 +34,7 @@ class Taken:
     answers: tuple[Answer, ...]
 
 
-class Desk:
+class RequestQueue:
     """Takes up requests; made of an open log, as it reads once which ids are done."""
 
     def __init__(self, log: CaptureLog, clock: Clock) -> None:

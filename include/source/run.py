@@ -11,7 +11,7 @@ from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Termin
 from include.source.backoff import Between, next_pause
 from include.source.database.failover import chosen
 from include.source.database.preflight import first_look, refuse, second_look
-from include.source.database.server import Behind
+from include.source.database.server import MissingTransactions
 from include.source.database.takeover import taken_over
 from include.source.database.tls import unverified
 from include.source.database.upstream import LiveServer
@@ -19,7 +19,7 @@ from include.source.definition import SourceDefinition
 from include.source.ports import CaptureLog
 from include.source.reporter import Reporter
 from include.source.rows.decoder import decoders_told
-from include.source.session import Session
+from include.source.session import CaptureSession
 from include.source.snapshot.job import FIRST, Job
 
 __all__ = ["Capture", "Mode"]
@@ -130,7 +130,7 @@ class Capture:
         if self._reached:
             self._require_ours()
         upstream = LiveServer(self._name, source, self._clock)
-        session = Session(self._name, source, self._log, upstream, self._clock, self._reporter)
+        session = CaptureSession(self._name, source, self._log, upstream, self._clock, self._reporter)
         self._reached = True
         try:
             if session.begun and mode == "stream" and source.policy.whole:
@@ -149,7 +149,7 @@ class Capture:
         if last is not None and last.state.version > self._version:
             raise Fenced("another process has written while this one was away", source=self._name)
 
-    def _carried_out(self, session: Session, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
+    def _carried_out(self, session: CaptureSession, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
         if mode == "stream":
             session.stream()
             return "stopped"
@@ -177,7 +177,7 @@ class Capture:
     def _bear(self, error: LyrebirdError) -> None:
         """Give up a server that stays behind what was captured from it: it has lost what it had."""
         now_s = self._clock.monotonic_s()
-        if not isinstance(error, Behind):
+        if not isinstance(error, MissingTransactions):
             self._behind_since_s = None
             return
         self._behind_since_s = now_s if self._behind_since_s is None else self._behind_since_s

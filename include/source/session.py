@@ -22,21 +22,21 @@ from include.record.position import SourcePosition
 from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import SourceTransaction
 from include.source.database.tables import Catalog
-from include.source.database.transaction_stream import Idle
+from include.source.database.transaction_stream import BinlogIdle
 from include.source.database.upstream import Flow, Upstream
 from include.source.definition import SourceDefinition
 from include.source.generation import outgrown, renew
-from include.source.log.group import Output
-from include.source.ports import CaptureLog, Watcher
+from include.source.log.group import OutgoingRecord
+from include.source.ports import CaptureLog, SessionWatcher
 from include.source.replicator import Replicator
-from include.source.request_queue import Desk, full_names
-from include.source.rows.encode import Encoders
+from include.source.request_queue import RequestQueue, full_names
+from include.source.rows.encode import TableEncoders
 from include.source.snapshot.condition import leaving
 from include.source.snapshot.job import FIRST, Job
 from include.source.snapshot.runner import Copying
-from include.source.state import Aside, CaptureState
+from include.source.state import CaptureState, TableSetAside
 
-__all__ = ["Session"]
+__all__ = ["CaptureSession"]
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ _GROUPS_TO_COMMITS: Final = 16
 _REQUESTS_EVERY_S: Final = 1.0
 
 
-class Session:
+class CaptureSession:
     """One writer's life. Any error makes it useless; `close` it in every case."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Session:
         log: CaptureLog,
         upstream: Upstream,
         clock: Clock,
-        watcher: Watcher,
+        watcher: SessionWatcher,
     ) -> None:
         """Steps 1 and 2."""
         self._name, self._source, self._log, self._upstream = name, source, log, upstream
@@ -67,7 +67,7 @@ class Session:
         self._resume = log.open()
         self._tried = self._state().version
         try:
-            self._desk = Desk(log, clock)
+            self._desk = RequestQueue(log, clock)
         except BaseException:
             self.close()
             raise
@@ -80,7 +80,7 @@ class Session:
             upstream.changes_others,
             upstream.untraced_cascades,
         )
-        self._encoders = Encoders(name, source, log)
+        self._encoders = TableEncoders(name, source, log)
         self._replicator: Replicator | None = None
         self._group_since_s: float | None = None
         self._committed_s = self._asked_s = clock.monotonic_s()
@@ -195,7 +195,7 @@ class Session:
         )
         return self._replicator
 
-    def _drain(self, outputs: Sequence[Output]) -> None:
+    def _drain(self, outputs: Sequence[OutgoingRecord]) -> None:
         self._log.write(outputs)
         self._watcher.on_part()
 
@@ -214,7 +214,7 @@ class Session:
         for table in sorted({*state.tables} - passing - {*state.left_out}):
             log.warning("table %s is left out by the policy from %s on: it is not covered", table, core.position.binlog)
             core.on_control("left_out", table, floor=0)
-            since = Aside("", str(core.position.binlog), "the source's policy drops it", self._clock.now_us())
+            since = TableSetAside("", str(core.position.binlog), "the source's policy drops it", self._clock.now_us())
             core.state = core.state.with_left_out(table, since)
         back = passing.intersection(state.left_out)
         for table in sorted(back - {*names}):
@@ -249,13 +249,13 @@ class Session:
                 core.on_transaction(item)
             if self._group_since_s is None:
                 self._group_since_s = now_s
-        elif isinstance(item, Idle):
+        elif isinstance(item, BinlogIdle):
             self._caught_up = True
             core.on_idle(item.at, item.until_us)
         if self._group_since_s is not None:
             if now_s - self._group_since_s >= self._group_s or core.size_bytes >= self._source.group_bytes:
                 self._commit()
-        elif isinstance(item, Idle) and now_s - self._committed_s >= _IDLE_COMMIT_S:
+        elif isinstance(item, BinlogIdle) and now_s - self._committed_s >= _IDLE_COMMIT_S:
             self._commit()
 
     @property

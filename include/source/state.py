@@ -10,13 +10,13 @@ from include.errors import Terminal
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.snapshot.job import Job
 
-__all__ = ["Aside", "CaptureState", "Job", "Waiting"]
+__all__ = ["CaptureState", "Job", "TableSetAside", "WaitingXa"]
 
 SnapshotState = Literal["running", "done"]
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class TableSetAside:
     """Why a table was set aside: the transaction whose rows could not be read, and the error in one line."""
 
     gtid: str
@@ -26,7 +26,7 @@ class Aside:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingXa:
     """An XA transaction that is prepared and has not ended; it was logged, in a group with `gtid`, next `after`."""
 
     xid: str
@@ -52,10 +52,10 @@ class CaptureState:
     tables: Mapping[str, int] = field(default_factory=dict)
     jobs: tuple[Job, ...] = ()
     requests_next: int = 0
-    aside: Mapping[str, Aside] = field(default_factory=dict)
-    orphans: Mapping[str, Aside] = field(default_factory=dict)
-    left_out: Mapping[str, Aside] = field(default_factory=dict)
-    waiting: tuple[Waiting, ...] = ()
+    aside: Mapping[str, TableSetAside] = field(default_factory=dict)
+    orphans: Mapping[str, TableSetAside] = field(default_factory=dict)
+    left_out: Mapping[str, TableSetAside] = field(default_factory=dict)
+    waiting: tuple[WaitingXa, ...] = ()
     nameless: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -83,11 +83,11 @@ class CaptureState:
                 dict(value["tables"]),
                 tuple(map(Job.from_json, value["jobs"])),
                 value["requests_next"],
-                {table: Aside(**aside) for table, aside in value.get("aside", {}).items()},
-                {table: Aside(**orphan) for table, orphan in value.get("orphans", {}).items()},
-                {table: Aside(**since) for table, since in value.get("left_out", {}).items()},
+                {table: TableSetAside(**aside) for table, aside in value.get("aside", {}).items()},
+                {table: TableSetAside(**orphan) for table, orphan in value.get("orphans", {}).items()},
+                {table: TableSetAside(**since) for table, since in value.get("left_out", {}).items()},
                 tuple(
-                    Waiting(each["xid"], each["gtid"], SourcePosition.from_json(each["after"]))
+                    WaitingXa(each["xid"], each["gtid"], SourcePosition.from_json(each["after"]))
                     for each in value.get("waiting", ())
                 ),
                 dict(value.get("nameless", {})),
@@ -136,7 +136,7 @@ class CaptureState:
             left_out={name: why for name, why in self.left_out.items() if name != table},
         )
 
-    def with_left_out(self, table: str, since: Aside) -> CaptureState:
+    def with_left_out(self, table: str, since: TableSetAside) -> CaptureState:
         """With the table left out by the policy; nothing is owed for it, and its key's schema stays known."""
         return replace(
             self.without_aside([table]),
@@ -157,11 +157,11 @@ class CaptureState:
         """With the table altered: none of its rows were read as it is from then on."""
         return replace(self, nameless={name: us for name, us in self.nameless.items() if name != table})
 
-    def with_aside(self, table: str, aside: Aside) -> CaptureState:
+    def with_aside(self, table: str, aside: TableSetAside) -> CaptureState:
         """With the table set aside."""
         return replace(self, aside={**self.aside, table: aside})
 
-    def with_orphan(self, table: str, orphan: Aside) -> CaptureState:
+    def with_orphan(self, table: str, orphan: TableSetAside) -> CaptureState:
         """With the table known to lack rows, perhaps."""
         return replace(self, orphans={**self.orphans, table: orphan})
 

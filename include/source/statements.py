@@ -6,8 +6,8 @@ import logging
 from typing import Final, Protocol
 
 from include.log.control import ControlKind
-from include.source.binlog.ddl import Effect, effects
-from include.source.binlog.events import Query
+from include.source.binlog.ddl import TableEffect, effects
+from include.source.binlog.events import QueryEvent
 from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
 from include.source.snapshot.watermark_window import Seam
@@ -17,7 +17,7 @@ __all__ = ["Statements"]
 
 log = logging.getLogger(__name__)
 
-_UNKNOWN: Final = Effect("rows", "")
+_UNKNOWN: Final = TableEffect("rows", "")
 # The server stamps a statement with the whole second of its start.
 _STAMP_US: Final = 1_000_000
 
@@ -41,7 +41,7 @@ class Statements:
         self._core, self._source, self._catalog = core, source, catalog
         self._passed: set[tuple[str, str]] = set()
 
-    def on_statement(self, query: Query, gtid: str, commit_us: int) -> frozenset[tuple[str, str]] | None:
+    def on_statement(self, query: QueryEvent, gtid: str, commit_us: int) -> frozenset[tuple[str, str]] | None:
         """Carry its effects out; the tables whose descriptions it may have made old, None: all."""
         catalog = self._catalog
         found = effects(
@@ -108,7 +108,7 @@ class Statements:
                 "all captured tables" if wide else ", ".join(owed),
             )
 
-    def _tell_seam(self, effect: Effect) -> None:
+    def _tell_seam(self, effect: TableEffect) -> None:
         if self._core.seam is None:
             return
         if effect.kind == "drop_database":
@@ -119,7 +119,7 @@ class Statements:
         for table in gone:
             self._core.seam.on_alter(table)
 
-    def _concerns(self, effect: Effect) -> bool:
+    def _concerns(self, effect: TableEffect) -> bool:
         if effect.kind == "drop_database":
             return effect.database in self._source.databases
         if effect.kind == "drop" and f"{effect.database}.{effect.table}" in self._core.state.left_out:
@@ -128,7 +128,7 @@ class Statements:
         captured = self._source.captures(effect.database, effect.table)
         return captured or (effect.to is not None and self._source.captures(*effect.to))
 
-    def _on_effect(self, effect: Effect, gtid: str, taken_over: set[tuple[str, str] | None]) -> None:
+    def _on_effect(self, effect: TableEffect, gtid: str, taken_over: set[tuple[str, str] | None]) -> None:
         table = f"{effect.database}.{effect.table}"
         if effect.kind == "drop_database":
             for name in [t for t in self._core.state.tables if t.startswith(f"{effect.database}.")]:

@@ -13,7 +13,7 @@ from include.log.topics import source_requests
 from include.source.database.binlog_files import BinlogLook
 from include.source.phase import phase_of
 from include.source.request_queue import answers_by_id
-from include.source.state import Aside, CaptureState
+from include.source.state import CaptureState, TableSetAside
 
 __all__ = ["lines_of", "open_requests", "refused_requests", "status_of"]
 
@@ -112,7 +112,7 @@ def status_of(
     }
 
 
-def _tables(noted: Mapping[str, Aside]) -> list[dict[str, Any]]:
+def _tables(noted: Mapping[str, TableSetAside]) -> list[dict[str, Any]]:
     return [
         {"table": table, "gtid": why.gtid, "position": why.position, "cause": why.cause, "since_us": why.at_us}
         for table, why in sorted(noted.items())

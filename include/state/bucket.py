@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from include.state.engine import Engine
 from include.state.objects import BucketObjects
-from include.state.pointer import Counts, Pointer
+from include.state.pointer import BucketPointer, Counts
 from include.state.rows import pack, unpack
 
 __all__ = ["EMPTY", "META", "UNDO", "Bucket", "Opened", "pack_undo", "unpack_undo"]
@@ -58,14 +58,14 @@ class Bucket:
         self,
         engine: Engine,
         objects: BucketObjects,
-        pointer: Pointer | None,
+        pointer: BucketPointer | None,
         scratch: Path,
         *,
         stagger: int = 0,
         opened: Opened = "ready",
     ) -> None:
         self._engine, self._objects, self._scratch = engine, objects, scratch
-        self._pointer = pointer or Pointer(EMPTY)
+        self._pointer = pointer or BucketPointer(EMPTY)
         self._most_logs = _MOST_LOGS - stagger % (_MOST_LOGS // 2)
         self._read: dict[bytes, bytes | None] = {}
         self.opened = opened
@@ -120,9 +120,9 @@ class Bucket:
         self._read.clear()
         if sending is None:
             self._take_snapshot(uid, before)
-            after = Pointer(uid, uid, (), counts, due)
+            after = BucketPointer(uid, uid, (), counts, due)
         else:
-            after = Pointer(uid, before.snapshot, (*before.logs, sending.result()), counts, due)
+            after = BucketPointer(uid, before.snapshot, (*before.logs, sending.result()), counts, due)
         self._pointer = after
         return after.to_bytes()
 
@@ -139,7 +139,7 @@ class Bucket:
             return False
         return len(before.logs) >= self._most_logs or before.log_bytes + size > max(_LEAST_BYTES, held // 2)
 
-    def _take_snapshot(self, uid: str, before: Pointer) -> None:
+    def _take_snapshot(self, uid: str, before: BucketPointer) -> None:
         """Only new files are sent.
 
         A store at a version goes back to that version's snapshot, on whatever host: it took it, or was made of it. So

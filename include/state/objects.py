@@ -20,11 +20,11 @@ from typing import Final
 import orjson
 
 from include.errors import Terminal
-from include.state.pointer import Log, Pointer
+from include.state.pointer import BucketPointer, Log
 from include.state.rows import pack, unpack
 from include.store.object_store import PART_BYTES, ObjectStore
 
-__all__ = ["BucketObjects", "Manifest", "StoredFile", "new_uid"]
+__all__ = ["BucketObjects", "Manifest", "SnapshotFile", "new_uid"]
 
 _PART: Final = 4 * PART_BYTES
 _THREADS: Final = 4
@@ -36,14 +36,14 @@ def new_uid() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile:
+class SnapshotFile:
     """A file of a snapshot: `uid` names its object."""
 
     uid: str
     bytes: int
 
 
-Manifest = Mapping[str, StoredFile]
+Manifest = Mapping[str, SnapshotFile]
 """File name → where it is stored."""
 
 
@@ -83,14 +83,14 @@ class BucketObjects:
     def snapshot(self, uid: str) -> Manifest:
         """The files of a version; raises `Terminal` when it is gone."""
         said = orjson.loads(self._body("snapshot", uid))
-        return {name: StoredFile(uid, size) for name, (uid, size) in said.items()}
+        return {name: SnapshotFile(uid, size) for name, (uid, size) in said.items()}
 
     def fetch(self, manifest: Manifest, folder: Path) -> None:
         """Write these files into a folder, which must be there; raises `Terminal` when one is gone or damaged."""
         with ThreadPoolExecutor(_THREADS) as threads:
             list(threads.map(lambda item: self._fetch_file(folder / item[0], item[1]), manifest.items()))
 
-    def named(self, pointer: Pointer) -> set[str]:
+    def named(self, pointer: BucketPointer) -> set[str]:
         """The keys of all objects that a version is made of."""
         keys = {self._key("log", log.uid) for log in pointer.logs}
         if pointer.snapshot is not None:
@@ -98,15 +98,15 @@ class BucketObjects:
             keys |= {self._key("file", each.uid) for each in self.snapshot(pointer.snapshot).values()}
         return keys
 
-    def _put_file(self, file: Path) -> StoredFile:
+    def _put_file(self, file: Path) -> SnapshotFile:
         uid, size = self.uid(), file.stat().st_size
         if size <= _PART:
             self.store.put(self._key("file", uid), file.read_bytes())
         else:
             self.store.upload(self._key("file", uid), _parts(file))
-        return StoredFile(uid, size)
+        return SnapshotFile(uid, size)
 
-    def _fetch_file(self, file: Path, stored: StoredFile) -> None:
+    def _fetch_file(self, file: Path, stored: SnapshotFile) -> None:
         body = self._body("file", stored.uid)
         if len(body) != stored.bytes:
             raise Terminal(

@@ -20,7 +20,7 @@ from typing import Final
 from include.state.bucket import EMPTY, META, UNDO, Bucket, Opened, unpack_undo
 from include.state.engine import BrokenStore, Engine, OpenEngine
 from include.state.objects import BucketObjects
-from include.state.pointer import Pointer
+from include.state.pointer import BucketPointer
 from include.state.rocks import RocksEngine
 from include.store.object_store import ObjectStore
 from include.store.task_folder import sweep, task_folder
@@ -63,7 +63,7 @@ def open_bucket(
         Terminal: an object that the version is made of is gone or damaged, or the pointer is of another release.
         Transient: the object store does not answer, or the host has no room.
     """
-    version = None if pointer is None else Pointer.from_bytes(pointer)
+    version = None if pointer is None else BucketPointer.from_bytes(pointer)
     objects, name = place.objects(store, stage, bucket), _name(stage, bucket)
     below = Path(place.folder)
     below.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,9 @@ def open_bucket(
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _at(folder: Path, version: Pointer | None, objects: BucketObjects, engine: OpenEngine) -> tuple[Engine, Opened]:
+def _at(
+    folder: Path, version: BucketPointer | None, objects: BucketObjects, engine: OpenEngine
+) -> tuple[Engine, Opened]:
     """The store in this folder, brought to the version."""
     opened = None
     try:
@@ -102,7 +104,7 @@ def _at(folder: Path, version: Pointer | None, objects: BucketObjects, engine: O
     return opened, "restored"
 
 
-def _brought(store: Engine, version: Pointer | None, objects: BucketObjects) -> Opened | None:
+def _brought(store: Engine, version: BucketPointer | None, objects: BucketObjects) -> Opened | None:
     """Bring a store to the version by what it holds and by logs; None where neither helps."""
     lineage = [EMPTY] if version is None else [version.snapshot or EMPTY, *(log.uid for log in version.logs)]
     kept, undo = store.get([META, UNDO])
@@ -121,7 +123,7 @@ def _brought(store: Engine, version: Pointer | None, objects: BucketObjects) -> 
     return how
 
 
-def _restored(folder: Path, version: Pointer | None, objects: BucketObjects, engine: OpenEngine) -> Engine:
+def _restored(folder: Path, version: BucketPointer | None, objects: BucketObjects, engine: OpenEngine) -> Engine:
     """A new store with the version's snapshot, if it rests on one."""
     if version is None or version.snapshot is None:
         return engine(folder)

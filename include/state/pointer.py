@@ -11,7 +11,7 @@ import orjson
 from include.errors import Terminal
 from include.state.rows import CODEC
 
-__all__ = ["Counts", "Log", "Pointer"]
+__all__ = ["BucketPointer", "Counts", "Log"]
 
 Counts = Mapping[str, int]
 """What a bucket holds: `rows` and `bytes` (of keys and values), and what its stage counts beside them."""
@@ -26,7 +26,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer:
+class BucketPointer:
     """A version of a bucket.
 
     Args:

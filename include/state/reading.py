@@ -6,10 +6,10 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-__all__ = ["MemoryRows", "Rows"]
+__all__ = ["BucketRows", "MemoryRows"]
 
 
-class Rows(Protocol):
+class BucketRows(Protocol):
     """A bucket's state, for reading."""
 
     def get(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
@@ -20,18 +20,18 @@ class Rows(Protocol):
 
 
 class MemoryRows:
-    """`Rows` that are in memory."""
+    """`BucketRows` that are in memory."""
 
     def __init__(self) -> None:
         self._values: dict[bytes, bytes] = {}
         self._keys: list[bytes] = []
 
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """See `Rows`."""
+        """See `BucketRows`."""
         return [self._values.get(key) for key in keys]
 
     def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """See `Rows`; not to be gone on with after `take`."""
+        """See `BucketRows`; not to be gone on with after `take`."""
         for at in range(bisect_left(self._keys, max(prefix, start)), len(self._keys)):
             if not self._keys[at].startswith(prefix):
                 return

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from include.state.opening import StatePlace
-from include.state.pointer import Pointer
+from include.state.pointer import BucketPointer
 from include.store.object_store import ObjectStore
 
 __all__ = ["Removed", "remove_unnamed"]
@@ -43,7 +43,7 @@ def remove_unnamed(
         return Removed(0, 0)
     named: set[str] = set()
     for (stage, bucket), pointer in pointers():
-        named |= place.objects(store, stage, bucket).named(Pointer.from_bytes(pointer))
+        named |= place.objects(store, stage, bucket).named(BucketPointer.from_bytes(pointer))
     gone = [info for info in old if info.key not in named]
     if not dry_run:
         for info in gone:

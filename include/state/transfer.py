@@ -22,7 +22,7 @@ import orjson
 from include.errors import SettingsError, Terminal
 from include.state.engine import OpenEngine
 from include.state.opening import StatePlace, open_bucket
-from include.state.pointer import Pointer
+from include.state.pointer import BucketPointer
 from include.state.rocks import RocksEngine
 from include.state.rows import CODEC, pack, unpack
 from include.store.object_store import ObjectStore
@@ -104,7 +104,9 @@ def exported(
         on_bucket((stage, bucket))
     done = total.done()
     said = {"of": of, "codec": CODEC, "rows": done.rows, "bytes": done.bytes, "digest": done.digest}
-    said["versions"] = {f"{stage}/{bucket}": Pointer.from_bytes(each).uid for (stage, bucket), each in pointers.items()}
+    said["versions"] = {
+        f"{stage}/{bucket}": BucketPointer.from_bytes(each).uid for (stage, bucket), each in pointers.items()
+    }
     # Last: a folder without it is half an export.
     (folder / _SAID).write_bytes(orjson.dumps(said))
     return done

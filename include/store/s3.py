@@ -14,9 +14,9 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, SSL
 
 from include.errors import LyrebirdError, Terminal, Transient
 from include.settings.certificates import require_files
-from include.settings.connections import Addressing, Checksums, Encryption, ObjectStore
+from include.settings.connections import Addressing, Checksums, Encryption, StoreSettings
 from include.store.object_store import ObjectInfo, StoredObject
-from include.store.s3_errors import Absent, Refused, code_of, error_of
+from include.store.s3_errors import Absent, ConditionFailed, code_of, error_of
 
 __all__ = ["S3Store", "store_of"]
 
@@ -28,7 +28,7 @@ _LEAST_CLASSED: Final = 128 << 10
 
 
 class S3Store:
-    """`ObjectStore` over boto3. Safe between threads, not between processes: open one in each.
+    """`StoreSettings` over boto3. Safe between threads, not between processes: open one in each.
 
     Conditional writes are sent once: a repetition by the client itself would meet the object that the lost first
     try has made, and report a refusal for what succeeded.
@@ -112,17 +112,17 @@ class S3Store:
             raise self._error(error, "") from error
 
     def put(self, key: str, body: bytes, *, metadata: Mapping[str, str] | None = None) -> ObjectInfo:
-        """See `ObjectStore`."""
+        """See `StoreSettings`."""
         return self._put(self._patient, key, body, metadata)
 
     def put_if_absent(self, key: str, body: bytes, *, metadata: Mapping[str, str] | None = None) -> ObjectInfo | None:
-        """See `ObjectStore`."""
+        """See `StoreSettings`."""
         return self._put_if(key, body, metadata, None)
 
     def put_if_match(
         self, key: str, body: bytes, etag: str, *, metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo | None:
-        """See `ObjectStore`."""
+        """See `StoreSettings`."""
         return self._put_if(key, body, metadata, etag)
 
     def upload(
@@ -134,7 +134,7 @@ class S3Store:
         if_match: str | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> ObjectInfo | None:
-        """See `ObjectStore`."""
+        """See `StoreSettings`."""
         place = {"Bucket": self.bucket, "Key": key}
         condition = {"IfNoneMatch": "*"} if if_absent else {"IfMatch": if_match} if if_match is not None else {}
         begun = self._call(
@@ -173,7 +173,7 @@ class S3Store:
                     self._once.abort_multipart_upload(**place, UploadId=upload_id)
 
     def get(self, key: str) -> StoredObject | None:
-        """See `ObjectStore`."""
+        """See `StoreSettings`."""
         with _refusal(absent=True):
             answer = self._call(self._patient.get_object, key, Bucket=self.bucket, Key=key)
             try:
@@ -184,13 +184,13 @@ class S3Store:
         return None
 
     def head(self, key: str) -> ObjectInfo | None:
-        """See `ObjectStore`."""
+        """See `StoreSettings`."""
         with _refusal(absent=True):
             return _info(key, self._call(self._patient.head_object, key, Bucket=self.bucket, Key=key))
         return None
 
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ObjectInfo]:
-        """See `ObjectStore`."""
+        """See `StoreSettings`."""
         token: dict[str, str] = {"StartAfter": start_after} if start_after else {}
         while True:
             page = self._call(
@@ -208,7 +208,7 @@ class S3Store:
             token = {"ContinuationToken": page["NextContinuationToken"]}
 
     def delete(self, key: str) -> None:
-        """See `ObjectStore`."""
+        """See `StoreSettings`."""
         with _refusal(absent=True):
             try:
                 self._call(self._patient.delete_object, key, Bucket=self.bucket, Key=key)
@@ -273,7 +273,7 @@ class S3Store:
 
 def _refusal(*, absent: bool = False) -> contextlib.suppress:
     """A condition that does not hold (and, where it may be, a missing object) ends the block with None."""
-    return contextlib.suppress(Refused, Absent) if absent else contextlib.suppress(Refused)
+    return contextlib.suppress(ConditionFailed, Absent) if absent else contextlib.suppress(ConditionFailed)
 
 
 def _close(*clients: Any) -> None:
@@ -300,6 +300,6 @@ def _at_least_one(parts: Iterable[bytes]) -> Iterator[bytes]:
         yield b""
 
 
-def store_of(settings: ObjectStore, *, timeout_s: float = 30.0) -> S3Store:
+def store_of(settings: StoreSettings, *, timeout_s: float = 30.0) -> S3Store:
     """The bucket that a deployment names. It waits `timeout_s` for an answer, and asks four times where it may."""
     return S3Store(**settings.model_dump(), timeout_s=timeout_s)

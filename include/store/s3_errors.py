@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from include.errors import BackPressure, LyrebirdError, Terminal, Transient
 from include.store.object_store import NotImplementedByStore
 
-__all__ = ["Absent", "Refused", "code_of", "error_of"]
+__all__ = ["Absent", "ConditionFailed", "code_of", "error_of"]
 
 _REFUSED: Final = {"PreconditionFailed", "412"}
 _ABSENT: Final = {"NoSuchKey", "NotFound", "404"}
@@ -38,7 +38,7 @@ _FIXES: Final = {
 }
 
 
-class Refused(Terminal):
+class ConditionFailed(Terminal):
     """A condition does not hold."""
 
 
@@ -68,7 +68,7 @@ def _answered(error: ClientError, place: dict[str, Any]) -> LyrebirdError:
     code = code_of(error)
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     if code in _REFUSED or status == 412:
-        return Refused("the object store refuses a condition", **place)
+        return ConditionFailed("the object store refuses a condition", **place)
     if code in _ABSENT:
         return Absent("no such object", **place)
     if code in _FULL:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from include.audit.history import KEPT_RUNS, KINDS, History, Kept, Kind, dag_of
+from include.audit.history import KEPT_RUNS, KINDS, History, KeptRun, Kind, dag_of
 from include.audit.history_rows import HistoryRow, rows_of
 from supervision.page_frame import framed, time_text
 from supervision.tree_picture import LEGEND, tree_picture
@@ -72,11 +72,11 @@ def _history(kind: Kind) -> str:
     return f"<h2>{_TITLES[kind]}: history</h2>{rows}"
 
 
-def _table(kind: Kind, kept: Sequence[Kept]) -> str:
+def _table(kind: Kind, kept: Sequence[KeptRun]) -> str:
     return f"<table>{_HEAD}{''.join(_row(kind, each, row) for each in kept for row in rows_of(kind, each))}</table>"
 
 
-def _trees(kept: Kept) -> str:
+def _trees(kept: KeptRun) -> str:
     """A picture of each table's tree, where the run has kept some."""
     kept_reports = kept.report.get("tables", {}).values()
     reports = sorted((f"{each['source']}: {each['table']}", each) for each in kept_reports if each.get("tree"))
@@ -86,7 +86,7 @@ def _trees(kept: Kept) -> str:
     return f"<h2>Trees of sums</h2>{LEGEND}{''.join(pictures)}" if pictures else ""
 
 
-def _row(kind: Kind, kept: Kept, row: HistoryRow) -> str:
+def _row(kind: Kind, kept: KeptRun, row: HistoryRow) -> str:
     at = f"{row.at[:19].replace('T', ' ')} UTC" if row.at else time_text(kept.ended_us)
     cells = [html.escape(each) for each in (at, row.what, row.said, row.effort)]
     cells += [f'<span class="wide">{each}</span>' for each in (html.escape(row.position), _run(kind, row.run_id))]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from include.audit.history import Kept
+from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
 from include.errors import SettingsError, Terminal
 from supervision.audit_tasks import begin_run
@@ -60,7 +60,7 @@ def judge_document_audit(report: str) -> int:
         Terminal: some are; it names the first ones with their fields and tables, `fix` is the command that mends.
     """
     content = json.loads(Path(report).read_text(encoding="utf-8"))
-    rows = rows_of("document", Kept("", 0, content))
+    rows = rows_of("document", KeptRun("", 0, content))
     dirty = [row for row in rows if row.next_command]
     if dirty:
         told = ". ".join(f"{row.what}: {row.said} ({'; '.join(row.details)})" for row in dirty)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from include.audit.history import Kept
+from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
 from include.errors import SettingsError, Terminal
 from supervision.audit_tasks import begin_run
@@ -56,7 +56,7 @@ def judge_join_audit(report: str) -> int:
         Terminal: some audit has findings; it names the first keys of each kind, `fix` is the command that shows more.
     """
     content = json.loads(Path(report).read_text(encoding="utf-8"))
-    rows = rows_of("join", Kept("", 0, content))
+    rows = rows_of("join", KeptRun("", 0, content))
     dirty = [row for row in rows if not row.clean]
     if dirty:
         raise Terminal(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from include.audit.expectations.run_params import arguments
-from include.audit.history import Kept
+from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
 from include.audit.search.run_params import SearchAuditRun, refuse_findings
 from include.errors import Terminal
@@ -56,7 +56,7 @@ def judge_search_audit(report: str) -> int:
     try:
         return refuse_findings(content)
     except Terminal as error:
-        dirty = [row for row in rows_of("search", Kept("", 0, content)) if not row.clean]
+        dirty = [row for row in rows_of("search", KeptRun("", 0, content)) if not row.clean]
         named = ". ".join(f"{row.what}: {row.said}{_keys(row.details)}" for row in dirty)
         raise Terminal(f"{error.message}. {named}", fix=error.fix) from error
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from include.audit.history import History, Kept
+from include.audit.history import History, KeptRun
 from include.audit.history_rows import rows_of
 from include.errors import SettingsError, Terminal
 from include.metrics.exporter import write_atomically
@@ -97,7 +97,7 @@ def judge_table_audit(jobs: Sequence[Sequence[str]], run_id: str | None = None) 
             found |= {f"{each['source']} {each['table']}": each for each in reports}
     content = {"tables": found}
     write_atomically(History.of("table").report(run_id or ""), json.dumps(content))
-    rows = rows_of("table", Kept("", 0, content))
+    rows = rows_of("table", KeptRun("", 0, content))
     dirty = [row for row in rows if row.next_command]
     unseen = [f"{job[1]} {job[3]}" for job in jobs]
     unseen = [name for name in unseen if name not in found or found[name]["verdict"] == "failed"]

@@ -12,15 +12,15 @@ from random import Random
 
 from include.record.schema import Column, TableSchema
 from include.source.binlog.events import RowOp
-from include.source.binlog.step import Rows
+from include.source.binlog.step import RowsEvent
 from include.source.binlog.table_map import TableMap
 from include.source.rows.columns import column_of
 from include.source.rows.decoder import NativeImages
 from include.source.rows.encode import Stamp, TableEncoder
-from include.source.rows.images import Images
+from include.source.rows.images import RowImages
 from include.source.rows.layout import Field, Layout
 from include.source.rows.records import RowRecords, encoded
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from tests.row_bytes import value
 
 LABELS = ("new", "paid", "packed", "sent", "done", "void")
@@ -50,7 +50,7 @@ def bench_layout() -> Layout:
         Field(Column("o", "blob"), "binary", 2),
     )
     columns = tuple(field.column for field in fields)
-    return Layout(Shape(columns, TableSchema("bench", "t", columns, ("id",))), fields)
+    return Layout(TableShape(columns, TableSchema("bench", "t", columns, ("id",))), fields)
 
 
 def image(random: Random, layout: Layout, number: int) -> bytes:
@@ -114,18 +114,18 @@ def main() -> None:
     layout = bench_layout()
     body = events(layout, rows)
     small = events(layout, rows // 10)
-    native, plain = NativeImages(layout), Images(layout)
+    native, plain = NativeImages(layout), RowImages(layout)
     records = RowRecords(layout, TableEncoder("bench", layout.shape.schema, 1, 2, 12))
     stamp = Stamp(server_id=1, file="bin.000001", pos=4, commit_us=10**15, made_us=10**15, gtid="0-1-5")
 
     def compiled(op: RowOp, data: bytes) -> object:
-        return records.of(Rows(MAP, op, data), stamp)
+        return records.of(RowsEvent(MAP, op, data), stamp)
 
     def python(op: RowOp, data: bytes) -> object:
         return encoded(plain.rows(op, data), records.encoder, stamp, 0, 1, None)
 
     assert [native.rows(*each) for each in small] == [plain.rows(*each) for each in small]
-    assert [records.of(Rows(MAP, *each), stamp)[0] for each in small] == [python(*each) for each in small]
+    assert [records.of(RowsEvent(MAP, *each), stamp)[0] for each in small] == [python(*each) for each in small]
     ways: dict[str, tuple[Callable[[RowOp, bytes], object], list[tuple[RowOp, bytes]], int]] = {
         "images, compiled": (native.decoder.rows, body, rows),
         "images, Python": (plain.rows, small, rows // 10),

@@ -31,7 +31,7 @@ from include.document import assembler_spark as documents
 from include.document.assembler import Assembler
 from include.document.batch import BatchRunner
 from include.document.definition import DocumentDefinition
-from include.document.reading.database import Database
+from include.document.reading.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.document.schema import body_avro, key_avro
 from include.document.signals import Inputs, Signals
@@ -112,7 +112,7 @@ class _Bench:
         )
         self._topic, self._orders, self._clock = f"{name}_order", orders, SystemClock()
         self._reader, self._registry = KafkaReader(kafka), ConfluentRegistry(env["LYREBIRD_REGISTRY"])
-        self._database = Database(host=host, port=port, user="root", password=password)
+        self._database = DatabaseAddress(host=host, port=port, user="root", password=password)
         self._tables = MysqlTables(self._database, name)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PROJECT_ROOT), os.environ.get("PYTHONPATH")]))
         self._spark = stream.session(name, {"spark.master": f"local[{_CORES}]", "spark.log.level": "ERROR"})

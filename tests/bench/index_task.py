@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from include.index.definition import IndexTopic
-from include.index.metadata import Origin
+from include.index.metadata import TopicOrigin
 from include.index.states import Feed
 from include.index.worker import WorkerPlan, work_off
 from include.log.planning.slices import Slice
@@ -70,7 +70,7 @@ def _worked_off(asked: dict[str, Any]) -> dict[str, float]:
     topic = f"bench.{_NAME}"
     plan = WorkerPlan(
         index=f"{_NAME}-v1",
-        feeds=(Feed(Origin("local", "bench", topic, 1), IndexTopic(entity=ENTITY)),),
+        feeds=(Feed(TopicOrigin("local", "bench", topic, 1), IndexTopic(entity=ENTITY)),),
         bootstrap=asked["kafka"],
         kafka_options={},
         elasticsearch=Elasticsearch(url=asked["elasticsearch"]),

@@ -21,7 +21,7 @@ from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.registry.confluent import ConfluentRegistry
 from include.record.schema import Column, TableSchema
-from include.settings.connections import ObjectStore
+from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of
 from tests.application_process import ApplicationProcess
@@ -142,7 +142,7 @@ class JoinPlace:
             },
         }
         (self.folder / "bench.yaml").write_text(yaml.safe_dump(values))
-        store = store_of(Deployment.load(self.folder, {}).one("store", ObjectStore))
+        store = store_of(Deployment.load(self.folder, {}).one("store", StoreSettings))
         store.ensure_bucket()
         store.close()
 

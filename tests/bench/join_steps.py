@@ -22,7 +22,7 @@ from include.clock import SystemClock
 from include.join.bucket import apply_work
 from include.join.config.check import CheckedJoin, checked_join
 from include.join.config.definition import JoinFile
-from include.join.gathering import Gathering, Work
+from include.join.gathering import RecordGathering, RecordWork
 from include.join.takeover import Edition, definition_of
 from include.join.task import equipped
 from include.log import topics
@@ -135,13 +135,13 @@ class _World:
         self.rank += len(records)
         messages = [_Message(record) for record in records]
         with _Timed(spent, "gather"):
-            gathering = Gathering(self.readers, bases, {}, _BUCKETS)
+            gathering = RecordGathering(self.readers, bases, {}, _BUCKETS)
             gathering.take_all(messages, lambda message: message.told)
         with _Timed(spent, "pack"):
             frames = gathering.work()
         for bucket, frame in frames.items():
             with _Timed(spent, "unpack"):
-                work = Work.unpack([frame])
+                work = RecordWork.unpack([frame])
             with _Timed(spent, "open, close"):
                 opened = open_bucket(self.place, self.store, "rows", bucket, self.pointers.get(bucket))
                 state = opened.__enter__()

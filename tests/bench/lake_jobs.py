@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from include.clock import SystemClock
 from include.lake import groups_spark as stream
 from include.lake.definition import declared_groups
-from include.lake.writing.host import Host
+from include.lake.writing.host import GroupHost
 from include.log.running.batches_spark import session
 from include.metrics.progress import RunFolder
 from include.settings.deployment import Deployment
@@ -72,7 +72,7 @@ def _run(spark: SparkSession, place: LakePlace, name: str, together: int, partit
     )
     deployment, clock = Deployment.load(folder, {}), SystemClock()
     ((driver, report, pool),) = stream.build(spark, deployment, declared_groups(deployment), clock)
-    host = Host("lake", [(driver, report)], RunFolder(folder, clock), clock, lambda: False)
+    host = GroupHost("lake", [(driver, report)], RunFolder(folder, clock), clock, lambda: False)
     with (
         mock.patch.object(stream, "_TOGETHER", together),
         mock.patch.object(pool, "submit", wraps=pool.submit) as submit,

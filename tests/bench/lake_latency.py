@@ -26,7 +26,7 @@ from confluent_kafka import Producer
 from include.lake.protocol.chain_key import CutKey
 from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
-from include.settings.connections import ObjectStore
+from include.settings.connections import StoreSettings
 from include.settings.environment import PROJECT_ROOT
 from include.store.s3 import S3Store, store_of
 from tests.bench.lake_place import RECORD_BYTES, LakePlace, lake_placed
@@ -94,7 +94,7 @@ def main() -> int:
         admin = KafkaAdmin(place.kafka["bootstrap"])
         admin.ensure_all([TopicSpec(_BUSY, _BUSY_PARTITIONS), *(TopicSpec(topic, 1) for topic in topics)])
         records, stop = Records(), threading.Event()
-        store = store_of(ObjectStore.model_validate(place.store))
+        store = store_of(StoreSettings.model_validate(place.store))
         watcher = threading.Thread(target=_watch, args=(store, records, stop))
         try:
             with _running(place, arguments.age) as process:

@@ -20,10 +20,10 @@ from include.audit.chain.audit import audit_chain
 from include.clock import SystemClock
 from include.lake.definition import declared_groups
 from include.lake.groups_spark import build
-from include.lake.writing.host import Host
-from include.lake.writing.report import Report
+from include.lake.writing.host import GroupHost
+from include.lake.writing.report import GroupReport
 from include.metrics.progress import RunFolder
-from include.settings.connections import ObjectStore
+from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of
 from tests.bench.spark_cluster import SparkCluster
@@ -47,7 +47,7 @@ def main() -> int:
 class _Change:
     """An executor that comes or goes once a share is stored, and how fast records are stored before and after."""
 
-    def __init__(self, cluster: SparkCluster, reports: Sequence[Report], change: str, records: int) -> None:
+    def __init__(self, cluster: SparkCluster, reports: Sequence[GroupReport], change: str, records: int) -> None:
         self._cluster, self._reports, self._change, self._records = cluster, reports, change, records
         self._ended = threading.Event()
         self._thread = ThreadPoolExecutor(1)
@@ -116,7 +116,7 @@ def _run(folder: Path, executors: int, change: str, records: int) -> dict[str, A
 
         def drain(names: Sequence[str]) -> None:
             hosted = [built[name][:2] for name in names]
-            Host("bench", hosted, run, clock, lambda: False).drain(flush=True)
+            GroupHost("bench", hosted, run, clock, lambda: False).drain(flush=True)
 
         drain([WARM])
         names = [name for name in groups if name != WARM]
@@ -140,7 +140,7 @@ def _audited(deployment: Deployment, names: Sequence[str]) -> dict[str, Any]:
     """Records of committed objects, and what the audit of the chains finds."""
     groups = declared_groups(deployment)
     topic = groups[names[0]].topics[0]
-    store = store_of(deployment.one("store", ObjectStore))
+    store = store_of(deployment.one("store", StoreSettings))
     try:
         report = audit_chain(store, {name: groups[name] for name in names}, topic, SystemClock().now_us())
     finally:

@@ -28,7 +28,7 @@ from include.lake.writing.planner import Remade, Spot
 from include.lake.writing.task import Outcome, Task
 from include.log.planning.survey import Hidden
 from include.log.ports import TopicInfo
-from include.settings.connections import ObjectStore
+from include.settings.connections import StoreSettings
 from include.store.s3 import S3Store, store_of
 from tests.bench.lake_place import lake_placed
 
@@ -122,7 +122,7 @@ def main() -> int:
     partitions: int = parser.parse_args().partitions
     held = True
     with lake_placed(apart=True) as place:
-        settings = ObjectStore.model_validate(place.store)
+        settings = StoreSettings.model_validate(place.store)
         store = store_of(settings)
         store.ensure_bucket()
         told = _Told(partitions)

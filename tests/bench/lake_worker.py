@@ -25,8 +25,8 @@ from confluent_kafka import Consumer, TopicPartition
 from include.lake.definition import LakeGroup
 from include.lake.writing.planner import Range, Spot
 from include.lake.writing.task import Outcome, Task
-from include.lake.writing.worker import Place, work
-from include.settings.connections import Kafka, ObjectStore
+from include.lake.writing.worker import TaskPlace, work
+from include.settings.connections import Kafka, StoreSettings
 
 __all__ = ["main"]
 
@@ -84,11 +84,11 @@ def _limit(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _store(asked: dict[str, Any]) -> dict[str, Any]:
     group = LakeGroup.model_validate(asked["group"])
-    place = Place.of(
+    place = TaskPlace.of(
         group,
         Kafka.model_validate(asked["kafka"]),
         None,
-        ObjectStore.model_validate(asked["store"]),
+        StoreSettings.model_validate(asked["store"]),
         Path(asked["folder"]),
     )
     spot = Spot(asked["topic"], asked["topic_id"], 0)

@@ -33,7 +33,7 @@ from include.audit.merkle.bases import lake_base, topic_base
 from include.audit.merkle.compare import compared
 from include.audit.merkle.database import DatabaseSide, Load
 from include.audit.merkle.merkle_spark import CopySide
-from include.audit.merkle.sides import Asked
+from include.audit.merkle.sides import AsOfRange
 from include.clock import SystemClock
 from include.log.kafka.log import KafkaReader
 from include.log.running.batches_spark import session
@@ -197,7 +197,9 @@ def _spark_rounds(scene: Scene, arguments: argparse.Namespace) -> dict[str, dict
         contextlib.closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader,
     ):
         bits = bits_for(side.part_rows)
-        moments = [Asked(part, each.span) for part, each in zip(side.parts, side.leaves(side.parts, bits), strict=True)]
+        moments = [
+            AsOfRange(part, each.span) for part, each in zip(side.parts, side.leaves(side.parts, bits), strict=True)
+        ]
         bases = {
             "topic": topic_base(reader, topic),
             "lake table": lake_base(scene.lake_log("wide"), 1, topic, scene.world.name),

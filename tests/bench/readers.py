@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from include.record.gtid import Flavour
-from include.source.binlog.step import Rows
+from include.source.binlog.step import RowsEvent
 from tests.bench.binlog_table import DATABASE
 
 __all__ = ["READERS", "main"]
@@ -30,12 +30,12 @@ def lyrebird(path: str) -> tuple[int, int, float]:
     from include.source.binlog.transaction import SourceTransaction, TransactionBuilder
     from include.source.rows.columns import mapped
     from include.source.rows.decoder import NativeImages, images_of
-    from include.source.rows.images import Images
+    from include.source.rows.images import RowImages
     from include.source.rows.layout import layout
-    from include.source.rows.shape import Shape
+    from include.source.rows.shape import TableShape
 
     reader = EventReader()
-    found: dict[TableMap, Images | NativeImages] = {}
+    found: dict[TableMap, RowImages | NativeImages] = {}
     table: TableMap | None = None
     images: Any = None
     builder = TransactionBuilder(lambda *_: True, lambda *_: False, 1 << 28, Path(tempfile.gettempdir()))
@@ -47,7 +47,7 @@ def lyrebird(path: str) -> tuple[int, int, float]:
                 continue
             transactions += 1
             for step in transaction.steps:
-                if not isinstance(step, Rows):
+                if not isinstance(step, RowsEvent):
                     continue
                 if step.table is not table:
                     table = step.table
@@ -55,7 +55,7 @@ def lyrebird(path: str) -> tuple[int, int, float]:
                     if images is None:
                         columns = mapped(table, "mariadb")
                         schema = TableSchema("bench", "mixed", columns, ("id",))
-                        images = found[table] = images_of(layout(table, Shape(columns, schema), "mariadb"))
+                        images = found[table] = images_of(layout(table, TableShape(columns, schema), "mariadb"))
                 rows += len(images.rows(step.op, step.body, step.partial))
     return rows, transactions, time.process_time() - begun
 
@@ -80,7 +80,7 @@ def replicator(path: str, flavour: Flavour) -> tuple[int, int, float]:
     from include.source.log.direct_log import memory_log
     from include.source.replicator import Replicator
     from include.source.rows.columns import mapped
-    from include.source.rows.encode import Encoders
+    from include.source.rows.encode import TableEncoders
     from include.source.state import CaptureState
 
     name = (DATABASE, "mixed")
@@ -90,7 +90,7 @@ def replicator(path: str, flavour: Flavour) -> tuple[int, int, float]:
     for file in binlog_files(Path(path)):
         for found in file.transactions(EventReader(), builder):
             steps = found.steps if isinstance(found, SourceTransaction) else ()
-            if step := next((each for each in steps if isinstance(each, Rows)), None):
+            if step := next((each for each in steps if isinstance(each, RowsEvent)), None):
                 info.columns, info.key = list(mapped(step.table, flavour)), ("id",)
                 break
     clock = SystemClock()
@@ -100,7 +100,7 @@ def replicator(path: str, flavour: Flavour) -> tuple[int, int, float]:
     log.open()
     state = CaptureState(tables={".".join(name): 0}, snapshot="done")
     start = SourcePosition(flavour, parse_gtid_set("", flavour), BinlogPosition("bin.000001", 4), 0)
-    core = Replicator("bench", source, catalog, Encoders("bench", source, log), clock, start, state)
+    core = Replicator("bench", source, catalog, TableEncoders("bench", source, log), clock, start, state)
     reader = EventReader()
     builder.on_reconnect()
     rows = transactions = 0

@@ -26,10 +26,10 @@ from typing import Any, Final, Literal
 import orjson
 
 from include.clock import SystemClock
-from include.document.reading.database import Database
+from include.document.reading.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.index.bulk.request import document_line
-from include.index.identity import Identity
+from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import creation
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.local.doctor import MOST_READ_AHEAD_KB, read_ahead_kb
@@ -38,7 +38,7 @@ from include.local.shop.generator import Shop
 from include.search.client import IndexSearch
 from include.search.database import DatabaseDocuments
 from include.search.database_mysql import PositionedMysql
-from include.search.definition import Fresh, Target
+from include.search.definition import Fresh, SearchTarget
 from include.search.engine import ElasticsearchEngine
 from include.settings.connections import Elasticsearch
 from tests.bench.memory_limit import MemoryGroup, memory_group
@@ -103,7 +103,7 @@ class SearchPlace:
 
     shop: ShopServer
     index: ElasticsearchIndex
-    target: Target
+    target: SearchTarget
     orders: int
     users: dict[History, int]
     ports: dict[str, int]
@@ -170,7 +170,7 @@ class SearchPlace:
                 "s1": number & 0xFFFFFF,
             }
             body = orjson.dumps(self.body(number), option=orjson.OPT_SORT_KEYS)
-            identity = Identity(str(number), version)
+            identity = DocumentIdentity(str(number), version)
             lines.append(document_line(0, identity, "order", body, orjson.dumps(metadata)).data)
         answer = self.index.bulk(self.name, b"".join(lines))
         if answer.items is None or any(item.status >= 300 for item in answer.items):
@@ -229,7 +229,7 @@ def search_placed(orders: int, memory_mb: int) -> Iterator[SearchPlace]:
         index.close()
 
 
-def _creation(alias: str, target: Target, folder: Path) -> dict[str, Any]:
+def _creation(alias: str, target: SearchTarget, folder: Path) -> dict[str, Any]:
     """As shipped; on a disk with a large read-ahead files are read instead of mapped, which keeps it from mattering."""
     made = creation(alias, target.index, target.mapping)
     ahead_kb = read_ahead_kb(folder) or 0
@@ -296,7 +296,7 @@ def _index_mb(place: SearchPlace) -> int:
     return int(stats["indices"][place.name]["primaries"]["store"]["size_in_bytes"]) >> 20
 
 
-def _target(unique: str) -> Target:
+def _target(unique: str) -> SearchTarget:
     shipped = shipped_target()
     if shipped.document is None:
         raise SystemExit("the shipped search names no documents")
@@ -309,7 +309,7 @@ def _target(unique: str) -> Target:
 
 
 def _tables(shop: ShopServer) -> PositionedMysql:
-    server = Database(host=shop.host, port=shop.port, user=shop.user, password=shop.password)
+    server = DatabaseAddress(host=shop.host, port=shop.port, user=shop.user, password=shop.password)
     return PositionedMysql(MysqlTables(server, shop.database), SystemClock())
 
 

@@ -37,7 +37,7 @@ from include.record.codec import Encoder
 from include.record.key import partition_of
 from include.record.schema import Column, TableSchema
 from include.record.version import to_header
-from include.settings.connections import ObjectStore
+from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import S3Store
 from tests.application_process import ApplicationProcess
@@ -174,7 +174,7 @@ class Place:
             "tables": {"wide": table},
         }
         (folder / "all.yaml").write_text(yaml.safe_dump(values))
-        self.options = storage_options(Deployment.load(folder).one("store", ObjectStore))
+        self.options = storage_options(Deployment.load(folder).one("store", StoreSettings))
         self.uri = f"s3://{_NAME}/{generation_folder('tables', self.changes.topic, 1)}"
         self.log = DeltaLog(self.uri, self.options, SystemClock())
         self._seen = -1

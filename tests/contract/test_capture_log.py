@@ -24,7 +24,7 @@ from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.version import from_headers
 from include.source.log.direct_log import DirectLog, transactional_id
-from include.source.log.group import Group, Output
+from include.source.log.group import Group, OutgoingRecord
 from include.source.log.ports import LogPorts
 from include.source.ports import CaptureLog, ResumePoint
 from include.source.state import CaptureState
@@ -58,8 +58,8 @@ class World:
     def spec(self) -> TopicSpec:
         return document_spec(self.topic, 2)
 
-    def output(self, number: int, value: bytes | None = b"v") -> Output:
-        return Output(self.topic, b"k%d" % number, value, number, number % 2)
+    def output(self, number: int, value: bytes | None = b"v") -> OutgoingRecord:
+        return OutgoingRecord(self.topic, b"k%d" % number, value, number, number % 2)
 
     def values(self, topic: str, await_records: int = 0) -> list[tuple[int, bytes | None]]:
         """(version, value) of all committed records, in the order of versions.
@@ -92,7 +92,7 @@ def position(number: int) -> SourcePosition:
     return SourcePosition("mariadb", MariadbGtidSet({0: (1, number)}), BinlogPosition("bin.000001", number), number)
 
 
-def group(number: int, *outputs: Output, state: CaptureState | None = None) -> Group:
+def group(number: int, *outputs: OutgoingRecord, state: CaptureState | None = None) -> Group:
     state = replace(state or CaptureState(), version=number)
     return Group(outputs, position(number), state, number, state.uncovered, len(outputs), 1)
 
@@ -263,7 +263,7 @@ def test_requests_that_were_answered_for_good_are_known(world: World) -> None:
     assert log.closed_requests() == set()
     done, refused = Answer("a", "done", 1), Answer("b", "refused", 1)
     outputs = [
-        Output(topic, answer.key(), answer.value(), number)
+        OutgoingRecord(topic, answer.key(), answer.value(), number)
         for number, answer in enumerate((Answer("a", "accepted", 0), done, refused, Answer("c", "running", 1)), 1)
     ]
     log.commit(group(5, *outputs))

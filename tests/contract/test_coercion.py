@@ -13,10 +13,10 @@ import pytest
 
 from include.errors import Terminal
 from include.index.mapping.check import compare
-from include.index.mapping.coercion import Effect, effects_of
+from include.index.mapping.coercion import ValueEffect, effects_of
 from include.index.mapping.limits import beyond_limits
 from include.index.mapping.starter import starter_index
-from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, Record
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, RecordType
 from include.index.server.elasticsearch import ElasticsearchIndex, call
 from include.settings.connections import Elasticsearch
 
@@ -167,27 +167,27 @@ def test_every_kind_in_every_type_does_what_the_table_says(server: Server) -> No
     assert unproven == set()
 
 
-def effects(leaf: Leaf, name: str) -> tuple[Effect, ...]:
+def effects(leaf: Leaf, name: str) -> tuple[ValueEffect, ...]:
     return effects_of(leaf, FIELDS[name])
 
 
 INT = Leaf("int", "int")
-POINT = Record({"lat": Leaf("double", "double"), "lon": Leaf("double", "double")})
+POINT = RecordType({"lat": Leaf("double", "double"), "lon": Leaf("double", "double")})
 
 
 @pytest.mark.parametrize(
     ("form", "field", "value", "taken"),
     [
-        (Record({"a": INT}), "object", {"a": 1}, True),
-        (Record({"a": INT}), "nested", {"a": 1}, True),
-        (Record({"a": INT}), "integer", {"a": 1}, False),
-        (Record({"a": INT}), "flattened", {"a": 1}, True),
-        (Record({"a": INT}), "kept", {"a": 1}, True),
-        (Record({"a": INT}), "geo_point", {"a": 1}, False),
+        (RecordType({"a": INT}), "object", {"a": 1}, True),
+        (RecordType({"a": INT}), "nested", {"a": 1}, True),
+        (RecordType({"a": INT}), "integer", {"a": 1}, False),
+        (RecordType({"a": INT}), "flattened", {"a": 1}, True),
+        (RecordType({"a": INT}), "kept", {"a": 1}, True),
+        (RecordType({"a": INT}), "geo_point", {"a": 1}, False),
         (POINT, "geo_point", {"lat": 1.5, "lon": 2.5}, True),
-        (ListOf(Record({"a": INT})), "nested", [{"a": 1}, None], True),
-        (ListOf(ListOf(Record({"a": INT}))), "nested", [[{"a": 1}]], True),
-        (ListOf(Record({"a": INT})), "object", [{"a": 1}, {"a": 2}], True),
+        (ListOf(RecordType({"a": INT})), "nested", [{"a": 1}, None], True),
+        (ListOf(ListOf(RecordType({"a": INT}))), "nested", [[{"a": 1}]], True),
+        (ListOf(RecordType({"a": INT})), "object", [{"a": 1}, {"a": 2}], True),
         (ListOf(INT), "nested", [1, 2], False),
         (ListOf(INT), "object", [1, 2], False),
         (ListOf(INT), "integer", [1, 2], True),
@@ -262,7 +262,7 @@ def test_limits_are_counted_as_the_server_does(server: Server, mapping: dict[str
 
 
 def test_names_of_a_map_are_typed_by_its_values_with_dots_and_all(server: Server) -> None:
-    forms = Record({"counts": MapOf(Leaf("long", "long")), "notes": MapOf(Leaf("text", "string"))})
+    forms = RecordType({"counts": MapOf(Leaf("long", "long")), "notes": MapOf(Leaf("text", "string"))})
     mapping = starter_index({"order": forms}).mapping()
     server.create(mapping)
     bodies: list[dict[str, Any]] = [

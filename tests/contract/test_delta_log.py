@@ -13,13 +13,13 @@ from include.clock import SystemClock
 from include.errors import SettingsError, Transient
 from include.lake.tables.columns import KEY, VERSION
 from include.lake.tables.delta_log import DeltaLog, storage_options
-from include.lake.tables.standing import Standing
-from include.settings.connections import ObjectStore
+from include.lake.tables.standing import GenerationState
+from include.settings.connections import StoreSettings
 from include.store.s3 import S3Store
 from tests.https_s3 import SecureBucket, https_s3
 
 SCHEMA = pa.schema([pa.field(KEY, pa.binary()), pa.field(VERSION, pa.int64()), pa.field("id", pa.int64())])
-START = Standing("shop.orders", "an id", 4, 2)
+START = GenerationState("shop.orders", "an id", 4, 2)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBucket]:
 
 
 def log(secure: SecureBucket, folder: str, ca_file: str | None) -> DeltaLog:
-    store = ObjectStore(
+    store = StoreSettings(
         endpoint=secure.endpoint,
         bucket="tables",
         access_key=secure.access_key,
@@ -45,7 +45,7 @@ def test_a_table_is_made_written_and_read_where_its_authority_is_named(secure: S
     mine = log(secure, "named", secure.ca_file)
     assert mine.state() is None
     state = mine.create(SCHEMA, START, days=1)
-    state = mine.commit(state, Standing("shop.orders", "an id", 4, 2, {0: 5}))
+    state = mine.commit(state, GenerationState("shop.orders", "an id", 4, 2, {0: 5}))
     other = log(secure, "named", secure.ca_file)
     assert other.state() == state
     assert [version for version, _, _ in other.labels()] == [1, 0]

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal, Transient
-from include.index.bulk.request import BulkAnswer, Line, document_line, line_bytes, probe_of
+from include.index.bulk.request import BulkAnswer, BulkLine, document_line, line_bytes, probe_of
 from include.index.definition import IndexDefinition
-from include.index.identity import Identity
+from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import LIVING, creation
 from include.index.progress.document import NOTES, ensure_notes
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.memory import MemoryIndex
-from include.index.server.port import Found, IndexInfo, SearchIndex
+from include.index.server.port import IndexedDocument, IndexInfo, SearchIndex
 from include.index.upkeep.purge import delete_line
 from include.settings.connections import Elasticsearch
 from tests.document_topic import MAPPING
@@ -36,7 +36,7 @@ class World:
         for n, (doc_id, version, body) in enumerate(documents):
             metadata = json.dumps({"doc_id": doc_id, "version": version, "deleted": body is None}).encode()
             text = None if body is None else json.dumps(body).encode()
-            lines.append(document_line(n, Identity(doc_id, version), "order", text, metadata).data)
+            lines.append(document_line(n, DocumentIdentity(doc_id, version), "order", text, metadata).data)
         return self.index.bulk(name or self.name, b"".join(lines))
 
     def statuses(self, *documents: tuple[str, int, dict[str, Any] | None]) -> list[tuple[int, str]]:
@@ -88,11 +88,11 @@ def test_an_older_or_equal_version_is_stale_and_a_newer_one_wins(world: World) -
 
 
 def test_a_probe_tells_that_a_shard_works_and_changes_nothing(world: World) -> None:
-    def line(doc_id: str, version: int, routing: str | None = None) -> Line:
+    def line(doc_id: str, version: int, routing: str | None = None) -> BulkLine:
         metadata = json.dumps({"doc_id": doc_id, "version": version, "deleted": False}).encode()
-        return Line(None, line_bytes(doc_id, version, b'"order"', b'{"state":"a"}', metadata, routing=routing))
+        return BulkLine(None, line_bytes(doc_id, version, b'"order"', b'{"state":"a"}', metadata, routing=routing))
 
-    def sent(*lines: Line) -> list[int]:
+    def sent(*lines: BulkLine) -> list[int]:
         answer = world.index.bulk(world.name, b"".join(each.data for each in lines))
         assert answer.items is not None
         return [item.status for item in answer.items]
@@ -123,7 +123,7 @@ def test_tombstones_come_by_their_place_in_the_log_and_go_only_as_they_were_seen
     write("d", 50, 99, deleted=True)
     world.index.refresh(world.name)
 
-    def found(below: int, after: tuple[int, str] = (0, ""), most: int = 9, partition: int = 1) -> list[Found]:
+    def found(below: int, after: tuple[int, str] = (0, ""), most: int = 9, partition: int = 1) -> list[IndexedDocument]:
         return world.index.tombstones(world.name, "t", partition, below, after, most)
 
     assert [each.doc_id for each in found(100)] == ["c", "b", "a", "d"]

@@ -12,7 +12,7 @@ import pytest
 from include.errors import Terminal, Transient
 from include.index.bulk.request import document_line
 from include.index.definition import IndexDefinition
-from include.index.identity import Identity
+from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import LIVING, creation
 from include.index.server.admin import IndexAdmin
 from include.index.server.auto_create import require_no_auto_create
@@ -47,7 +47,7 @@ class World:
         for n, (doc_id, version, deleted) in enumerate(documents):
             metadata = json.dumps({"doc_id": doc_id, "version": version, "deleted": deleted}).encode()
             body = None if deleted else b'{"state":"completed"}'
-            lines.append(document_line(n, Identity(doc_id, version), "order", body, metadata).data)
+            lines.append(document_line(n, DocumentIdentity(doc_id, version), "order", body, metadata).data)
         assert self.index.bulk(name, b"".join(lines)).status == 200
 
     def leads_to(self) -> str | None:

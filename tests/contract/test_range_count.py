@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from include.audit.search.bounds import Bounds, Part, Window
+from include.audit.search.bounds import Bounds, PartitionShare, Window
 from include.audit.search.views.elasticsearch.moment import ElasticsearchView
-from include.audit.search.views.key_range import KeyRange
+from include.audit.search.views.key_range import DocIdRange
 from include.audit.search.views.memory import MemoryView
-from include.audit.search.views.range_count import IndexView, Seen
+from include.audit.search.views.range_count import IndexView, SeenDocument
 from include.errors import Terminal
 from include.index.bulk.request import document_line
 from include.index.definition import IndexDefinition
-from include.index.identity import Identity
+from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import creation
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.memory import MemoryIndex
@@ -57,7 +57,7 @@ class World:
             "generation": generation,
         }
         body = None if deleted else b"{}"
-        line = document_line(0, Identity(key, version), "order", body, json.dumps(metadata).encode())
+        line = document_line(0, DocumentIdentity(key, version), "order", body, json.dumps(metadata).encode())
         answer = self.index.bulk(self.name, line.data)
         assert answer.items is not None
         assert answer.items[0].status in (200, 201), answer
@@ -92,7 +92,7 @@ def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
 def test_ranges_are_half_open_and_open_at_the_ends(world: World) -> None:
     for key in ("a", "b", "c", "d"):
         world.write(key)
-    ranges = [KeyRange(None, "b"), KeyRange("b", "d"), KeyRange("d", None), KeyRange(), KeyRange("x", "y")]
+    ranges = [DocIdRange(None, "b"), DocIdRange("b", "d"), DocIdRange("d", None), DocIdRange(), DocIdRange("x", "y")]
     assert world.view().counts(ranges) == [1, 2, 1, 4, 0]
     assert world.view().ids(ranges, 10) == [["a"], ["b", "c"], ["d"], ["a", "b", "c", "d"], []]
 
@@ -101,8 +101,8 @@ def test_keys_are_ordered_by_code_points_as_python_orders_texts(world: World) ->
     keys = ["10", "9", "A", "a", "a\0", "aa", "ü", "\ufffd", "\U0001f600"]
     for key in keys:
         world.write(key)
-    assert world.view().ids([KeyRange()], 100) == [sorted(keys)]
-    assert world.view().ids([KeyRange("a\0", "\U0001f600")], 100) == [["a\0", "aa", "ü", "\ufffd"]]
+    assert world.view().ids([DocIdRange()], 100) == [sorted(keys)]
+    assert world.view().ids([DocIdRange("a\0", "\U0001f600")], 100) == [["a\0", "aa", "ü", "\ufffd"]]
 
 
 def test_only_living_documents_of_the_topic_from_below_the_window_count(world: World) -> None:
@@ -113,9 +113,9 @@ def test_only_living_documents_of_the_topic_from_below_the_window_count(world: W
     world.write("deleted", offset=1, deleted=True)
     world.write("foreign", offset=1, topic="u")
     view = world.view({0: 5, 1: 6})
-    assert view.ids([KeyRange()], 10) == [["below", "other-partition"]]
-    assert view.counts([KeyRange()]) == [2]
-    assert world.view({}).counts([KeyRange()]) == [0]
+    assert view.ids([DocIdRange()], 10) == [["below", "other-partition"]]
+    assert view.counts([DocIdRange()]) == [2]
+    assert world.view({}).counts([DocIdRange()]) == [0]
 
 
 def test_parts_have_each_document_once(world: World) -> None:
@@ -125,10 +125,10 @@ def test_parts_have_each_document_once(world: World) -> None:
     bounds = Bounds({0: 5, 1: 5, 2: 5})
     view = world.view(bounds)
     assert view.above() == {0: 1, 1: 1, 2: 1}
-    view.narrow(replace(bounds, part=Part(frozenset({1}))))
-    assert (view.ids([KeyRange()], 10), view.above()) == ([["below-1"]], {1: 1})
-    view.narrow(replace(bounds, part=Part(frozenset({1}), inside=False)))
-    assert (view.ids([KeyRange()], 10), view.above()) == ([["below-0", "below-2"]], {0: 1, 2: 1})
+    view.narrow(replace(bounds, part=PartitionShare(frozenset({1}))))
+    assert (view.ids([DocIdRange()], 10), view.above()) == ([["below-1"]], {1: 1})
+    view.narrow(replace(bounds, part=PartitionShare(frozenset({1}), inside=False)))
+    assert (view.ids([DocIdRange()], 10), view.above()) == ([["below-0", "below-2"]], {0: 1, 2: 1})
 
 
 def test_a_former_generation_and_what_the_log_has_let_go_count_as_the_bounds_say(world: World) -> None:
@@ -138,31 +138,31 @@ def test_a_former_generation_and_what_the_log_has_let_go_count_as_the_bounds_say
     world.write("above", offset=5, generation=2)
     bounds = Bounds({0: 5}, 2)
     view = world.view(bounds)
-    assert view.ids([KeyRange()], 10) == [["early", "former", "late"]]
+    assert view.ids([DocIdRange()], 10) == [["early", "former", "late"]]
     assert view.above() == {0: 1}
     view.narrow(bounds.held_from({0: 3, 1: 0}))
-    assert view.ids([KeyRange()], 10) == [["late"]]
+    assert view.ids([DocIdRange()], 10) == [["late"]]
     view.narrow(Bounds({0: 5}, 2, keyed=False))
-    assert view.counts([KeyRange()]) == [2]
+    assert view.counts([DocIdRange()]) == [2]
     view.narrow(Bounds({0: 5}, 2, lows={0: 3}))
-    assert view.ids([KeyRange()], 10) == [["late"]]
+    assert view.ids([DocIdRange()], 10) == [["late"]]
 
 
 def test_a_view_stays_at_its_moment_and_now_does_not(world: World) -> None:
     world.write("a", offset=1)
     view = world.view()
-    assert view.counts([KeyRange()]) == [1]
+    assert view.counts([DocIdRange()]) == [1]
     world.write("a", offset=8, version=2, deleted=True)
     world.write("b", offset=9)
     world.index.refresh(world.name)
-    assert view.ids([KeyRange()], 10) == [["a"]]
-    assert view.now(["a", "b", "c"]) == {"a": Seen(0, 8, 2, True), "b": Seen(0, 9, 1, False)}
+    assert view.ids([DocIdRange()], 10) == [["a"]]
+    assert view.now(["a", "b", "c"]) == {"a": SeenDocument(0, 8, 2, True), "b": SeenDocument(0, 9, 1, False)}
 
 
 def test_lists_are_cut_at_what_is_asked_for(world: World) -> None:
     for n in range(5):
         world.write(str(n))
-    assert world.view().ids([KeyRange()], 3) == [["0", "1", "2"]]
+    assert world.view().ids([DocIdRange()], 3) == [["0", "1", "2"]]
 
 
 def test_many_ranges_are_counted_in_few_requests(world: World) -> None:
@@ -170,7 +170,7 @@ def test_many_ranges_are_counted_in_few_requests(world: World) -> None:
         world.write(f"{n:03}")
     view = world.view()
     before = view.requests
-    assert sum(view.counts([KeyRange(f"{n:03}", f"{n + 1:03}") for n in range(500)])) == 10
+    assert sum(view.counts([DocIdRange(f"{n:03}", f"{n + 1:03}") for n in range(500)])) == 10
     assert view.requests - before == 1
     assert view.counts([]) == []
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from include.audit.search.bounds import Bounds, Part, Window
+from include.audit.search.bounds import Bounds, PartitionShare, Window
 from include.audit.search.iblt import add_up
 from include.audit.search.views.elasticsearch.moment import counting_client
 from include.audit.search.views.elasticsearch.states import ElasticsearchStates
@@ -18,7 +18,7 @@ from include.errors import Terminal
 from include.index.definition import IndexDefinition
 from include.index.digest import BUCKET_BITS, bucket, state_hash
 from include.index.mapping.declared import creation
-from include.index.metadata import Metadata, Origin
+from include.index.metadata import Metadata, TopicOrigin
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import SearchIndex
@@ -41,7 +41,7 @@ class World:
         self, keys: list[str], *, offset: int = 0, partition: int = 0, version: int = 1, deleted: bool = False,
         topic: str = "t", generation: int = 1,
     ) -> None:  # fmt: skip
-        metadata = Metadata(Origin("c", "t", topic, generation))
+        metadata = Metadata(TopicOrigin("c", "t", topic, generation))
         lines = []
         for key in keys:
             action = {"index": {"_id": key, "version": version, "version_type": "external_gte"}}
@@ -180,7 +180,7 @@ def test_copies_under_another_routing_are_found_everywhere(elasticsearch_url: st
     creating = creation(unique, DEFINITION.model_copy(update={"shards": 3}), MAPPING)
     try:
         index.create(name, creating)
-        metadata = orjson.loads(Metadata(Origin("c", "t", "t", 1)).living(0, 0, "a", 1, BODY))
+        metadata = orjson.loads(Metadata(TopicOrigin("c", "t", "t", 1)).living(0, 0, "a", 1, BODY))
         for routing in ("one", "two", "three", "four"):
             document = {"order": orjson.loads(BODY), "metadata": metadata}
             index.client.index(
@@ -230,7 +230,7 @@ def test_parts_have_each_document_once(world: World) -> None:
     bounds = Bounds({0: 5, 1: 5, 2: 5})
     view = world.view(bounds)
     assert view.above() == {0: 2, 1: 2, 2: 2}
-    for part, names in ((Part(frozenset({1})), "1"), (Part(frozenset({1}), inside=False), "02")):
+    for part, names in ((PartitionShare(frozenset({1})), "1"), (PartitionShare(frozenset({1}), inside=False), "02")):
         view.narrow(replace(bounds, part=part))
         sums, above = view.histograms(4)
         assert sum(count for count, _ in sums[0].values()) == 2 * len(names)

@@ -13,7 +13,7 @@ from include.audit.search.views.elasticsearch.documents import ElasticsearchDocu
 from include.audit.search.views.memory import MemoryDocuments
 from include.index.definition import IndexDefinition
 from include.index.mapping.declared import creation
-from include.index.metadata import Metadata, Origin
+from include.index.metadata import Metadata, TopicOrigin
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import SearchIndex
@@ -29,7 +29,7 @@ class World:
         self.index, self.name, self.documents = index, name, documents
 
     def write(self, key: str, version: int = 1, *, deleted: bool = False, topic: str = "t", body: bytes = BODY) -> None:
-        metadata = Metadata(Origin("c", "t", topic, 1))
+        metadata = Metadata(TopicOrigin("c", "t", topic, 1))
         at = (0, 0, key, version)
         said = metadata.deleted(*at) if deleted else metadata.living(*at, BODY)
         action = orjson.dumps({"index": {"_id": key, "version": version, "version_type": "external_gte"}})
@@ -117,7 +117,7 @@ def test_more_documents_than_a_page_are_read_whole(elasticsearch_url: str, uniqu
     index = ElasticsearchIndex(Elasticsearch(url=elasticsearch_url))
     name = f"{unique}-v1"
     index.create(name, creation(unique, DEFINITION.model_copy(update={"shards": 2}), MAPPING))
-    metadata = Metadata(Origin("c", "t", "t", 1))
+    metadata = Metadata(TopicOrigin("c", "t", "t", 1))
     lines = []
     for n in range(9_000):
         action = orjson.dumps({"index": {"_id": str(n), "version": 1, "version_type": "external"}})

@@ -14,7 +14,7 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.audit.history import History
-from include.audit.merkle.report import Finding, TableReport
+from include.audit.merkle.report import RowFinding, TableAuditReport
 from include.audit.merkle.tree import Tree
 from include.errors import Terminal
 from include.settings.environment import state_folder
@@ -25,7 +25,7 @@ from supervision.refusing import refusing
 from supervision.table_audit import check_table_audit, judge_table_audit
 
 ROOT = Path(__file__).parents[2]
-LOST = Finding("altered", {"id": "77"}, ("v",))
+LOST = RowFinding("altered", {"id": "77"}, ("v",))
 TREE = Tree(2, {0: HashSum(5, 1), 1: HashSum(4, 7), 3: HashSum(6, 9)}).to_json()
 
 
@@ -33,9 +33,9 @@ def tables_of(source: str, names: tuple[str, ...]) -> list[str]:
     return [f"{source}.{name}" for name in names or ("orders", "users")]
 
 
-def report(table: str, **said: Any) -> TableReport:
+def report(table: str, **said: Any) -> TableAuditReport:
     more = {"rows": 15, "ranges": 3, "leaves": 3, "position": "0-1-7", "tree": TREE, **said}
-    return TableReport("shop", table, "the topic", "2026-11-25T04:00:07Z", **more)
+    return TableAuditReport("shop", table, "the topic", "2026-11-25T04:00:07Z", **more)
 
 
 def written(job: list[str], **said: Any) -> None:
@@ -181,7 +181,7 @@ def test_it_runs_nightly_where_audits_are_declared(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(("found", "verdict"), [([], "success"), ([LOST], "failed")])
 def test_what_is_found_fails_the_verdict_alone(
-    monkeypatch: pytest.MonkeyPatch, found: list[Finding], verdict: str
+    monkeypatch: pytest.MonkeyPatch, found: list[RowFinding], verdict: str
 ) -> None:
     from airflow.models.dagbundle import DagBundleModel
     from airflow.models.serialized_dag import SerializedDagModel

@@ -22,7 +22,7 @@ from include.errors import Transient
 from include.index.generations.create import make_index
 from include.local.demo import pipeline
 from include.local.demo.airflow import Airflow
-from include.local.demo.comparison import Comparison, compare
+from include.local.demo.comparison import DemoComparison, compare
 from include.local.demo.extras import ORDER_SEARCH
 from include.local.demo.orders_index import OrdersIndex
 from include.local.shop.connection import ShopServer
@@ -91,16 +91,16 @@ class Platform:
         self.seed += 1
         return Ordering(Shop(self.shop_server.connect, self.seed), rate)
 
-    def compare(self) -> Comparison:
+    def compare(self) -> DemoComparison:
         connection = self.shop_server.connect()
         try:
             return compare(truth(connection), self.index.bodies())
         finally:
             connection.close()
 
-    def wait_until_equal(self, within_s: float) -> Comparison:
+    def wait_until_equal(self, within_s: float) -> DemoComparison:
         end = time.monotonic() + within_s
-        last: Comparison | Exception = TimeoutError()
+        last: DemoComparison | Exception = TimeoutError()
         while time.monotonic() < end:
             try:
                 last = self.compare()

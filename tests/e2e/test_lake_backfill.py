@@ -11,7 +11,7 @@ import pytest
 
 from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
-from include.settings.connections import ObjectStore
+from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import S3Store, store_of
 from tests import clicks
@@ -30,7 +30,7 @@ class World:
     def __init__(self, platform: Any, folder: Path) -> None:
         self.platform, self.folder, self.kafka = platform, folder, platform.env["LYREBIRD_KAFKA"]
         self.declare(clicks.WRONG)
-        self.store: S3Store = store_of(Deployment.load().one("store", ObjectStore))
+        self.store: S3Store = store_of(Deployment.load().one("store", StoreSettings))
         KafkaAdmin(self.kafka).ensure(TopicSpec(TOPIC, clicks.PARTITIONS, {"retention.ms": "-1"}))
         midnight = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time(), dt.UTC)
         self.begin_ms = int(midnight.timestamp() * 1000) - 3 * clicks.DAY_MS

@@ -24,7 +24,7 @@ from include.lake.protocol.generations import take_over
 from include.lake.protocol.inventory import stored_topics
 from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
-from include.settings.connections import ObjectStore
+from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import S3Store, store_of
 from supervision.run_folder import RunFolder
@@ -83,7 +83,7 @@ class World:
         self.servers = (self.folder / "platform.yaml").read_text()
         (self.folder / "lake.yaml").rename(self.folder / "lake.before")
         (self.folder / "mails.yaml").write_text(json.dumps({"lake": GROUPS}))
-        self.store: S3Store = store_of(Deployment.load().one("store", ObjectStore))
+        self.store: S3Store = store_of(Deployment.load().one("store", StoreSettings))
         for topic in TOPICS:
             KafkaAdmin(self.kafka).ensure(TopicSpec(topic, 1, {"retention.ms": "-1"}))
         self.runs: list[tuple[str, str, str]] = []
@@ -195,7 +195,7 @@ def test_what_the_lake_meets_is_mailed_once_each_with_the_command_to_run_next(wo
         world.send(topic, value)
     world.send("mails-lost", GOOD)
     world.send("mails-damaged", GOOD)
-    settings = Deployment.load().one("store", ObjectStore)
+    settings = Deployment.load().one("store", StoreSettings)
     with_bucket = store_of(settings.model_copy(update={"bucket": OTHER_BUCKET}))
     with_bucket.ensure_bucket()
     with_bucket.close()

@@ -10,7 +10,7 @@ import pytest
 from elasticsearch import Elasticsearch, NotFoundError
 
 from include.index.mapping.declared import LIVING
-from include.local.demo.comparison import Comparison, compare
+from include.local.demo.comparison import DemoComparison, compare
 from include.local.shop.truth import truth
 
 pytestmark = pytest.mark.timeout(1800)
@@ -73,7 +73,7 @@ def generations(platform: Any) -> dict[str, str]:
     return {each["index"]: each["state"] for each in found}
 
 
-def compared(platform: Any, server: Elasticsearch, name: str) -> Comparison:
+def compared(platform: Any, server: Elasticsearch, name: str) -> DemoComparison:
     """The shop's truth with one generation, whether readers have it or not."""
     hits = server.search(index=name, query=LIVING, size=10_000)["hits"]["hits"]
     bodies = [hit["_source"]["order"] for hit in hits]

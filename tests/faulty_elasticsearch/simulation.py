@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, Final
 
 from include.clock import ManualClock
-from include.index.bulk.request import BulkAnswer, ItemAnswer, Line
+from include.index.bulk.request import BulkAnswer, BulkLine, ItemAnswer
 from include.index.bulk.scheduler import Concurrency
 from include.index.bulk.sender import Delivered, Delivery
 from include.index.server.memory import MemoryIndex
@@ -42,7 +42,7 @@ class _State:
 
     key: str
     version: int
-    line: Line
+    line: BulkLine
     bad: bool
 
 
@@ -87,7 +87,9 @@ class Simulation:
         self.node.settle()
         self._compare(dead)
 
-    def _batch(self, batch: list[Line], send: Send, stage: Stage | None, pool: Executor | None) -> tuple[int, set[int]]:
+    def _batch(
+        self, batch: list[BulkLine], send: Send, stage: Stage | None, pool: Executor | None
+    ) -> tuple[int, set[int]]:
         waiting, dead = batch, set[int]()
         concurrency = Concurrency(self._abreast)
         while waiting:
@@ -188,8 +190,8 @@ def _states(random: Random, most_bytes: int) -> list[_State]:
     return out
 
 
-def _line(ref: int, key: str, version: int, body: dict[str, object] | None) -> Line:
+def _line(ref: int, key: str, version: int, body: dict[str, object] | None) -> BulkLine:
     action = json.dumps({"index": {"_id": key, "version": version, "version_type": "external"}})
     metadata = {"offset": ref, "version": version, "deleted": body is None}
     document = {"metadata": metadata} if body is None else {"order": body, "metadata": metadata}
-    return Line(ref, f"{action}\n{json.dumps(document)}\n".encode(), deleted=body is None)
+    return BulkLine(ref, f"{action}\n{json.dumps(document)}\n".encode(), deleted=body is None)

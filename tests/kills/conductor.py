@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from include.lake.definition import LakeGroup
-from include.settings.connections import Kafka, ObjectStore
+from include.settings.connections import Kafka, StoreSettings
 from tests.kills.logged import Layout, Ran, end_of, read_topic
 from tests.kills.program import Program, run
 from tests.kills.scenarios import Blow, HostPlan, Kind, Scenario
@@ -206,7 +206,7 @@ class Conductor:
             name=f"{self._unique}-{scenario.number}",
             group=group,
             kafka=Kafka(bootstrap=self.bootstrap),
-            store=ObjectStore(
+            store=StoreSettings(
                 endpoint=server.endpoint, bucket=BUCKET, access_key=server.access_key, secret_key=server.secret_key
             ),
             at_once=scenario.at_once,

@@ -11,12 +11,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from include.clock import SystemClock
-from include.lake.groups_spark import SparkPool
+from include.lake.groups_spark import SparkTaskPool
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
-from include.lake.writing.host import Host
-from include.lake.writing.report import Report
-from include.lake.writing.worker import Place, store_of
+from include.lake.writing.host import GroupHost
+from include.lake.writing.report import GroupReport
+from include.lake.writing.worker import TaskPlace, store_of
 from include.metrics.progress import RunFolder
 from tests.kills.conductor import Conductor, carry_on, until, wake
 from tests.kills.logged import Ran
@@ -33,15 +33,15 @@ class _Hosted:
 
     def __init__(self, spark: SparkSession, program: Program) -> None:
         clock, self._folder = SystemClock(), Path(program.folder)
-        place = Place.of(program.group, program.kafka, None, program.store, self._folder)
-        self._pool = SparkPool(spark, place, partial(struck_task, program.workers[0]))
-        self._store, report = store_of(program.store), Report(program.name)
+        place = TaskPlace.of(program.group, program.kafka, None, program.store, self._folder)
+        self._pool = SparkTaskPool(spark, place, partial(struck_task, program.workers[0]))
+        self._store, report = store_of(program.store), GroupReport(program.name)
         log = KafkaGroupLog(program.kafka.bootstrap)
         driver = Driver(program.name, program.group, log, self._store, self._pool, clock, report, "host-spark")
         left = self._folder / "left"
         left.mkdir()
-        self._host = Host("lake", [(driver, report)], RunFolder(self._folder, clock), clock, lambda: False)
-        self._left = Host("lake", [(driver, report)], RunFolder(left, clock), clock, lambda: False)
+        self._host = GroupHost("lake", [(driver, report)], RunFolder(self._folder, clock), clock, lambda: False)
+        self._left = GroupHost("lake", [(driver, report)], RunFolder(left, clock), clock, lambda: False)
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._serve, name=program.name)
         self._thread.start()

@@ -22,13 +22,13 @@ from include.lake.protocol.chain import Chain
 from include.lake.protocol.runner import Sending
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
-from include.lake.writing.host import Host
+from include.lake.writing.host import GroupHost
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
-from include.lake.writing.report import Report
-from include.lake.writing.worker import Place, store_of
+from include.lake.writing.report import GroupReport
+from include.lake.writing.worker import TaskPlace, store_of
 from include.log.kafka.offsets import KafkaOffsets
 from include.metrics.progress import RunFolder
-from include.settings.connections import Kafka, ObjectStore
+from include.settings.connections import Kafka, StoreSettings
 from include.store.object_store import PART_BYTES
 from tests.kills.switch import Strike, StruckOffsets, Switch
 from tests.kills.workers import WorkerPool
@@ -46,7 +46,7 @@ class Program:
     name: str
     group: LakeGroup
     kafka: Kafka
-    store: ObjectStore
+    store: StoreSettings
     at_once: int
     driver: Strike | None = None
     workers: Mapping[int, Strike] = field(default_factory=dict)
@@ -62,7 +62,7 @@ def run(program: Program) -> None:
     sending = Sending(program.at_once, PART_BYTES)
     vars(include.lake.writing.task)["Chain"] = partial(Chain, sending=sending)
     vars(include.lake.protocol.chain)["_HINT_COMMITS"] = 1
-    place = Place.of(program.group, program.kafka, None, program.store, folder)
+    place = TaskPlace.of(program.group, program.kafka, None, program.store, folder)
     pool = WorkerPool(place, program.workers, WORKERS)
     (folder / "workers").write_text(" ".join(map(str, pool.pids)))
     try:
@@ -76,7 +76,7 @@ def _host(program: Program, pool: WorkerPool, folder: Path) -> None:
     clock, switch = SystemClock(), Switch(program.driver)
     store = store_of(program.store)
     switch.watch(store)
-    report = Report(program.name)
+    report = GroupReport(program.name)
     log = KafkaGroupLog(program.kafka.bootstrap)
     driver = Driver(program.name, program.group, log, store, pool, clock, report, f"host-{os.getpid()}")
     offsets = KafkaOffsets(program.kafka.bootstrap, consumer_group(program.name))
@@ -84,5 +84,5 @@ def _host(program: Program, pool: WorkerPool, folder: Path) -> None:
     left = folder / "left"
     left.mkdir()
     hosted = [(driver, report)]
-    Host("lake", hosted, RunFolder(folder, clock), clock, lambda: False, None, lag).serve()
-    Host("lake", hosted, RunFolder(left, clock), clock, lambda: False).drain(flush=True)
+    GroupHost("lake", hosted, RunFolder(folder, clock), clock, lambda: False, None, lag).serve()
+    GroupHost("lake", hosted, RunFolder(left, clock), clock, lambda: False).drain(flush=True)

@@ -14,8 +14,8 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
 from include.errors import Transient
-from include.lake.writing.task import Means, Outcome, Task, run_task
-from include.lake.writing.worker import Place, work
+from include.lake.writing.task import Outcome, Task, TaskContext, run_task
+from include.lake.writing.worker import TaskPlace, work
 from tests.kills.switch import Strike, StruckLog, Switch
 
 __all__ = ["WorkerPool", "struck_task"]
@@ -23,7 +23,7 @@ __all__ = ["WorkerPool", "struck_task"]
 _SWITCHES: dict[Strike, Switch] = {}
 
 
-def struck_task(strike: Strike | None, task: Task, means: Means) -> Outcome:
+def struck_task(strike: Strike | None, task: Task, means: TaskContext) -> Outcome:
     """`run_task` in a process that a strike may meet."""
     if strike is None:
         return run_task(task, means)
@@ -35,7 +35,7 @@ def struck_task(strike: Strike | None, task: Task, means: Means) -> Outcome:
 class WorkerPool:
     """`Pool` of as many processes; a task goes to the free one with the least number."""
 
-    def __init__(self, place: Place, strikes: Mapping[int, Strike], count: int) -> None:
+    def __init__(self, place: TaskPlace, strikes: Mapping[int, Strike], count: int) -> None:
         pipes = [Pipe() for _ in range(count)]
         self._ours = [ours for ours, _ in pipes]
         self.pids = [self._forked(each, [theirs for _, theirs in pipes], place, strikes) for each in range(count)]
@@ -44,7 +44,7 @@ class WorkerPool:
         self._lost: set[int] = set()
         self._running: dict[int, Task] = {}
 
-    def _forked(self, number: int, theirs: list[Connection], place: Place, strikes: Mapping[int, Strike]) -> int:
+    def _forked(self, number: int, theirs: list[Connection], place: TaskPlace, strikes: Mapping[int, Strike]) -> int:
         pid = os.fork()
         if pid:
             return pid
@@ -91,7 +91,7 @@ class WorkerPool:
         return found
 
 
-def _serve(theirs: Connection, place: Place, strike: Strike | None) -> None:
+def _serve(theirs: Connection, place: TaskPlace, strike: Strike | None) -> None:
     run = partial(struck_task, strike)
     while True:
         try:

@@ -23,8 +23,8 @@ from pyspark.sql import SparkSession
 from include.clock import SystemClock
 from include.eventtime.committed import day_of
 from include.eventtime.rerun.rerun_spark import verify
-from include.eventtime.restored import Restored
-from include.lake.restore.deployed import Deployed, RestoreRequest
+from include.eventtime.restored import RestoredSource
+from include.lake.restore.deployed import DeployedRestore, RestoreRequest
 from include.local.scooters.plan import PARTITIONS
 from include.log.running.batches_spark import session
 from tests.application_process import ApplicationProcess
@@ -138,7 +138,7 @@ def _killed(
         print(f"{number + 1} of {KILLS}: {kind}", flush=True)
 
 
-def _restored(world: FleetWorld, s3: Any) -> dict[str, Restored]:
+def _restored(world: FleetWorld, s3: Any) -> dict[str, RestoredSource]:
     """Every source, backed up and written to another topic."""
     group = Group(f"{world.name}", world.folder, world.kafka, s3)
     group.group = group.group.model_copy(update={"prefix": "raw"})
@@ -148,15 +148,15 @@ def _restored(world: FleetWorld, s3: Any) -> dict[str, Restored]:
     finally:
         group.threads.shutdown()
         group.store.close()
-    deployed, found = Deployed.of(world.deployment, SystemClock()), {}
+    deployed, found = DeployedRestore.of(world.deployment, SystemClock()), {}
     for source in (each["topic"] for each in world.sources):
         request = RestoreRequest(source, f"again.{source}")
         deployed.perform(deployed.plan(request), lambda _done, _total: None)
-        found[source] = Restored(request.target, deployed.spans(request))
+        found[source] = RestoredSource(request.target, deployed.spans(request))
     return found
 
 
-def _verified(world: FleetWorld, spark: SparkSession, restored: dict[str, Restored]) -> None:
+def _verified(world: FleetWorld, spark: SparkSession, restored: dict[str, RestoredSource]) -> None:
     """Both days: the first one from the beginning, the second from its savepoint."""
     live = 0
     for moment in (world.midnight - 1, world.midnight):

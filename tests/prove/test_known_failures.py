@@ -9,10 +9,10 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from include.source.binlog.ddl import Effect, effects
+from include.source.binlog.ddl import TableEffect, effects
 from include.source.binlog.files import read_events
 from include.source.binlog.reader import EventReader
-from include.source.binlog.step import Rows, SourceTransaction
+from include.source.binlog.step import RowsEvent, SourceTransaction
 from include.source.database.connection import connect, query
 from include.source.definition import SourceDefinition
 from tests.integration.source.database import Database
@@ -102,21 +102,21 @@ def test_rows_around_every_statement_are_read_as_servers_log_them(
     assert name == "mariadb-10.2" or refused == []
     found, made = told(database.data, files[-2])
     assert found == list(range(len(statements)))
-    for effect in (Effect("rename", "shop", "u", ("shop", "w")), Effect("reread", "shop", "q")):
+    for effect in (TableEffect("rename", "shop", "u", ("shop", "w")), TableEffect("reread", "shop", "q")):
         assert effect in made
-    assert [each for each in made if each.kind == "truncate"] == [Effect("truncate", "shop", "w")]
-    assert Effect("drop", "shop", "t") not in made
+    assert [each for each in made if each.kind == "truncate"] == [TableEffect("truncate", "shop", "w")]
+    assert TableEffect("drop", "shop", "t") not in made
 
 
-def told(folder: Path, file: str) -> tuple[list[int], list[Effect]]:
+def told(folder: Path, file: str) -> tuple[list[int], list[TableEffect]]:
     """Ids of the rows of `t`, and the effects of all statements."""
     reader, made = EventReader(file), builder()
     ids: list[int] = []
-    effects_: list[Effect] = []
+    effects_: list[TableEffect] = []
     for data in read_events(folder / file):
         found = made.on_event(reader.parse(data))
         for step in found.steps if isinstance(found, SourceTransaction) else ():
-            if not isinstance(step, Rows):
+            if not isinstance(step, RowsEvent):
                 effects_ += effects(step.text, step.database)
             elif step.table.table == "t":
                 width = (len(step.table.types) + 7) // 8

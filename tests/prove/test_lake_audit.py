@@ -11,8 +11,8 @@ import pytest
 
 from include.audit.chain.audit import audit_chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
-from include.lake.protocol.cut import Commit, Intent, PlannedFile, StoredFile
-from include.lake.protocol.pointer import Pointer
+from include.lake.protocol.cut import Commit, CutObject, Intent, PlannedFile
+from include.lake.protocol.pointer import ReadersPointer
 from include.store.memory import MemoryStore
 from tests.chain_life import audited_beside
 from tests.lake_world import GROUP
@@ -36,12 +36,12 @@ def test_nothing_is_found_beside_writers_upgrades_backfills_and_expiry(
 def filled(chain: ChainKey) -> MemoryStore:
     """A chain of so many cuts, each with one object."""
     store = MemoryStore()
-    store.put(chain.of.pointer, Pointer().reserve("revision 1", "live").upgrade(1, {}).to_bytes())
+    store.put(chain.of.pointer, ReadersPointer().reserve("revision 1", "live").upgrade(1, {}).to_bytes())
     for first in range(0, COMMITS * RECORDS, RECORDS):
         key = str(chain.data((f"offset={first // 1_000_000 * 1_000_000}",), first, ""))
         end, body = first + RECORDS, key.encode()
         intent = Intent(end, "size", "p", "c" * 64, "w", (PlannedFile(key, RECORDS, first, end - 1),))
-        stored = StoredFile(key, len(body), hashlib.sha256(body).hexdigest(), RECORDS, first, end - 1, 1, 2)
+        stored = CutObject(key, len(body), hashlib.sha256(body).hexdigest(), RECORDS, first, end - 1, 1, 2)
         promise = intent.id(chain, first)
         commit = Commit(first, end, promise, RECORDS, 0, 0, 1, 2, (), 3, "c" * 64, {"zlib": "1"}, (stored,))
         for name, content in (

@@ -22,7 +22,7 @@ import pytest
 
 from include.clock import SystemClock
 from include.errors import Transient
-from include.index.bulk.request import BulkAnswer, Line
+from include.index.bulk.request import BulkAnswer, BulkLine
 from include.index.bulk.scheduler import Concurrency
 from include.index.bulk.sender import Delivery
 from include.index.server import elasticsearch as adapter
@@ -125,7 +125,7 @@ class Trouble(threading.Thread):
         return next((one.pid for one in self._stack.status().processes if one.process == "elasticsearch"), None)
 
 
-def states(seed: int) -> tuple[list[Line], dict[str, tuple[int, bool]]]:
+def states(seed: int) -> tuple[list[BulkLine], dict[str, tuple[int, bool]]]:
     """Lines in any order of versions, and the newest state of each key: its version, and whether it is deleted."""
     draw, lines = random.Random(seed), []
     newest: dict[str, tuple[int, bool]] = {}
@@ -135,12 +135,14 @@ def states(seed: int) -> tuple[list[Line], dict[str, tuple[int, bool]]]:
         body: dict[str, Any] = {"order": {"v": version, "pad": "x" * draw.randrange(400)}}
         document = {"metadata": metadata} if deleted else body | {"metadata": metadata}
         action = {"index": {"_id": key, "version": version, "version_type": "external"}}
-        lines.append(Line(offset, f"{json.dumps(action)}\n{json.dumps(document)}\n".encode(), deleted))
+        lines.append(BulkLine(offset, f"{json.dumps(action)}\n{json.dumps(document)}\n".encode(), deleted))
         newest[key] = max(newest.get(key, (0, False)), (version, deleted))
     return lines, newest
 
 
-def deliver(send: Watched, lines: Sequence[Line], concurrency: Concurrency, pool: ThreadPoolExecutor) -> Counter[str]:
+def deliver(
+    send: Watched, lines: Sequence[BulkLine], concurrency: Concurrency, pool: ThreadPoolExecutor
+) -> Counter[str]:
     """Until each line is settled."""
     told: Counter[str] = Counter()
     waiting = list(lines)

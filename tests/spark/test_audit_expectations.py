@@ -24,7 +24,7 @@ from include.audit.search.report import SearchReport
 from include.clock import ManualClock
 from include.errors import SettingsError, Terminal
 from include.index.definition import IndexTopic
-from include.index.metadata import Origin
+from include.index.metadata import TopicOrigin
 from include.index.states import Feed
 from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.log.kafka.writer import KafkaWriter
@@ -111,7 +111,7 @@ class Orders:
         return look(spark, self.deployment(entry), "nightly", {self.name: window}, feeds, ManualClock())
 
     def feed(self) -> Feed:
-        return Feed(Origin("c", "t", self.name, 1), IndexTopic(entity="order"))
+        return Feed(TopicOrigin("c", "t", self.name, 1), IndexTopic(entity="order"))
 
 
 def order(order_id: int) -> dict[str, Any]:

@@ -13,18 +13,18 @@ from pyspark.sql import SparkSession
 
 from include.audit.search import expected_spark as stream
 from include.audit.search.bisect import bisect
-from include.audit.search.bounds import Bounds, Part
+from include.audit.search.bounds import Bounds, PartitionShare
 from include.audit.search.expected import FoldedExpected, RecordState, fold, reading_of, records_below
 from include.audit.search.expected_spark import NEWEST_SCHEMA, SparkExpected
 from include.audit.search.views import key_ranks_spark as ranks
 from include.audit.search.views.key_list import ListedKeys
-from include.audit.search.views.key_range import KeyRange
+from include.audit.search.views.key_range import DocIdRange
 from include.audit.search.views.key_ranks_spark import SparkKeys
-from include.audit.search.views.range_count import Seen
+from include.audit.search.views.range_count import SeenDocument
 from include.index.definition import IndexDefinition, IndexTopic
 from include.index.digest import bucket, limbs, of_limbs, state_hash
-from include.index.metadata import Origin
-from include.index.progress.document import Progress
+from include.index.metadata import TopicOrigin
+from include.index.progress.document import IndexProgress
 from include.index.states import Feed, States, feed_of
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.planning.slices import Slice
@@ -32,7 +32,7 @@ from include.log.ports import Record
 from include.settings.connections import Cluster, Registry
 from tests.document_topic import DocumentTopic
 
-FEED = Feed(Origin("c", "t", "docs", 1), IndexTopic(entity="order"))
+FEED = Feed(TopicOrigin("c", "t", "docs", 1), IndexTopic(entity="order"))
 KEYS = sorted({*(f"{n:05}" for n in range(3_000)), "", "Z", "a", "ü", "\ufffd", "\U0001f600", "a\0", "'; --"})
 
 
@@ -102,8 +102,11 @@ def test_what_the_log_has_let_go_is_left_out_as_by_one_process(sides: tuple[Fold
             side.narrow(Bounds({}))
 
 
-@pytest.mark.parametrize("part", [Part(frozenset({1})), Part(frozenset({1}), inside=False), Part(frozenset(), False)])
-def test_a_part_is_that_of_one_process(sides: tuple[FoldedExpected, SparkExpected], part: Part) -> None:
+@pytest.mark.parametrize(
+    "part",
+    [PartitionShare(frozenset({1})), PartitionShare(frozenset({1}), inside=False), PartitionShare(frozenset(), False)],
+)
+def test_a_part_is_that_of_one_process(sides: tuple[FoldedExpected, SparkExpected], part: PartitionShare) -> None:
     folded, by_spark = sides
     try:
         for side in sides:
@@ -201,7 +204,7 @@ def test_a_task_makes_of_its_slices_what_one_process_reads(monkeypatch: pytest.M
     monkeypatch.setattr(stream, "ConfluentRegistry", lambda _: registry)
     monkeypatch.setattr(stream, "_ROWS", 7)
     definition = IndexDefinition(application="a", topic="docs", entity="order", mapping="m.json")
-    feed = feed_of(Cluster(name="c", type="t"), definition, "docs", Progress("docs"))
+    feed = feed_of(Cluster(name="c", type="t"), definition, "docs", IndexProgress("docs"))
     plan = stream.StatesPlan(feed, "nowhere:9092", {}, Registry(url="http://nowhere"))
     slices = [{"topic": "docs", "topic_id": "", "partition": p, "start": 0, "end": end} for p, end in ends.items()]
     batch = pyarrow.RecordBatch.from_pylist(slices)
@@ -232,13 +235,13 @@ class View:
         self.received = 0
         self._ids = sorted(ids)
 
-    def counts(self, ranges: list[KeyRange]) -> list[int]:
+    def counts(self, ranges: list[DocIdRange]) -> list[int]:
         return [len(one.of(self._ids)) for one in ranges]
 
-    def ids(self, ranges: list[KeyRange], most: int) -> list[list[str]]:
+    def ids(self, ranges: list[DocIdRange], most: int) -> list[list[str]]:
         return [list(one.of(self._ids)[:most]) for one in ranges]
 
-    def now(self, doc_ids: list[str]) -> dict[str, Seen]:
+    def now(self, doc_ids: list[str]) -> dict[str, SeenDocument]:
         raise NotImplementedError
 
     def close(self) -> None:

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from include.eventtime.committed import day_of
 from include.eventtime.jobs.offline import Offline
-from include.eventtime.replay import Idle, Line, Replay, Track, replay
-from include.eventtime.rerun.report import Report
+from include.eventtime.replay import ElementLine, IdleNotice, JobReplay, ReplayLine, replay
+from include.eventtime.rerun.report import ReplayReport
 from include.eventtime.rerun.rerun_spark import replay_file, shown_by, verify
 from include.log import topics
 from include.record.version import from_headers, to_header
@@ -65,7 +65,7 @@ def assert_a_day_is_replayed(world: EventWorld, spark: SparkSession) -> None:
     """From its savepoint, on a host that has nothing; then with an output that no live run wrote."""
     deployment, day, told = Deployment.load(world.folder, {}), day_of(world.midnight), list[int]()
 
-    def verified(which: str = day) -> Report:
+    def verified(which: str = day) -> ReplayReport:
         return verify(spark, deployment, "job", which, lambda _begin, watermark, _end: told.append(watermark))
 
     before = set(world.admin.names())
@@ -103,20 +103,20 @@ def test_a_file_gives_through_the_platform_what_it_gives_without(world: EventWor
     assert shown(made) == shown(expected)
 
 
-def made_lines(count: int) -> list[Line]:
+def made_lines(count: int) -> list[ReplayLine]:
     """Tracks of a few devices over three partitions, some of them too late; a fourth one is idle."""
-    draw, lines, at = random.Random(5), list[Line](), 1_700_000_000_000_000
+    draw, lines, at = random.Random(5), list[ReplayLine](), 1_700_000_000_000_000
     for number in range(count):
         at += draw.randrange(40_000_000)
         back_us = 300_000_000 if draw.random() < 0.1 else draw.randrange(5_000_000)
         key = f"s{draw.randrange(8)}"
-        said = Track(
+        said = ElementLine(
             partition=number % 3, offset=number // 3 * 2, key=key, time=0, value={"battery": draw.randrange(100)}
         )
-        lines.append(Line(number + 1, said, at - back_us))
-    return [*lines, Line(count + 1, Idle(partition=3, next_offset=0, time=0), at)]
+        lines.append(ReplayLine(number + 1, said, at - back_us))
+    return [*lines, ReplayLine(count + 1, IdleNotice(partition=3, next_offset=0, time=0), at)]
 
 
-def shown(made: Replay) -> list[Any]:
+def shown(made: JobReplay) -> list[Any]:
     outputs = sorted((each.moment.time, each.key, each.version, each.output, repr(each.value)) for each in made.emitted)
     return [outputs, [(each.line.number, each.watermark) for each in made.late], made.failed]

@@ -25,7 +25,7 @@ from include.index.definition import index_named, mapping_of
 from include.index.generations.active import change_fed
 from include.index.indexer_spark import build, run_application
 from include.index.mapping.declared import creation
-from include.index.progress.document import Progress, ProgressKeeper, read_progress
+from include.index.progress.document import IndexProgress, ProgressKeeper, read_progress
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader
@@ -94,10 +94,10 @@ class Indexer:
             (folder.path / "stop").touch()
             stopper.join()
 
-    def progress(self, generation: int = 1) -> Progress:
+    def progress(self, generation: int = 1) -> IndexProgress:
         info = self.index.describe(f"{self.name}-v{generation}")
         assert info is not None
-        return read_progress(self.index, info, self.name) or Progress(self.name)
+        return read_progress(self.index, info, self.name) or IndexProgress(self.name)
 
     def document(self, order_id: int) -> Any:
         found = self.index.get(f"{self.name}-v1", str(order_id))

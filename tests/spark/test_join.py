@@ -37,7 +37,7 @@ from include.log.resolved import Resolved
 from include.record.version import from_headers, to_header
 from include.settings.deployment import Deployment
 from include.state.opening import open_bucket
-from include.state.pointer import Pointer
+from include.state.pointer import BucketPointer
 from tests.join_world import PATIENCE_S, JoinWorld
 
 
@@ -184,7 +184,7 @@ def assert_verify_finds_what_was_planted(scene: JoinWorld, spark: SparkSession) 
     place = state_place(join.topic, scene.folder / "erring")
     committed = committed_of(join, reader)
     before = dict(committed.pointers)
-    versions = {(stage, bucket): Pointer.from_bytes(each).uid for (stage, bucket), each in before.items()}
+    versions = {(stage, bucket): BucketPointer.from_bytes(each).uid for (stage, bucket), each in before.items()}
     rows = {}
     for (stage, bucket), pointer in before.items():
         if stage == "rows":

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Final, Literal
 
-from include.audit.chain.finding import Finding
+from include.audit.chain.finding import ChainFinding
 from include.audit.chain.group import GroupAudit
 from include.audit.chain.group_comparison import versus
-from include.audit.chain.listing import Progress, Silent
+from include.audit.chain.listing import ProgressListener, Silent
 from include.audit.chain.report import ChainReport
 from include.clock import iso
 from include.lake.backfill.expiry import Eraser
@@ -66,7 +66,7 @@ def audit_chain(
     topic: str,
     now_us: int,
     options: Options | None = None,
-    progress: Progress | None = None,
+    progress: ProgressListener | None = None,
 ) -> ChainReport:
     """Audit `topic` in these groups; those that have nothing of it are left out.
 
@@ -88,7 +88,7 @@ def audit_chain(
     if asked.depth == "bytes":
         for audit in found:
             audit.read_objects(marks=[other for other in found if other is not audit])
-    findings: list[Finding] = [finding for audit in found for finding in audit.findings]
+    findings: list[ChainFinding] = [finding for audit in found for finding in audit.findings]
     differing, notes = versus(found, compacted=cache(partial(asked.compacted, topic)), deep=asked.depth == "bytes")
     findings += differing
     return ChainReport(

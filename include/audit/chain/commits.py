@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import orjson
 
 from include.audit.chain.finding import Findings
-from include.audit.chain.listing import ChainFolder, Progress
+from include.audit.chain.listing import ChainFolder, ProgressListener
 from include.errors import Terminal
 from include.lake.backfill.expiry import Eraser
 from include.lake.protocol import chain as chains
@@ -52,7 +52,7 @@ class CommitReader:
         store: ObjectStore,
         folder: ChainFolder,
         findings: Findings,
-        progress: Progress,
+        progress: ProgressListener,
         *,
         summed: bool,
         eraser: Eraser | None = None,

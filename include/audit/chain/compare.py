@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from include.audit.chain.walk import Cut
+from include.audit.chain.walk import WalkedCut
 
-__all__ = ["Difference", "Segment", "differences", "segments_of"]
+__all__ = ["CountDifference", "Segment", "differences", "segments_of"]
 
 _ANY: Final = (-(1 << 62), 1 << 62)
 
@@ -25,7 +25,7 @@ class Segment(NamedTuple):
     records: int | None
 
 
-class Difference(NamedTuple):
+class CountDifference(NamedTuple):
     """Within [first, until) `one` read `more` records more than `other` at least; negative: fewer."""
 
     first: int
@@ -33,7 +33,7 @@ class Difference(NamedTuple):
     more: int
 
 
-def segments_of(cuts: Iterable[Cut]) -> list[Segment]:
+def segments_of(cuts: Iterable[WalkedCut]) -> list[Segment]:
     """Cuts as readers find them, by `first`; what lies between them or is in two of them has no number."""
     found: list[Segment] = []
     end: int | None = None
@@ -51,7 +51,7 @@ def segments_of(cuts: Iterable[Cut]) -> list[Segment]:
     return found
 
 
-def differences(one: Sequence[Segment], other: Sequence[Segment]) -> Iterator[Difference]:
+def differences(one: Sequence[Segment], other: Sequence[Segment]) -> Iterator[CountDifference]:
     """Places where the counts cannot both be right, up to the lower head; segments of each are sorted and apart."""
     if not one or not other:
         return
@@ -69,7 +69,7 @@ def differences(one: Sequence[Segment], other: Sequence[Segment]) -> Iterator[Di
             seen = (counts[0] - counts_other[1], counts[1] - counts_other[0])
             low, high = max(drift[0], seen[0]), min(drift[1], seen[1])
             if low > high:
-                yield Difference(before, at, seen[0] - drift[1] if seen[0] > drift[1] else seen[1] - drift[0])
+                yield CountDifference(before, at, seen[0] - drift[1] if seen[0] > drift[1] else seen[1] - drift[0])
                 low, high = seen
             drift = low, high
         before = at

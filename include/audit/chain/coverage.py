@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from include.audit.chain.finding import Findings
 from include.audit.chain.listing import LifeListing
-from include.audit.chain.walk import Cut, WalkedChain
+from include.audit.chain.walk import WalkedChain, WalkedCut
 from include.lake.protocol.chain_key import ChainKey
-from include.lake.protocol.pointer import Pointer
+from include.lake.protocol.pointer import ReadersPointer
 
 __all__ = ["check_pointer", "read_cuts"]
 
 
-def check_pointer(listing: LifeListing, pointer: Pointer, findings: Findings) -> None:
+def check_pointer(listing: LifeListing, pointer: ReadersPointer, findings: Findings) -> None:
     """Whether the pointer's numbers are sound, and every chain has one of them."""
     topic = listing.topic
     if not listing.pointer:
@@ -38,8 +38,8 @@ def check_pointer(listing: LifeListing, pointer: Pointer, findings: Findings) ->
 
 
 def read_cuts(
-    listing: LifeListing, pointer: Pointer, partition: int, chains: Mapping[int, WalkedChain], findings: Findings
-) -> list[Cut]:
+    listing: LifeListing, pointer: ReadersPointer, partition: int, chains: Mapping[int, WalkedChain], findings: Findings
+) -> list[WalkedCut]:
     """The cuts that readers find, by `first`; notes what lies between them and what two have, unless it is known.
 
     `chains` are those of the partition, by generation.
@@ -74,7 +74,7 @@ def read_cuts(
     return [cut for cut, _ in found]
 
 
-def _needed(pointer: Pointer, partition: int) -> tuple[int, int]:
+def _needed(pointer: ReadersPointer, partition: int) -> tuple[int, int]:
     """Up to where the entries take something to be there, and the generation of the entry that does."""
     ends = [(0, 0)]
     for entry in pointer.entries:

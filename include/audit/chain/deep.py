@@ -12,12 +12,12 @@ from itertools import pairwise
 from include.audit.chain.commits import Unreadable
 from include.audit.chain.compare import Segment
 from include.audit.chain.finding import Findings
-from include.audit.chain.listing import Progress
+from include.audit.chain.listing import ProgressListener
 from include.errors import Terminal
 from include.lake.definition import FormatDefinition
 from include.lake.inspect.object_reader import Contents, open_contents
 from include.lake.protocol.chain_key import ChainKey
-from include.lake.protocol.cut import Commit, Intent, StoredFile
+from include.lake.protocol.cut import Commit, CutObject, Intent
 from include.store.object_store import ObjectStore
 
 __all__ = ["DeepCheck", "read_objects"]
@@ -37,7 +37,7 @@ def read_objects(
     chain: ChainKey,
     commits: Iterable[Commit | Unreadable],
     findings: Findings,
-    progress: Progress,
+    progress: ProgressListener,
     *,
     reads: Callable[[int], bool],
     known: Collection[str],
@@ -110,7 +110,7 @@ def _check_intent(store: ObjectStore, chain: ChainKey, commit: Commit, findings:
 def _check_object(
     chain: ChainKey,
     commit: Commit,
-    file: StoredFile,
+    file: CutObject,
     body: bytes,
     findings: Findings,
     declared: FormatDefinition | None,
@@ -145,7 +145,7 @@ def _check_object(
     return offsets
 
 
-def _records(commit: Commit, file: StoredFile, contents: Contents) -> tuple[str, array[int] | None]:
+def _records(commit: Commit, file: CutObject, contents: Contents) -> tuple[str, array[int] | None]:
     """What is wrong, "" for nothing, and the offsets."""
     offsets, count, before = array("q"), 0, commit.first - 1
     for message in contents.messages:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 
-__all__ = ["RULE_TOOK", "Fault", "Finding", "Findings", "counted"]
+__all__ = ["RULE_TOOK", "ChainFinding", "Fault", "Findings", "counted"]
 
 RULE_TOOK: Final = "if a lifecycle rule of the bucket took it, `lyrebird lake forget` accepts that"
 
@@ -36,7 +36,7 @@ in two cuts that readers find; summary wrong: it does not hold the commits that 
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ChainFinding:
     """One fault. Offsets are [`first`, `until`), None where it is no matter of offsets; `key` may be empty."""
 
     fault: Fault
@@ -70,7 +70,7 @@ class Finding:
 _MADE_AGAIN: Final = frozenset({"object missing", "object changed", "object wrong"})
 
 
-class Findings(list[Finding]):
+class Findings(list[ChainFinding]):
     """Those of one group; makes them from where they are. `parsed`: its objects can be made again from a backup."""
 
     def __init__(self, group: str, *, parsed: bool = False) -> None:
@@ -107,7 +107,7 @@ class Findings(list[Finding]):
         command = run.format(**{name: shlex.quote(text) for name, text in names.items()})
         generation, partition = (chain.generation, chain.partition) if chain else (None, None)
         self.append(
-            Finding(
+            ChainFinding(
                 fault,
                 self.group,
                 topic,

@@ -11,7 +11,7 @@ from include.audit.chain.compare import Segment, segments_of
 from include.audit.chain.coverage import check_pointer, read_cuts
 from include.audit.chain.deep import read_objects
 from include.audit.chain.finding import Findings
-from include.audit.chain.listing import ChainFolder, LifeListing, Progress, Silent, kept_of, list_life
+from include.audit.chain.listing import ChainFolder, LifeListing, ProgressListener, Silent, kept_of, list_life
 from include.audit.chain.objects import LifeChains, ObjectCheck, check_objects, labels_differ
 from include.audit.chain.report import GroupFigures
 from include.audit.chain.walk import WalkedChain, walk
@@ -23,7 +23,7 @@ from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.generations import lives
 from include.lake.protocol.object_key import ObjectKey, topic_path
-from include.lake.protocol.pointer import Entry, Pointer, read_pointer
+from include.lake.protocol.pointer import PointerEntry, ReadersPointer, read_pointer
 from include.store.object_store import ObjectStore
 
 __all__ = ["GroupAudit", "Place"]
@@ -44,7 +44,7 @@ class GroupAudit:
         name: str,
         group: LakeGroup,
         topic: str,
-        progress: Progress,
+        progress: ProgressListener,
         eraser: Eraser | None = None,
     ) -> None:
         self._store, self._group, self._topic, self._progress, self._eraser = store, group, topic, progress, eraser
@@ -73,7 +73,7 @@ class GroupAudit:
     def _folder(self) -> str:
         return topic_path(self._group.prefix, self._topic)
 
-    def _looked(self, topic: TopicKey) -> tuple[LifeListing, Pointer]:
+    def _looked(self, topic: TopicKey) -> tuple[LifeListing, ReadersPointer]:
         """A listing, and the pointer as it was before and after: one that changed meanwhile may name what was not."""
         for _ in range(_TRIES):
             try:
@@ -84,12 +84,12 @@ class GroupAudit:
             except Terminal as error:
                 why = f"cannot be read: {error.details.get('reason', error.message)}; readers find nothing"
                 self.findings.add("pointer wrong", topic, why, key=topic.pointer)
-                return list_life(self._store, topic, self._progress), Pointer()
+                return list_life(self._store, topic, self._progress), ReadersPointer()
             check_pointer(listing, before, self.findings)
             return listing, before
         raise Transient("the readers' pointer changes all the time", system="s3", key=topic.pointer)
 
-    def _walked(self, folder: ChainFolder, pointer: Pointer, now_us: int, stale_s: int) -> WalkedChain:
+    def _walked(self, folder: ChainFolder, pointer: ReadersPointer, now_us: int, stale_s: int) -> WalkedChain:
         generation, partition = folder.key.generation, folder.key.partition
         folder = self._folders[folder.key] = kept_of(folder, pointer.floor(partition))
         entry = next((each for each in pointer.entries if each.generation == generation and each.others), None)
@@ -126,7 +126,9 @@ class GroupAudit:
         except Terminal:
             return None
 
-    def _follow(self, listing: LifeListing, pointer: Pointer, chains: Mapping[tuple[int, int], WalkedChain]) -> None:
+    def _follow(
+        self, listing: LifeListing, pointer: ReadersPointer, chains: Mapping[tuple[int, int], WalkedChain]
+    ) -> None:
         heads = self.figures.heads.setdefault(listing.topic.topic_id, {})
         for partition in sorted({partition for _, partition in chains}):
             mine = {generation: chain for (generation, p), chain in chains.items() if p == partition}
@@ -206,7 +208,7 @@ class GroupAudit:
         """By the pointer as it is now: what was replaced since may be gone already."""
         return _reads(read_pointer(self._store, chain.of), chain, first)
 
-    def _divide(self, place: Place, pointer: Pointer, chain: ChainKey, found: Sequence[Segment]) -> None:
+    def _divide(self, place: Place, pointer: ReadersPointer, chain: ChainKey, found: Sequence[Segment]) -> None:
         """Put finer segments in the place of those of the same cuts, where they are of whole ones that readers find."""
         finer: dict[int, list[Segment]] = {}
         whole = {each.first: each for each in self.segments.get(place, ()) if each.records is not None}
@@ -232,12 +234,12 @@ class GroupAudit:
         return (each for each in reader.read() if not isinstance(each, Unreadable))
 
 
-def _begins(folder: ChainFolder, pointer: Pointer, entry: Entry) -> int:
+def _begins(folder: ChainFolder, pointer: ReadersPointer, entry: PointerEntry) -> int:
     """Where a live chain begins: where its entry does; of one that has forgotten, with its first commit up to there."""
     start = pointer.start(entry, folder.key.partition)
     return min([start, *folder.commits, *folder.summaries]) if pointer.floor(folder.key.partition) else start
 
 
-def _reads(pointer: Pointer, chain: ChainKey, first: int) -> bool:
+def _reads(pointer: ReadersPointer, chain: ChainKey, first: int) -> bool:
     """Whether readers look in this chain for the cut at `first`."""
     return pointer.generation_of(chain.partition, first) == chain.generation

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from include.audit.chain.compare import Difference, differences
-from include.audit.chain.finding import Finding, Findings, counted
+from include.audit.chain.compare import CountDifference, differences
+from include.audit.chain.finding import ChainFinding, Findings, counted
 from include.audit.chain.group import GroupAudit
 
 __all__ = ["versus"]
@@ -13,13 +13,13 @@ __all__ = ["versus"]
 
 def versus(
     audits: Sequence[GroupAudit], *, compacted: Callable[[], bool | None], deep: bool
-) -> tuple[list[Finding], list[str]]:
+) -> tuple[list[ChainFinding], list[str]]:
     """Findings and notes about counts, each partition group against each backup, up to the lower head.
 
     Of a log that is compacted a group that reads later reads less: then a difference is no fault. `compacted` is asked
     where there is one.
     """
-    findings: list[Finding] = []
+    findings: list[ChainFinding] = []
     notes: list[str] = []
     backups = [audit for audit in audits if audit.kind == "backup"]
     for audit in (each for each in audits if each.kind != "backup"):
@@ -36,7 +36,7 @@ def versus(
 
 
 def _add(
-    noted: Findings, audit: GroupAudit, backup: GroupAudit, place: tuple[str, int], each: Difference, *, deep: bool
+    noted: Findings, audit: GroupAudit, backup: GroupAudit, place: tuple[str, int], each: CountDifference, *, deep: bool
 ) -> None:
     chain = audit.chain_at(place, each.first)
     noted.add(
@@ -50,12 +50,12 @@ def _add(
     )
 
 
-def _note(audit: GroupAudit, backup: GroupAudit, partition: int, each: Difference) -> str:
+def _note(audit: GroupAudit, backup: GroupAudit, partition: int, each: CountDifference) -> str:
     return (
         f"{audit.name} {_amount(each)} than {backup.name} of partition {partition}, offsets {each.first} to"
         f" {each.until - 1}: the log is compacted, and the later one finds less"
     )
 
 
-def _amount(each: Difference) -> str:
+def _amount(each: CountDifference) -> str:
     return f"read at least {counted(abs(each.more), 'record')} {'more' if each.more > 0 else 'fewer'}"

@@ -9,13 +9,13 @@ from typing import Final, Protocol
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.store.object_store import ObjectInfo, ObjectStore
 
-__all__ = ["ChainFolder", "LifeListing", "Progress", "Silent", "kept_of", "list_life"]
+__all__ = ["ChainFolder", "LifeListing", "ProgressListener", "Silent", "kept_of", "list_life"]
 
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 _TICK: Final = 1000
 
 
-class Progress(Protocol):
+class ProgressListener(Protocol):
     """Hears how far a long look is."""
 
     def begin(self, what: str, total: int | None = None) -> None:
@@ -26,13 +26,13 @@ class Progress(Protocol):
 
 
 class Silent:
-    """A `Progress` that nobody watches."""
+    """A `ProgressListener` that nobody watches."""
 
     def begin(self, what: str, total: int | None = None) -> None:
-        """See `Progress`."""
+        """See `ProgressListener`."""
 
     def advance(self, steps: int) -> None:
-        """See `Progress`."""
+        """See `ProgressListener`."""
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ def kept_of(folder: ChainFolder, floor: int) -> ChainFolder:
     )
 
 
-def list_life(store: ObjectStore, topic: TopicKey, progress: Progress) -> LifeListing:
+def list_life(store: ObjectStore, topic: TopicKey, progress: ProgressListener) -> LifeListing:
     """What stands there now, sorted apart by name alone; the store's errors as they come."""
     listing = LifeListing(topic)
     head = f"{topic}/"

@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import Final
 
 from include.audit.chain.finding import RULE_TOOK, Findings
-from include.audit.chain.listing import Progress
+from include.audit.chain.listing import ProgressListener
 from include.audit.chain.walk import WalkedChain
 from include.errors import Terminal
 from include.lake.finalising.marker import LATE, SUCCESS
@@ -17,7 +17,7 @@ from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit, Intent
 from include.lake.protocol.generations import lives as lives_of
 from include.lake.protocol.object_key import ObjectKey, topic_path
-from include.lake.protocol.pointer import Pointer, read_pointer
+from include.lake.protocol.pointer import ReadersPointer, read_pointer
 from include.store.object_store import ObjectStore
 
 __all__ = ["LifeChains", "ObjectCheck", "check_objects", "labels_differ"]
@@ -31,7 +31,7 @@ class LifeChains:
     """One life of a topic with its pointer and its chains, by generation and partition."""
 
     topic: TopicKey
-    pointer: Pointer
+    pointer: ReadersPointer
     chains: Mapping[tuple[int, int], WalkedChain]
 
 
@@ -52,7 +52,12 @@ class ObjectCheck:
 
 
 def check_objects(
-    store: ObjectStore, topic: str, prefix: str, lives: Sequence[LifeChains], findings: Findings, progress: Progress
+    store: ObjectStore,
+    topic: str,
+    prefix: str,
+    lives: Sequence[LifeChains],
+    findings: Findings,
+    progress: ProgressListener,
 ) -> ObjectCheck:
     """List the objects of the topic's folder and compare; to be called after the chains were listed.
 
@@ -84,7 +89,7 @@ def check_objects(
 
 
 def labels_differ(
-    store: ObjectStore, shas: Mapping[str, str], progress: Progress, at_once: int = 16
+    store: ObjectStore, shas: Mapping[str, str], progress: ProgressListener, at_once: int = 16
 ) -> dict[str, str | None]:
     """Of these objects (key → SHA-256) those that were not put as their commit says, with what their metadata have.
 
@@ -135,7 +140,7 @@ def _missing(
     key: str,
     prefix: str,
     lives: Sequence[LifeChains],
-    now: Callable[[TopicKey], Pointer],
+    now: Callable[[TopicKey], ReadersPointer],
     check: ObjectCheck,
     findings: Findings,
 ) -> None:

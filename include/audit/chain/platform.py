@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from include.audit.chain.audit import Options, audit_chain
-from include.audit.chain.listing import Progress
+from include.audit.chain.listing import ProgressListener
 from include.audit.chain.report import ChainReport
 from include.clock import Clock
 from include.errors import LyrebirdError, SettingsError
@@ -16,18 +16,18 @@ from include.lake.protocol.inventory import stored_topics
 from include.lake.protocol.object_key import topic_of
 from include.log.kafka.admin import KafkaAdmin
 from include.settings.connections import Kafka
-from include.settings.connections import ObjectStore as Connection
+from include.settings.connections import StoreSettings as Connection
 from include.settings.deployment import Deployment
 from include.store.object_store import ObjectStore
 from include.store.s3 import store_of
 
-__all__ = ["Asked", "audit_in_bucket", "audit_on_servers", "topics_in"]
+__all__ = ["ChainAuditScope", "audit_in_bucket", "audit_on_servers", "topics_in"]
 
 _PATIENCE_S: Final = 10.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChainAuditScope:
     """What is to be audited; no topic means all that any of the groups has, no group all that are declared."""
 
     topics: tuple[str, ...] = ()
@@ -36,10 +36,10 @@ class Asked:
 
 def audit_on_servers(
     deployment: Deployment,
-    asked: Asked,
+    asked: ChainAuditScope,
     clock: Clock,
     options: Options | None = None,
-    progress: Progress | None = None,
+    progress: ProgressListener | None = None,
     *,
     mend: bool = False,
 ) -> Iterator[ChainReport]:
@@ -64,7 +64,7 @@ def audit_in_bucket(
     topics: Iterable[str],
     clock: Clock,
     options: Options | None = None,
-    progress: Progress | None = None,
+    progress: ProgressListener | None = None,
 ) -> Iterator[ChainReport]:
     """The same in a bucket at hand."""
     for topic in tuple(topics) or topics_in(store, groups.values()):

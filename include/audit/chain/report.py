@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from include.audit.chain.finding import Finding, counted
+from include.audit.chain.finding import ChainFinding, counted
 
 __all__ = ["ChainReport", "GroupFigures", "audit_line", "together"]
 
@@ -75,7 +75,7 @@ class ChainReport:
     at: str
     depth: str
     groups: tuple[GroupFigures, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[ChainFinding, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -108,7 +108,7 @@ class ChainReport:
         for group in self.groups:
             out += group.lines()
         out += [f"  note: {note}" for note in self.notes]
-        by_fault: dict[str, list[Finding]] = {}
+        by_fault: dict[str, list[ChainFinding]] = {}
         for finding in self.findings:
             by_fault.setdefault(finding.fault, []).append(finding)
         for fault, found in by_fault.items():

@@ -11,7 +11,7 @@ from typing import Any
 from include.audit.chain.finding import counted
 from include.errors import SettingsError
 
-__all__ = ["ChainAuditRun", "Verdict", "verdict_of"]
+__all__ = ["ChainAuditRun", "ChainVerdict", "verdict_of"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ChainAuditRun:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ChainVerdict:
     """What a report says; `next_command` is empty when it is clean."""
 
     topics: int
@@ -65,11 +65,11 @@ class Verdict:
     next_command: str
 
 
-def verdict_of(report: Mapping[str, Any]) -> Verdict:
+def verdict_of(report: Mapping[str, Any]) -> ChainVerdict:
     """Judge a report: {"topics": {name: {"findings": […], …}}}."""
     findings = {name: each["findings"] for name, each in report["topics"].items() if each["findings"]}
     if not findings:
-        return Verdict(len(report["topics"]), 0, f"clean: {counted(len(report['topics']), 'topic')}", "")
+        return ChainVerdict(len(report["topics"]), 0, f"clean: {counted(len(report['topics']), 'topic')}", "")
     count = sum(map(len, findings.values()))
     name, found = next(iter(sorted(findings.items())))
     first = found[0]
@@ -82,7 +82,7 @@ def verdict_of(report: Mapping[str, Any]) -> Verdict:
     text = f"the lake's chains are not clean: {counted(count, 'finding')}, the first: {first['fault']} ({place})"
     key = f" {first['key']}" if first["key"] else ""
     deep = " --deep" if report["topics"][name].get("depth") == "bytes" else ""
-    return Verdict(
+    return ChainVerdict(
         len(report["topics"]),
         count,
         f"{text}:{key} {first['meaning']}{others}",

@@ -11,12 +11,12 @@ from include.audit.chain.finding import Findings, counted
 from include.audit.chain.listing import ChainFolder
 from include.lake.protocol.cut import Commit
 
-__all__ = ["Cut", "WalkedChain", "walk"]
+__all__ = ["WalkedChain", "WalkedCut", "walk"]
 
 _US = 1_000_000
 
 
-class Cut(NamedTuple):
+class WalkedCut(NamedTuple):
     """A cut as far as offsets and counts go; `records` None where its commit cannot be read.
 
     `gone` of its offsets the log had no more, `lost` of these after the topic was begun with.
@@ -40,7 +40,7 @@ class WalkedChain:
     """
 
     folder: ChainFolder
-    cuts: list[Cut] = field(default_factory=list)
+    cuts: list[WalkedCut] = field(default_factory=list)
     holes: list[tuple[int, int]] = field(default_factory=list)
     overlaps: list[tuple[int, int]] = field(default_factory=list)
     expected: dict[str, int] = field(default_factory=dict)
@@ -81,7 +81,7 @@ def walk(
     for each in commits:
         if blind is not None:
             # Where a commit and its intent tell nothing, the next commit tells where the cut ended.
-            walked.cuts.append(Cut(blind, max(each.first, blind + 1)))
+            walked.cuts.append(WalkedCut(blind, max(each.first, blind + 1)))
         blind = each.first if each.next is None else None
         while start is not None and end is not None and end < each.first and (missed := again(end)) is not None:
             # Committed while it was being listed: the listing had passed its place.
@@ -152,11 +152,11 @@ def _count(walked: WalkedChain, each: Commit | Unreadable) -> None:
     if isinstance(each, Unreadable):
         walked.unjudged.update(each.keys)
         if each.next is not None:
-            walked.cuts.append(Cut(each.first, each.next))
+            walked.cuts.append(WalkedCut(each.first, each.next))
         return
     gaps = [(gap.until - gap.first, gap.kind) for gap in each.gaps]
     gone, lost = sum(size for size, _ in gaps), sum(size for size, kind in gaps if kind == "lost")
-    walked.cuts.append(Cut(each.first, each.next, each.n_records, each.filtered, each.quarantined, gone, lost))
+    walked.cuts.append(WalkedCut(each.first, each.next, each.n_records, each.filtered, each.quarantined, gone, lost))
     walked.expected.update({file.key: file.bytes for file in each.files})
 
 

@@ -22,7 +22,7 @@ from include.audit.documents.sides import key_text
 from include.clock import SystemClock
 from include.document.behind import values_of, values_text
 from include.document.definition import DocumentDefinition
-from include.document.reading.database import Database
+from include.document.reading.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.document.reading.read_throttle import Metered, ReadLoad
 from include.document.reading.tables import KEYS_AT_ONCE
@@ -68,7 +68,7 @@ def first_look(
     spark: SparkSession,
     topic: str,
     definition: DocumentDefinition,
-    server: Database,
+    server: DatabaseAddress,
     kafka: Kafka,
     registry: Registry,
     pages: Sequence[Sequence[str]],

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from include.record.position import SourcePosition
 
-__all__ = ["Body", "Database", "Difference", "Judged", "Kind", "Stand", "Topic", "differing", "judged"]
+__all__ = ["Body", "DocumentDatabase", "DocumentDifference", "Judged", "Kind", "Stand", "Topic", "differing", "judged"]
 
 _ROUNDS: Final = 10
 
@@ -32,7 +32,7 @@ class Stand(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DocumentDifference:
     """A document that the topic lacks (`missing`), that it alone has (`extra`), or that is another there.
 
     `fields` that are not the same, of one that both have; those within an object with a point between.
@@ -51,12 +51,12 @@ class Judged:
     compare: a row that they need is missing, or a hook fails on them, or all their rows are transient.
     """
 
-    wrong: list[Difference] = field(default_factory=list)
+    wrong: list[DocumentDifference] = field(default_factory=list)
     unsure: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
 
 
-class Database(Protocol):
+class DocumentDatabase(Protocol):
     """Documents as the database makes them."""
 
     def documents(self, keys: Collection[str]) -> tuple[SourcePosition, Mapping[str, Body | None]]:
@@ -73,7 +73,7 @@ class Topic(Protocol):
         """As of a moment at which the topic speaks for `at`; keys without a record are left out."""
 
 
-def judged(keys: Collection[str], database: Database, topic: Topic) -> Judged:
+def judged(keys: Collection[str], database: DocumentDatabase, topic: Topic) -> Judged:
     """Look at these keys until all is clear, or for ten rounds. Raises what the two raise."""
     out, left = Judged(), set(keys)
     before: dict[str, tuple[Body | None, Stand]] = {}
@@ -101,12 +101,12 @@ def judged(keys: Collection[str], database: Database, topic: Topic) -> Judged:
     return out
 
 
-def _difference(key: str, here: Body | None, there: Stand) -> Difference:
+def _difference(key: str, here: Body | None, there: Stand) -> DocumentDifference:
     if here is None:
-        return Difference("extra", key)
+        return DocumentDifference("extra", key)
     if there.body is None:
-        return Difference("missing", key)
-    return Difference("altered", key, tuple(differing(here, there.body)))
+        return DocumentDifference("missing", key)
+    return DocumentDifference("altered", key, tuple(differing(here, there.body)))
 
 
 def differing(here: Body, there: Body, above: str = "") -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from include.audit.documents.judge import Difference
+from include.audit.documents.judge import DocumentDifference
 from include.document.definition import DocumentDefinition, Lookup
 
 __all__ = ["DocumentFinding", "DocumentsReport", "finding", "tables_of"]
@@ -130,7 +130,7 @@ class DocumentsReport:
         return out
 
 
-def finding(difference: Difference, definition: DocumentDefinition) -> DocumentFinding:
+def finding(difference: DocumentDifference, definition: DocumentDefinition) -> DocumentFinding:
     """With the tables that the fields are read of."""
     tables = sorted({table for name in difference.fields for table in tables_of(name, definition)})
     unheard = set(definition.unheard())

@@ -13,7 +13,7 @@ from include.audit.documents.documents_spark import FirstLook, first_look
 from include.audit.documents.judge import Judged, judged
 from include.audit.documents.made import DocumentMaker
 from include.audit.documents.report import DocumentFinding, DocumentsReport, finding
-from include.audit.documents.sides import DatabaseDocuments, TopicDocuments, complete
+from include.audit.documents.sides import AssembledDocuments, TopicDocuments, complete
 from include.clock import Clock, iso
 from include.document.behind import values_of, values_text
 from include.document.definition import DocumentDefinition, database_of
@@ -118,7 +118,7 @@ class DocumentsAudit:
                 load.begin()
                 return topic.spoken
 
-            database = DatabaseDocuments(maker, metered, place.place, spoken)
+            database = AssembledDocuments(maker, metered, place.place, spoken)
             self.say(f"{self.topic}: {len(look.suspects):,} differ or were changed meanwhile")
             found = judged(look.suspects, database, topic)
             report = self._report(look, found, topic.spoken, iso(now_us))

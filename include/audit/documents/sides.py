@@ -19,7 +19,7 @@ from include.record.codec import Decoder
 from include.record.position import SourcePosition
 from include.record.version import from_headers
 
-__all__ = ["DatabaseDocuments", "TopicDocuments", "complete", "key_text"]
+__all__ = ["AssembledDocuments", "TopicDocuments", "complete", "key_text"]
 
 _LOOK_S: Final = 0.2
 
@@ -68,7 +68,7 @@ def _newest(reader: LogReader, name: str, source: str) -> Resolved | None:
     return newest_of(reader, name)[0].of(source)
 
 
-class DatabaseDocuments:
+class AssembledDocuments:
     """As `judge.Database`. `place` says where the source's binlog ends now; `spoken`, what the topic spoke for last."""
 
     def __init__(

@@ -18,8 +18,8 @@ import orjson
 from include.audit.expectations.json_columns import avro_of, shaped
 from include.errors import InvalidRecord, Terminal
 from include.index.mapping.topic_types import body_form
-from include.index.mapping.value_types import Record as FormRecord
-from include.lake.formats.arrow_columns import Column, columns_of
+from include.index.mapping.value_types import RecordType as FormRecord
+from include.lake.formats.arrow_columns import ArrowColumn, columns_of
 from include.lake.formats.avro_schemas import plain_schema
 from include.log.ports import SchemaLanguage, SchemaRegistry
 from include.record.codec import unframe
@@ -38,7 +38,7 @@ class Body:
     """
 
     schema: Mapping[str, Any]
-    columns: Sequence[Column]
+    columns: Sequence[ArrowColumn]
     changes: bool = False
     form: FormRecord | None = None
 
@@ -75,7 +75,7 @@ def reader_of(body: Body, registry: SchemaRegistry) -> Callable[[bytes], Fields 
     """
     form = body.form
     if form is None:
-        return BodyReader(body, registry.schema)
+        return AvroValueReader(body, registry.schema)
     # As the indexer reads them, so that both refuse the same.
     values = Values(registry, "change" if body.changes else "plain")
 
@@ -92,7 +92,7 @@ def reader_of(body: Body, registry: SchemaRegistry) -> Callable[[bytes], Fields 
     return read
 
 
-class BodyReader:
+class AvroValueReader:
     """Reads values in Avro; `lookup` gives the schema of an id."""
 
     def __init__(self, body: Body, lookup: Callable[[int], Mapping[str, Any]]) -> None:

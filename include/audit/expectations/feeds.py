@@ -6,7 +6,7 @@ from include.audit.definition import audited_indexes
 from include.audit.expectations.definition import expectations_of_audit
 from include.index.definition import index_named
 from include.index.generations.active import serving
-from include.index.progress.document import Progress, read_progress
+from include.index.progress.document import IndexProgress, read_progress
 from include.index.server.port import SearchIndex
 from include.index.states import Feed, feed_of
 from include.settings.connections import Cluster
@@ -27,6 +27,6 @@ def feeds_of(deployment: Deployment, audit: str, index: SearchIndex) -> dict[str
     definition, info = index_named(deployment, alias), serving(index, alias)
     cluster = deployment.one("cluster", Cluster)
     return {
-        topic: feed_of(cluster, definition, topic, read_progress(index, info, topic) or Progress(topic))
+        topic: feed_of(cluster, definition, topic, read_progress(index, info, topic) or IndexProgress(topic))
         for topic in expectations_of_audit(deployment, audit)
     }

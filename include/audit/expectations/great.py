@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from include.audit.expectations.definition import Declared
-from include.audit.expectations.report import Example, Result
+from include.audit.expectations.report import Result, UnexpectedDocument
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -123,8 +123,8 @@ def _result(declared: Declared, found: Any, key: str) -> Result:
     )
 
 
-def _example(row: Mapping[str, Any], key: str) -> Example:
-    return Example(str(row.get(key, "")), {name: value for name, value in row.items() if name != key})
+def _example(row: Mapping[str, Any], key: str) -> UnexpectedDocument:
+    return UnexpectedDocument(str(row.get(key, "")), {name: value for name, value in row.items() if name != key})
 
 
 def _problem(told: Mapping[str, Any]) -> str:

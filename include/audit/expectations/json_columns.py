@@ -19,19 +19,19 @@ from typing import Any, Final
 import orjson
 
 from include.errors import InvalidRecord
-from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, Record
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, RecordType
 
 __all__ = ["avro_of", "shaped"]
 
 _SCALARS: Final = {"boolean": "boolean", "long": "long", "double": "double"}
 
 
-def avro_of(form: Record) -> dict[str, Any]:
+def avro_of(form: RecordType) -> dict[str, Any]:
     """The schema in Avro that has the columns of this form."""
     return _record(form, itertools.count())
 
 
-def _record(form: Record, numbers: Iterator[int]) -> dict[str, Any]:
+def _record(form: RecordType, numbers: Iterator[int]) -> dict[str, Any]:
     fields = [{"name": name, "type": ["null", _type(each, numbers)]} for name, each in form.fields.items()]
     return {"type": "record", "name": f"r{next(numbers)}", "fields": fields}
 
@@ -40,7 +40,7 @@ def _type(form: Form, numbers: Iterator[int]) -> Any:
     match form:
         case Leaf():
             return _SCALARS.get(form.kind, "string")
-        case Record() if form.fields:
+        case RecordType() if form.fields:
             return _record(form, numbers)
         case ListOf():
             return {"type": "array", "items": ["null", _type(form.items, numbers)]}
@@ -55,7 +55,7 @@ def shaped(form: Form, value: Any) -> Any:
     match form:
         case _ if value is None:
             return None
-        case Record() if form.fields and isinstance(value, dict):
+        case RecordType() if form.fields and isinstance(value, dict):
             return {name: shaped(each, value.get(name)) for name, each in form.fields.items()}
         case ListOf() if isinstance(value, list):
             return [shaped(form.items, each) for each in value]
@@ -73,7 +73,7 @@ def shaped(form: Form, value: Any) -> Any:
             return value
         case Leaf() | ListOf() | MapOf():
             raise _other(form, value)
-        case Record() if form.fields:
+        case RecordType() if form.fields:
             raise _other(form, value)
         case _:
             return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()

@@ -10,14 +10,14 @@ from typing import Any
 
 from include.audit.expectations.definition import Declared
 
-__all__ = ["Example", "ExpectationsReport", "Result", "TopicFigures", "results_of"]
+__all__ = ["ExpectationsReport", "Result", "TopicFigures", "UnexpectedDocument", "results_of"]
 
 _NAMED = 3
 _HIDDEN = "(hidden)"
 
 
 @dataclass(frozen=True)
-class Example:
+class UnexpectedDocument:
     """One document that is not as expected: its id, and the values that were looked at."""
 
     key: str
@@ -44,7 +44,7 @@ class Result:
     checked: int | None = None
     unexpected: int | None = None
     observed: Any = None
-    examples: tuple[Example, ...] = ()
+    examples: tuple[UnexpectedDocument, ...] = ()
     problem: str = ""
 
     @classmethod
@@ -63,7 +63,7 @@ class Result:
         """The same without a value of the columns `hidden`."""
         named = {each for value in self.arguments.values() for each in (value if isinstance(value, list) else [value])}
         examples = [
-            Example(each.key, {n: _HIDDEN if n in hidden else value for n, value in each.values.items()})
+            UnexpectedDocument(each.key, {n: _HIDDEN if n in hidden else value for n, value in each.values.items()})
             for each in self.examples
         ]
         if not any(each in hidden for each in named if isinstance(each, str)):
@@ -180,7 +180,7 @@ def results_of(report: Mapping[str, Any]) -> list[Result]:
         Result(
             **{
                 **each,
-                "examples": tuple(Example(one["key"], one["values"]) for one in each["examples"]),
+                "examples": tuple(UnexpectedDocument(one["key"], one["values"]) for one in each["examples"]),
             }
         )
         for each in report["results"]

@@ -12,13 +12,13 @@ from typing import Any, Final
 from include.audit.expectations.report import results_of
 from include.errors import SettingsError, Terminal
 
-__all__ = ["Verdict", "arguments", "verdict_of", "windows_in", "windows_of"]
+__all__ = ["ExpectationVerdict", "arguments", "verdict_of", "windows_in", "windows_of"]
 
 _FIX: Final = "Let `spark_apps/audit_search.py --audit NAME --report FILE` write it."
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ExpectationVerdict:
     """What one expectation's result means: `text` names it, `next_command` is empty when it is as expected."""
 
     failed: bool
@@ -58,7 +58,7 @@ def windows_in(file: Path, audit: str) -> dict[str, dict[int, int]]:
     return found
 
 
-def verdict_of(result: Mapping[str, Any], topic: str, name: str, *, assembled: bool) -> Verdict:
+def verdict_of(result: Mapping[str, Any], topic: str, name: str, *, assembled: bool) -> ExpectationVerdict:
     """Judge one expectation of an audit's result (`ExpectationsReport.to_json`).
 
     Args:
@@ -79,9 +79,9 @@ def verdict_of(result: Mapping[str, Any], topic: str, name: str, *, assembled: b
             fix="Run the audit again.",
         )
     if found.success:
-        return Verdict(False, f"{name} of {topic}: {found.said}", "")
+        return ExpectationVerdict(False, f"{name} of {topic}: {found.said}", "")
     command = f"lyrebird audit history --audit {shlex.quote(result['audit'])}"
     if assembled and found.examples and found.examples[0].key:
         key = shlex.quote(found.examples[0].key)
         command = f"lyrebird documents assemble --topic {shlex.quote(topic)} --key {key}"
-    return Verdict(True, f"expectation {name} of {topic} failed ({found.kind}): {found.said}", command)
+    return ExpectationVerdict(True, f"expectation {name} of {topic} failed ({found.kind}): {found.said}", command)

@@ -31,7 +31,7 @@ from include.audit.joins.joins_spark import (
 from include.audit.joins.report import JoinReport
 from include.clock import Clock, iso
 from include.errors import Terminal
-from include.join.committed import Committed, state_place
+from include.join.committed import CommittedJoin, state_place
 from include.join.config.check import checked_join
 from include.join.config.deployed import DeployedJoin, spread_topics
 from include.join.rehoming import committed_of, released, versions_of
@@ -41,7 +41,7 @@ from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.running.worker_memory import keep_imports
-from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
 from include.state.opening import StatePlace, open_bucket
@@ -139,7 +139,7 @@ def verified(
         return report, outputs
 
 
-def _committed_at_cut(reader: KafkaReader, join: DeployedJoin, cut: JoinCut) -> Committed:
+def _committed_at_cut(reader: KafkaReader, join: DeployedJoin, cut: JoinCut) -> CommittedJoin:
     """What the join had committed at the cut, or the import that stands in its place since then.
 
     Both rest on one record: a running join speaks again between two looks.
@@ -148,15 +148,15 @@ def _committed_at_cut(reader: KafkaReader, join: DeployedJoin, cut: JoinCut) -> 
     if end is None:
         raise Terminal("the join has not said which state is its own", join=join.name, fix="Let it run for a batch.")
     records = list(reader.read(name, 0, reader.begin_offsets(name)[0], reader.end_offsets(name)[0]))
-    then = Committed.read([record for record in records if record.offset < end], None)
-    now = Committed.read(records, None)
+    then = CommittedJoin.read([record for record in records if record.offset < end], None)
+    now = CommittedJoin.read(records, None)
     # No batch between: the same rows, in other buckets maybe.
     return now if now.base == then.base else then
 
 
-def _held(spark: SparkSession, deployment: Deployment, join: DeployedJoin, committed: Committed) -> DataFrame:
+def _held(spark: SparkSession, deployment: Deployment, join: DeployedJoin, committed: CommittedJoin) -> DataFrame:
     place = state_place(join.topic, state_folder())
-    plan = pickle.dumps((place, deployment.one("store", ObjectStore), committed.buckets))
+    plan = pickle.dumps((place, deployment.one("store", StoreSettings), committed.buckets))
     pointers = [(stage, bucket, pointer) for (stage, bucket), pointer in sorted(committed.pointers.items())]
     frame = spark.createDataFrame(pointers, "stage string, bucket int, pointer binary")
     # A task for each bucket.

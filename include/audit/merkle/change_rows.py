@@ -18,7 +18,7 @@ from include.errors import InvalidRecord
 from include.lake.formats.avro_schemas import plain_schema
 from include.lake.tables.bucket_file import RowColumns
 from include.lake.tables.columns import KEY, VERSION, Columns
-from include.lake.tables.rows import Refused, RowChange, RowReader
+from include.lake.tables.rows import RefusedRow, RowChange, RowReader
 from include.log.ports import Record
 from include.record.fields import Fields
 
@@ -86,20 +86,20 @@ class ChangeRows:
     def tables(self, records: Iterable[Record]) -> Iterator[Any]:
         """Arrow tables of `with_own`; a record that cannot be read is a row without a key."""
         placed: list[_Placed] = []
-        refused: list[Refused] = []
+        refused: list[RefusedRow] = []
         for record in records:
             try:
                 place = self._place(record)
                 if place is not None:
                     placed.append(_Placed(place, self._reader.read(record)))
             except InvalidRecord as error:
-                refused.append(Refused(record.topic, record.partition, record.offset, str(error)))
+                refused.append(RefusedRow(record.topic, record.partition, record.offset, str(error)))
             if len(placed) + len(refused) >= _ROWS:
                 yield from self._made(placed, refused)
                 placed, refused = [], []
         yield from self._made(placed, refused)
 
-    def _made(self, placed: list[_Placed], refused: list[Refused]) -> Iterator[Any]:
+    def _made(self, placed: list[_Placed], refused: list[RefusedRow]) -> Iterator[Any]:
         import pyarrow.lib as pa
 
         inner = pa.schema([each for each in self._schema if each.name not in (KEY, VERSION)])

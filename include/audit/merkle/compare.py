@@ -6,15 +6,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from include.audit.merkle.rows import Difference, differences
-from include.audit.merkle.sides import Asked, Following, Leading
+from include.audit.merkle.rows import DifferingRow, differences
+from include.audit.merkle.sides import AsOfRange, FollowingSide, Leading
 from include.audit.merkle.tree import Tree
-from include.source.hashes.columns import Compared as ComparedColumn
+from include.source.hashes.columns import ComparedColumn as ComparedColumn
 from include.source.hashes.sums import HashSum, leaf_of
 from include.source.snapshot.key_range import KeyRange
 from include.source.snapshot.watermark_window import Span
 
-__all__ = ["Compared", "Say", "compared"]
+__all__ = ["ComparisonResult", "Say", "compared"]
 
 _MOST_LEAVES: Final = 400
 """Whose rows are fetched; a table that differs in more is best copied anew."""
@@ -26,7 +26,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparisonResult:
     """What came of a comparison.
 
     Args:
@@ -47,7 +47,7 @@ class Compared:
     differing: int = 0
     left_out: int = 0
     unexplained: int = 0
-    found: Sequence[Difference] = ()
+    found: Sequence[DifferingRow] = ()
     unsure: Collection[str] = field(default_factory=frozenset)
     parts: Sequence[KeyRange] = ()
     leaves: Sequence[int] = ()
@@ -60,12 +60,12 @@ class Compared:
 
 def compared(
     leading: Leading,
-    following: Following,
+    following: FollowingSide,
     parts: Sequence[KeyRange],
     bits: int,
     columns: Sequence[ComparedColumn],
     say: Say = lambda _text: None,
-) -> Compared:
+) -> ComparisonResult:
     """Compare what both sides have in these ranges.
 
     A row counts as wrong when it is found so twice: in the sum of its leaf, and by itself at a later moment. What
@@ -80,7 +80,7 @@ def compared(
         say: hears how far it is.
     """
     mine = leading.leaves(parts, bits)
-    theirs = following.leaves([Asked(part, each.span) for part, each in zip(parts, mine, strict=True)], bits)
+    theirs = following.leaves([AsOfRange(part, each.span) for part, each in zip(parts, mine, strict=True)], bits)
     tree = Tree.of(bits, [each.leaves for each in mine])
     wrong = {
         part: leaves
@@ -90,7 +90,7 @@ def compared(
     spans = [each.span for each in mine]
     total = sum(map(len, wrong.values()))
     if not total:
-        return Compared(tree, spans)
+        return ComparisonResult(tree, spans)
     say(f"{total:,} leaves differ; looking at their rows")
     left = _first(wrong, _MOST_LEAVES)
     left_out = total - sum(map(len, left.values()))
@@ -99,7 +99,7 @@ def compared(
     database, copy = dict[str, str](), dict[str, str]()
     for _ in range(_ROUNDS):
         ours = leading.rows_of({part: left[part] for part in watched}, bits)
-        held = following.rows_of({Asked(part, ours[part].span): left[part] for part in watched}, bits)
+        held = following.rows_of({AsOfRange(part, ours[part].span): left[part] for part in watched}, bits)
         moved: dict[KeyRange, set[str] | None] = {}
         for asked, there in held.items():
             here, among = ours[asked.rows].texts, watched[asked.rows]
@@ -119,10 +119,10 @@ def compared(
     told = {leaf_of(key.encode(), bits) for key in {*database, *copy, *unsure}}
     silent = {part: rest for part, each in left.items() if (rest := set(each) - told)}
     unexplained = _still_differing(leading, following, silent, bits) if silent else 0
-    return Compared(tree, spans, total, left_out, unexplained, found, unsure, list(wrong), leaves)
+    return ComparisonResult(tree, spans, total, left_out, unexplained, found, unsure, list(wrong), leaves)
 
 
-def _still_differing(leading: Leading, following: Following, silent: dict[KeyRange, set[int]], bits: int) -> int:
+def _still_differing(leading: Leading, following: FollowingSide, silent: dict[KeyRange, set[int]], bits: int) -> int:
     """How many of the leaves of these ranges are never the same: as where a copy has a key twice.
 
     Only what is exactly of one moment counts, as within a span a leaf may be anything between.
@@ -132,7 +132,7 @@ def _still_differing(leading: Leading, following: Following, silent: dict[KeyRan
         if not parts:
             break
         mine = leading.leaves(parts, bits)
-        theirs = following.leaves([Asked(part, each.span) for part, each in zip(parts, mine, strict=True)], bits)
+        theirs = following.leaves([AsOfRange(part, each.span) for part, each in zip(parts, mine, strict=True)], bits)
         for part, one, other in zip(parts, mine, theirs, strict=True):
             exact = one.span.low == one.span.high
             silent[part] &= set(_differing(one.leaves, other.leaves)) if exact else set()

@@ -13,8 +13,8 @@ from decimal import Decimal
 from typing import Final
 
 from include.record.schema import avro_name
-from include.source.hashes.columns import Compared, ComparedRows
-from include.source.snapshot.condition import Comparison, Condition, ConditionError
+from include.source.hashes.columns import ComparedColumn, ComparedRows
+from include.source.snapshot.condition import ColumnComparison, Condition, ConditionError
 
 __all__ = ["spark_condition"]
 
@@ -44,7 +44,7 @@ def spark_condition(condition: Condition, rows: ComparedRows) -> str:
     return "".join([parts[0], *(f"{value}{part}" for value, part in zip(values, parts[1:], strict=True))])
 
 
-def _column(compared: Compared, rows: ComparedRows) -> str:
+def _column(compared: ComparedColumn, rows: ComparedRows) -> str:
     name, column = avro_name(compared.column.name), compared.column
     if column.type == "decimal":
         # Text, where the copy's has other digits behind the point.
@@ -62,7 +62,7 @@ def _column(compared: Compared, rows: ComparedRows) -> str:
     return f"coalesce(concat(date_format(`{name}`, '{shape}'), {more}), {shown})"
 
 
-def _literals(condition: Condition, comparison: Comparison, known: Mapping[str, Compared]) -> Iterator[str]:
+def _literals(condition: Condition, comparison: ColumnComparison, known: Mapping[str, ComparedColumn]) -> Iterator[str]:
     if not comparison.values and len(comparison.columns) == 1:
         # IS NULL: of anything.
         return
@@ -84,7 +84,7 @@ def _literals(condition: Condition, comparison: Comparison, known: Mapping[str, 
             raise _refused(condition, f"{value!r} is not {what}", comparison.columns)
 
 
-def _kind(compared: Compared) -> str:
+def _kind(compared: ComparedColumn) -> str:
     column = compared.column
     if compared.mask is not None or column.type == "bit":
         return ""

@@ -12,7 +12,7 @@ from typing import Final
 
 from include.errors import Terminal
 from include.record.schema import Column, avro_name
-from include.source.hashes.columns import Compared, ComparedRows
+from include.source.hashes.columns import ComparedColumn, ComparedRows
 from include.source.snapshot.key_range import KeyRange
 
 __all__ = ["part_sql", "sorts_alike"]
@@ -62,12 +62,12 @@ def _alike(column: Column) -> bool:
     return column.type in _WHOLE or column.type in _BYTES or column.type in _TIMES
 
 
-def _value(compared: Compared) -> str:
+def _value(compared: ComparedColumn) -> str:
     column, name = compared.column, f"`{avro_name(compared.column.name)}`"
     return name if column.type in _BYTES or column.type in _TIMES else f"cast({name} as {_number(column)})"
 
 
-def _literal(compared: Compared, text: str) -> str:
+def _literal(compared: ComparedColumn, text: str) -> str:
     column = compared.column
     if column.type in _BYTES:
         return f"X'{bytes.fromhex(text).hex()}'"

@@ -24,7 +24,7 @@ from include.audit.merkle.change_rows import LIVE, ChangeRows, own_fields
 from include.audit.merkle.hashed_rows import HIGH, KEY_TEXT, LEAF, LOW, ROW_TEXT, HashedRows
 from include.audit.merkle.key_parts import part_sql
 from include.audit.merkle.moments import Moments
-from include.audit.merkle.sides import Asked, FoundRows
+from include.audit.merkle.sides import AsOfRange, FoundRows
 from include.clock import Clock
 from include.errors import Transient
 from include.lake.tables.columns import KEY, VERSION, Columns, merged_schema
@@ -37,11 +37,11 @@ from include.log.registry.confluent import ConfluentRegistry
 from include.log.resolved import Resolved
 from include.log.running import batches_spark as stream
 from include.log.running.worker_memory import keep_imports
-from include.record.fields import Images
+from include.record.fields import EnvelopeFields
 from include.record.schema import avro_name
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
-from include.source.hashes.columns import Compared, ComparedRows
+from include.source.hashes.columns import ComparedColumn, ComparedRows
 from include.source.hashes.scan import Scanned
 from include.source.hashes.sums import LEAF_BITS, HashSum
 from include.source.policy.masks import Hash, KeepLast
@@ -98,7 +98,7 @@ class CopySide:
         self.newest: Resolved | None = None
         self.unreadable = 0
 
-    def leaves(self, asked: Sequence[Asked], bits: int) -> list[Scanned]:
+    def leaves(self, asked: Sequence[AsOfRange], bits: int) -> list[Scanned]:
         """As `sides.Following`."""
         found: dict[int, dict[int, HashSum]] = {}
         with self._as_of(asked, bits) as (view, _):
@@ -107,7 +107,7 @@ class CopySide:
                 found.setdefault(part, {})[leaf] = HashSum(rows, (high << 32) + low)
         return [Scanned(each.at, found.get(self._places[each.rows], {})) for each in asked]
 
-    def rows_of(self, asked: Mapping[Asked, Collection[int]], bits: int) -> dict[Asked, FoundRows]:
+    def rows_of(self, asked: Mapping[AsOfRange, Collection[int]], bits: int) -> dict[AsOfRange, FoundRows]:
         """As `sides.Following`."""
         texts: dict[int, dict[str, str]] = {}
         unsure: dict[int, set[str]] = {}
@@ -148,7 +148,7 @@ class CopySide:
 
     @contextmanager
     def _as_of(
-        self, asked: Sequence[Asked], bits: int, leaves: frozenset[int] | None = None
+        self, asked: Sequence[AsOfRange], bits: int, leaves: frozenset[int] | None = None
     ) -> Iterator[tuple[str, str]]:
         """A view of all rows as of these moments, with `PART`, and SQL of what changed within them ("" for nothing).
 
@@ -222,7 +222,7 @@ class CopySide:
         """
         registry = ConfluentRegistry(self._registry)
         schema_id = registry.newest(f"{self._topic}-value")
-        newest = Images(registry.schema(schema_id)).row.schema if schema_id is not None else {"fields": []}
+        newest = EnvelopeFields(registry.schema(schema_id)).row.schema if schema_id is not None else {"fields": []}
         there = {field["name"] for field in newest["fields"]}
         kinds = [(avro_name(each.column.name), _leaving(each)) for each in self._rows.columns]
         kinds += [(self._rows.invalid, {"type": "map", "values": "string"})] if self._rows.invalid else []
@@ -300,7 +300,7 @@ class CopySide:
             yield _Views(self._spark, stack)
 
 
-def _leaving(compared: Compared) -> Any:
+def _leaving(compared: ComparedColumn) -> Any:
     masked = isinstance(compared.mask, Hash | KeepLast)
     return "string" if masked else compared.column.avro()
 

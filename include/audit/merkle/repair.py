@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from include.audit.merkle.report import Finding
+from include.audit.merkle.report import RowFinding
 from include.clock import Clock
 from include.errors import Terminal
 from include.log.requests.asking import ask_and_wait
@@ -18,7 +18,7 @@ from include.log.requests.records import Request
 from include.settings.connections import Kafka
 from include.source.snapshot.wanted_keys import MOST_KEYS, key_text
 
-__all__ = ["Repair", "Repaired", "requests_of"]
+__all__ = ["Repair", "RepairedRows", "requests_of"]
 
 _MOST_BY_KEY: Final = 20 * MOST_KEYS
 """Rows that are read one by one; a table with more of them is read whole."""
@@ -27,7 +27,7 @@ _TAKEN_S: Final = 60.0
 
 
 @dataclass(frozen=True)
-class Repaired:
+class RepairedRows:
     """What was done: requests, by their ids, and how many rows capture read; `whole`: the table was read anew."""
 
     requests: Sequence[str] = ()
@@ -45,7 +45,7 @@ class Repaired:
 
 
 def requests_of(
-    id_: str, table: str, found: Sequence[Finding], *, whole: bool, now_us: int, by: str
+    id_: str, table: str, found: Sequence[RowFinding], *, whole: bool, now_us: int, by: str
 ) -> tuple[list[Request], bool]:
     """What to ask capture for, and whether that is the whole table.
 
@@ -78,7 +78,7 @@ class Repair:
     clock: Clock
     id: str
 
-    def mend(self, table: str, found: Sequence[Finding], *, whole: bool, counts: dict[str, int]) -> Repaired:
+    def mend(self, table: str, found: Sequence[RowFinding], *, whole: bool, counts: dict[str, int]) -> RepairedRows:
         """Ask the running capture for what is wrong, and wait until it is in the topic.
 
         Raises:
@@ -98,7 +98,7 @@ class Repair:
                 f"{self.id}.{table}", table, found, whole=True, now_us=self.clock.now_us(), by="lyrebird audit tables"
             )
             rows = self._done(asked)
-        return Repaired([request.id for request in asked], rows, entire, counts)
+        return RepairedRows([request.id for request in asked], rows, entire, counts)
 
     def _done(self, asked: Sequence[Request]) -> int:
         rows = 0

@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from include.audit.expectations.report import Result, results_of
-from include.audit.merkle.rows import Difference
+from include.audit.merkle.rows import DifferingRow
 from include.source.hashes.columns import ComparedRows
 from include.source.hashes.printed import printed_key
 
-__all__ = ["Finding", "TableReport", "Verdict", "summary"]
+__all__ = ["RowFinding", "TableAuditReport", "Verdict", "summary"]
 
 Verdict = Literal["clean", "findings", "incomplete", "failed"]
 """incomplete: nothing is wrong, as far as could be seen, and not all could be; failed: nothing was seen."""
@@ -21,7 +21,7 @@ _SHOWN: Final = 20
 
 
 @dataclass(frozen=True)
-class Finding:
+class RowFinding:
     """A row that is wrong: `kind` as of `rows.Difference`, its key by column, and the columns that differ.
 
     `named`: whether the row can be asked for by this key.
@@ -33,7 +33,7 @@ class Finding:
     named: bool = True
 
     @classmethod
-    def of(cls, difference: Difference, rows: ComparedRows) -> Finding:
+    def of(cls, difference: DifferingRow, rows: ComparedRows) -> RowFinding:
         """Of a difference between rows that are compared so."""
         key = printed_key(rows, difference.key)
         hashed = any(each.mask is not None or each.kind in ("long_text", "bytes") for each in rows.key)
@@ -49,7 +49,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class TableReport:
+class TableAuditReport:
     """The result for one table.
 
     Args:
@@ -94,7 +94,7 @@ class TableReport:
     differing: int = 0
     left_out: int = 0
     unexplained: int = 0
-    found: Sequence[Finding] = ()
+    found: Sequence[RowFinding] = ()
     unsure: int = 0
     not_compared: Mapping[str, str] = field(default_factory=dict)
     uncovered: bool = False
@@ -209,7 +209,7 @@ class TableReport:
         return out
 
 
-def summary(reports: Sequence[TableReport]) -> str:
+def summary(reports: Sequence[TableAuditReport]) -> str:
     """The verdict over several tables, in one line."""
     counts = Counter(each.verdict for each in reports)
     positions = {each.source: each.position for each in reports if each.position}

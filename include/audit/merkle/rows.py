@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from include.source.hashes.columns import Compared
+from include.source.hashes.columns import ComparedColumn
 from include.source.hashes.printed import values_of
 
-__all__ = ["Difference", "Kind", "differences"]
+__all__ = ["DifferingRow", "Kind", "differences"]
 
 Kind = Literal["missing", "extra", "stale", "altered"]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class DifferingRow:
     """A row that the copy lacks (`missing`), that it alone has (`extra`), or that is another there.
 
     `stale`: as it once was, which the topic has a newer one than. `altered`: any other. `key`: the text of its key.
@@ -30,9 +30,9 @@ class Difference:
 def differences(
     database: Mapping[str, str],
     copy: Mapping[str, str],
-    columns: Sequence[Compared],
+    columns: Sequence[ComparedColumn],
     earlier: Callable[[Collection[str]], Mapping[str, Collection[str]]],
-) -> list[Difference]:
+) -> list[DifferingRow]:
     """What differs between the rows of the same leaves, in the order of the keys' texts.
 
     Args:
@@ -44,10 +44,10 @@ def differences(
     both = database.keys() & copy.keys()
     other = sorted(key for key in both if database[key] != copy[key])
     known = earlier(other) if other else {}
-    found = [Difference("missing", key) for key in database.keys() - both]
-    found += [Difference("extra", key) for key in copy.keys() - both]
+    found = [DifferingRow("missing", key) for key in database.keys() - both]
+    found += [DifferingRow("extra", key) for key in copy.keys() - both]
     for key in other:
         pairs = zip(columns, values_of(columns, database[key]), values_of(columns, copy[key]), strict=True)
         differing = tuple(each.column.name for each, one, another in pairs if one != another)
-        found.append(Difference("stale" if copy[key] in known.get(key, ()) else "altered", key, differing))
+        found.append(DifferingRow("stale" if copy[key] in known.get(key, ()) else "altered", key, differing))
     return sorted(found, key=lambda each: each.key)

@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from include.audit.expectations.expectations_spark import look_at_table
 from include.audit.merkle.bases import Base, lake_base, topic_base
-from include.audit.merkle.compare import Compared, Say, compared
+from include.audit.merkle.compare import ComparisonResult, Say, compared
 from include.audit.merkle.condition_sql import spark_condition
 from include.audit.merkle.database import DatabaseSide, Load
 from include.audit.merkle.definition import Against, Of, TableAudit, server_of, tables_meant
 from include.audit.merkle.merkle_spark import CopySide
-from include.audit.merkle.repair import Repair, Repaired
-from include.audit.merkle.report import Finding, TableReport
-from include.audit.merkle.sides import Leading, Standing
+from include.audit.merkle.repair import Repair, RepairedRows
+from include.audit.merkle.report import RowFinding, TableAuditReport
+from include.audit.merkle.sides import Leading, StandingSide
 from include.audit.merkle.tree import Tree
 from include.clock import Clock, iso
 from include.errors import LyrebirdError, SettingsError, Terminal, Transient
@@ -28,7 +28,7 @@ from include.lake.tables.versions import kept_tables
 from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.record.schema import avro_name
-from include.settings.connections import Kafka, ObjectStore
+from include.settings.connections import Kafka, StoreSettings
 from include.settings.deployment import Deployment
 from include.source.definition import SourceDefinition, load_source
 from include.source.hashes.columns import ComparedRows, Incomparable
@@ -84,7 +84,7 @@ class TablesAudit:
             )
         return sorted(set(found))
 
-    def run(self, table: str, before: Mapping[str, Any] | None = None) -> TableReport:
+    def run(self, table: str, before: Mapping[str, Any] | None = None) -> TableAuditReport:
         """Compare one table; what hinders it is in the report.
 
         Args:
@@ -106,7 +106,7 @@ class TablesAudit:
             report = replace(report, repaired=repaired)
         return replace(report, took_s=round(self.clock.monotonic_s() - begin_s, 2))
 
-    def _compared(self, table: str, before: Mapping[str, Any] | None, repair: Repair | None) -> TableReport:
+    def _compared(self, table: str, before: Mapping[str, Any] | None, repair: Repair | None) -> TableAuditReport:
         database, _, name = table.partition(".")
         against, at = "the topic", iso(self.clock.now_us())
         try:
@@ -130,7 +130,7 @@ class TablesAudit:
             )
             with closing(self._side(database, name, load, base)) as side:
                 copy = self._copy(topic, base, side)
-                leads: Leading = side if right is None else Standing(self._copy(topic, right, side), right.position)
+                leads: Leading = side if right is None else StandingSide(self._copy(topic, right, side), right.position)
                 bits, columns = bits_for(side.part_rows), side.rows.columns
                 found = compared(leads, copy, side.parts, bits, columns, self.say)
                 left, repaired = found, None
@@ -139,7 +139,7 @@ class TablesAudit:
                     if not (repaired.whole or repaired.error):
                         left = compared(leads, copy, found.parts, bits, columns, self.say)
                 uncovered = set(base.uncovered) | set(copy.newest.uncovered if copy.newest else ())
-                return TableReport(
+                return TableAuditReport(
                     self.audit.source,
                     table,
                     against,
@@ -151,7 +151,7 @@ class TablesAudit:
                     left.differing,
                     left.left_out,
                     left.unexplained,
-                    [Finding.of(each, side.rows) for each in left.found],
+                    [RowFinding.of(each, side.rows) for each in left.found],
                     len(left.unsure),
                     dict(side.rows.not_compared),
                     table in uncovered,
@@ -166,7 +166,7 @@ class TablesAudit:
                     topic=topic if right else "",
                 )
         except LyrebirdError as error:
-            return TableReport(
+            return TableAuditReport(
                 self.audit.source,
                 table,
                 against,
@@ -184,8 +184,8 @@ class TablesAudit:
         found = look_at_table(self.spark, self.deployment, topic, base.version, base.generation, key)
         return [each.to_json() for each in found]
 
-    def _mended(self, table: str, found: Compared, rows: ComparedRows, repair: Repair) -> Repaired:
-        findings = [Finding.of(each, rows) for each in found.found]
+    def _mended(self, table: str, found: ComparisonResult, rows: ComparedRows, repair: Repair) -> RepairedRows:
+        findings = [RowFinding.of(each, rows) for each in found.found]
         counts = Counter(each.kind for each in findings)
         if found.left_out:
             counts["leaves more"] = found.left_out
@@ -198,7 +198,7 @@ class TablesAudit:
             return repair.mend(table, findings, whole=whole, counts=dict(counts))
         except LyrebirdError as error:
             # What was found is worth more than that nobody has mended it.
-            return Repaired(found=dict(counts), error=str(error))
+            return RepairedRows(found=dict(counts), error=str(error))
 
     @property
     def _source(self) -> SourceDefinition:
@@ -268,7 +268,7 @@ class TablesAudit:
         """The lake table of a topic, and which generation of it is read."""
         if "tables" not in self.deployment.values:
             return None
-        connection = self.deployment.one("store", ObjectStore)
+        connection = self.deployment.one("store", StoreSettings)
         with closing(store_of(connection)) as store:
             for entry in declared_tables(self.deployment).values():
                 if table_topics(entry, [topic]):
@@ -279,7 +279,7 @@ class TablesAudit:
         return None
 
 
-def _changed(found: Compared, before: Mapping[str, Any] | None, where: str) -> list[int] | None:
+def _changed(found: ComparisonResult, before: Mapping[str, Any] | None, where: str) -> list[int] | None:
     """Leaves that are not what they were; None where nothing tells."""
     if not before or not before.get("tree") or before.get("where", "") != where:
         return None

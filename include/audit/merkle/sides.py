@@ -1,7 +1,8 @@
 """What two copies of a table are compared by: each is a side that gives hashes of its rows, range by range.
 
 One side leads: it reads a range when it is asked to, and says of which moment that is. The other follows: it gives the
-same range as of that moment. A database can only lead; whoever follows can lead as well, as of one moment (`Standing`).
+same range as of that moment. A database can only lead; whoever follows can lead as well, as of one moment
+(`StandingSide`).
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from include.source.hashes.scan import Scanned
 from include.source.snapshot.key_range import KeyRange
 from include.source.snapshot.watermark_window import Span
 
-__all__ = ["Asked", "Following", "FoundRows", "Leading", "Standing"]
+__all__ = ["AsOfRange", "FollowingSide", "FoundRows", "Leading", "StandingSide"]
 
 
-class Asked(NamedTuple):
+class AsOfRange(NamedTuple):
     """A range of keys, and the moment that it is wanted as of."""
 
     rows: KeyRange
@@ -47,30 +48,30 @@ class Leading(Protocol):
         """The rows of some leaves of each range."""
 
 
-class Following(Protocol):
+class FollowingSide(Protocol):
     """Reads as of given moments, which are no earlier than it was opened. Raises as `Leading`."""
 
-    def leaves(self, asked: Sequence[Asked], bits: int) -> list[Scanned]:
+    def leaves(self, asked: Sequence[AsOfRange], bits: int) -> list[Scanned]:
         """The leaves of each range as of its moment; of a span, as of its beginning."""
 
-    def rows_of(self, asked: Mapping[Asked, Collection[int]], bits: int) -> dict[Asked, FoundRows]:
+    def rows_of(self, asked: Mapping[AsOfRange, Collection[int]], bits: int) -> dict[AsOfRange, FoundRows]:
         """The rows of some leaves of each range as of its moment."""
 
     def earlier(self, keys: Collection[str]) -> Mapping[str, Collection[str]]:
         """Texts of the rows that the topic has had for these keys before its newest one, by text of the key."""
 
 
-class Standing:
+class StandingSide:
     """A copy that leads: all that it gives is as of one moment, which is no earlier than it was opened."""
 
-    def __init__(self, copy: Following, at: SourcePosition) -> None:
+    def __init__(self, copy: FollowingSide, at: SourcePosition) -> None:
         self._copy, self._span = copy, Span(at, at)
 
     def leaves(self, parts: Sequence[KeyRange], bits: int) -> list[Scanned]:
         """As `Leading`."""
-        return self._copy.leaves([Asked(part, self._span) for part in parts], bits)
+        return self._copy.leaves([AsOfRange(part, self._span) for part in parts], bits)
 
     def rows_of(self, parts: Mapping[KeyRange, Collection[int]], bits: int) -> dict[KeyRange, FoundRows]:
         """As `Leading`."""
-        found = self._copy.rows_of({Asked(part, self._span): leaves for part, leaves in parts.items()}, bits)
+        found = self._copy.rows_of({AsOfRange(part, self._span): leaves for part, leaves in parts.items()}, bits)
         return {asked.rows: rows for asked, rows in found.items()}

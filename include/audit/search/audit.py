@@ -21,7 +21,7 @@ from include.audit.definition import SearchAuditSpec
 from include.audit.search.bisect import Bisection, bisect
 from include.audit.search.bounds import NO_LOWS, Window, parts_of
 from include.audit.search.conservation import answers_for_index, look_beside
-from include.audit.search.cut import Cut, cut
+from include.audit.search.cut import AuditCut, cut
 from include.audit.search.digest import digest_by_parts
 from include.audit.search.expected import Expected
 from include.audit.search.last_audit import LastAuditNote
@@ -31,7 +31,7 @@ from include.audit.search.scrub import Scrubber, ScrubMode
 from include.audit.search.set_aside import still_set_aside
 from include.audit.search.verdict import judge, judge_counted
 from include.audit.search.views.backends import Sides
-from include.audit.search.views.range_count import IndexView, Seen
+from include.audit.search.views.range_count import IndexView, SeenDocument
 from include.audit.search.views.state_view import MOST_ABOVE, IndexState, StateView, far_ahead
 from include.clock import iso
 from include.errors import Transient
@@ -67,7 +67,7 @@ class Examined:
     """An audit's report with what it was made of."""
 
     report: SearchReport
-    at: Cut
+    at: AuditCut
     expected: Expected
 
 
@@ -134,7 +134,7 @@ def examine(
     return replace(found, report=replace(found.report, behind=behind, beside=beside, set_aside=aside))
 
 
-def _cut(spec: SearchAuditSpec, sides: Sides, name: str, wait_s: float = 0.0) -> Cut:
+def _cut(spec: SearchAuditSpec, sides: Sides, name: str, wait_s: float = 0.0) -> AuditCut:
     topic = spec.index.topics[spec.topic]
     return cut(
         name,
@@ -150,7 +150,7 @@ def _cut(spec: SearchAuditSpec, sides: Sides, name: str, wait_s: float = 0.0) ->
     )
 
 
-def _folded(spec: SearchAuditSpec, sides: Sides, at: Cut) -> tuple[Expected, Cut]:
+def _folded(spec: SearchAuditSpec, sides: Sides, at: AuditCut) -> tuple[Expected, AuditCut]:
     """The topic's side, and the cut that it was folded below.
 
     Folding a topic takes time, in which the index goes on: so the cut is taken again behind it, until little came
@@ -170,7 +170,7 @@ def _folded(spec: SearchAuditSpec, sides: Sides, at: Cut) -> tuple[Expected, Cut
     return sides.expected(spec, at), at
 
 
-def _by_digest(spec: SearchAuditSpec, sides: Sides, at: Cut, scrub: ScrubMode) -> Examined:
+def _by_digest(spec: SearchAuditSpec, sides: Sides, at: AuditCut, scrub: ScrubMode) -> Examined:
     expected, at = _folded(spec, sides, at)
     moment = sides.states(at.info.name, spec, at.bounds)
     try:
@@ -217,7 +217,7 @@ def _by_digest(spec: SearchAuditSpec, sides: Sides, at: Cut, scrub: ScrubMode) -
     return Examined(report, at, expected)
 
 
-def _by_counts(spec: SearchAuditSpec, sides: Sides, at: Cut, since: Since | Window) -> Examined:
+def _by_counts(spec: SearchAuditSpec, sides: Sides, at: AuditCut, since: Since | Window) -> Examined:
     note = LastAuditNote(sides.index, at.info, spec.topic)
     last = note.last.window_of(at.bounds.generation) if since == "last" else NO_LOWS
     lows = since if isinstance(since, Mapping) else last
@@ -268,7 +268,7 @@ def _by_counts(spec: SearchAuditSpec, sides: Sides, at: Cut, since: Since | Wind
     return Examined(report, at, expected)
 
 
-def _report(spec: SearchAuditSpec, sides: Sides, at: Cut, expected: Expected, mode: Mode) -> SearchReport:
+def _report(spec: SearchAuditSpec, sides: Sides, at: AuditCut, expected: Expected, mode: Mode) -> SearchReport:
     position = at.progress.complete
     return SearchReport(
         audit=spec.name,
@@ -284,7 +284,9 @@ def _report(spec: SearchAuditSpec, sides: Sides, at: Cut, expected: Expected, mo
     )
 
 
-def _held(spec: SearchAuditSpec, sides: Sides, at: Cut, expected: Expected, moment: StateView | IndexView) -> Cut:
+def _held(
+    spec: SearchAuditSpec, sides: Sides, at: AuditCut, expected: Expected, moment: StateView | IndexView
+) -> AuditCut:
     """The cut, with all three narrowed to what the log still holds now that it was read.
 
     Retention goes on meanwhile: a record that it removed in between is of no account on either side.
@@ -306,8 +308,8 @@ def _undeleted(expected: Expected, moment: StateView, *, everywhere: bool) -> di
 
 
 def _now(
-    spec: SearchAuditSpec, sides: Sides, at: Cut, moment: IndexView, asked: list[str]
-) -> tuple[Mapping[str, Seen], int]:
+    spec: SearchAuditSpec, sides: Sides, at: AuditCut, moment: IndexView, asked: list[str]
+) -> tuple[Mapping[str, SeenDocument], int]:
     """Documents at this moment, and further requests for them.
 
     A routed document is found by a search, as its id alone does not say where it lies.
@@ -320,5 +322,5 @@ def _now(
     finally:
         view.close()
     newest = {doc_id: max(copies, key=lambda each: each.version) for doc_id, copies in found.items() if copies}
-    seen = {i: Seen(s.partition, s.offset, s.version, s.deleted, s.generation) for i, s in newest.items()}
+    seen = {i: SeenDocument(s.partition, s.offset, s.version, s.deleted, s.generation) for i, s in newest.items()}
     return seen, view.requests

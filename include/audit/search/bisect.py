@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from include.audit.search.views.key_list import SortedKeys
-from include.audit.search.views.key_range import KeyRange, KeySlice
+from include.audit.search.views.key_range import DocIdRange, KeySlice
 from include.audit.search.views.range_count import IndexView
 
 __all__ = ["Bisection", "Level", "bisect"]
@@ -146,7 +146,7 @@ def _list(keys: SortedKeys, view: IndexView, leaves: Sequence[KeySlice], out: Bi
         for (n, _), ids in pages:
             found[n].update(ids)
         # Next in the order of keys after a text is that text and one NUL.
-        asked = [(n, KeyRange(f"{ids[-1]}\0", part.high)) for (n, part), ids in pages if len(ids) == _MOST_LISTED]
+        asked = [(n, DocIdRange(f"{ids[-1]}\0", part.high)) for (n, part), ids in pages if len(ids) == _MOST_LISTED]
     spans = keys.spans([(leaf.first, leaf.last) for leaf in leaves])
     ranks = []
     for leaf, want, have in zip(leaves, spans, found, strict=True):

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Protocol, Self
 
-__all__ = ["NO_LOWS", "Bounds", "Part", "Place", "Window", "parts_of"]
+__all__ = ["NO_LOWS", "Bounds", "DocumentPlace", "PartitionShare", "Window", "parts_of"]
 
 Window = Mapping[int, int]
 """Partition -> offset: documents from below these offsets count. A partition that is not named counts nothing."""
@@ -27,7 +27,7 @@ NO_LOWS: Final[Window] = MappingProxyType({})
 """Low watermarks: from the beginning of each partition."""
 
 
-class Place(Protocol):
+class DocumentPlace(Protocol):
     """Where a document's record lies; `generation` is the topic's (0: the document does not say)."""
 
     @property
@@ -44,7 +44,7 @@ class Place(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartitionShare:
     """Documents of these partitions; of all others where not `inside`."""
 
     partitions: frozenset[int]
@@ -55,7 +55,7 @@ class Part:
         return (partition in self.partitions) is self.inside
 
 
-def parts_of(above: Mapping[int, int], most: int) -> tuple[list[Part], frozenset[int]]:
+def parts_of(above: Mapping[int, int], most: int) -> tuple[list[PartitionShare], frozenset[int]]:
     """Parts that have each document once, with at most `most` from above the bounds in each; what is in none.
 
     Args:
@@ -72,10 +72,10 @@ def parts_of(above: Mapping[int, int], most: int) -> tuple[list[Part], frozenset
             groups.append((count, {partition}))
         else:
             groups[-1] = (size + count, {*members, partition})
-    apart = [Part(frozenset(members)) for _, members in groups[1:]]
+    apart = [PartitionShare(frozenset(members)) for _, members in groups[1:]]
     # The first also has the partitions of which nothing was said.
     elsewhere = left.union(*(part.partitions for part in apart))
-    return [Part(elsewhere, inside=False), *apart], left
+    return [PartitionShare(elsewhere, inside=False), *apart], left
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,9 @@ class Bounds:
     starts: Window = field(default_factory=dict)
     lows: Window = field(default_factory=dict)
     keyed: bool = True
-    part: Part | None = None
+    part: PartitionShare | None = None
 
-    def looked_at(self, place: Place) -> bool:
+    def looked_at(self, place: DocumentPlace) -> bool:
         """Whether it belongs to the part."""
         return self.part is None or self.part.has(place.partition)
 
@@ -106,21 +106,21 @@ class Bounds:
         """Whether what the topic's former generations left is judged: the log says of every key what it is now."""
         return self.keyed and not self.starts
 
-    def older(self, place: Place) -> bool:
+    def older(self, place: DocumentPlace) -> bool:
         """Whether it is from a former generation of the topic."""
         return 0 < place.generation < self.generation
 
-    def unproven(self, place: Place) -> bool:
+    def unproven(self, place: DocumentPlace) -> bool:
         """Whether the log has let go the record, so that nobody can tell whether the document should be there."""
         if self.older(place):
             return not self.older_proven
         return place.offset < self.starts.get(place.partition, 0)
 
-    def above(self, place: Place) -> bool:
+    def above(self, place: DocumentPlace) -> bool:
         """Whether it was written from beyond the cut."""
         return not self.older(place) and place.offset >= self.window.get(place.partition, 0)
 
-    def counted(self, place: Place) -> bool:
+    def counted(self, place: DocumentPlace) -> bool:
         """Whether a count by ranges has it."""
         if self.unproven(place) or not self.looked_at(place):
             return False

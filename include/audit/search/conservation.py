@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.audit.definition import SearchAuditSpec
-from include.audit.search.cut import Cut
+from include.audit.search.cut import AuditCut
 from include.index.mapping.declared import drift
 from include.index.outcome import SETTLED
 
@@ -54,7 +54,9 @@ def answers_for_index(spec: SearchAuditSpec) -> bool:
     return spec.topic == min(spec.index.topics)
 
 
-def look_beside(spec: SearchAuditSpec, at: Cut, declared: Mapping[str, Any], undeclared: Mapping[str, int]) -> Beside:
+def look_beside(
+    spec: SearchAuditSpec, at: AuditCut, declared: Mapping[str, Any], undeclared: Mapping[str, int]
+) -> Beside:
     """Judge what was found at the cut.
 
     Args:

@@ -16,22 +16,22 @@ from include.errors import SettingsError, Terminal
 from include.index.generations.active import serving
 from include.index.generations.name import IndexName
 from include.index.mapping.declared import require_metadata
-from include.index.progress.document import Progress, read_progress
+from include.index.progress.document import IndexProgress, read_progress
 from include.index.server.port import IndexInfo, SearchIndex
 from include.log.ports import LogReader, TopicAdmin
 
-__all__ = ["Cut", "cut"]
+__all__ = ["AuditCut", "cut"]
 
 _LOOK_S: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class AuditCut:
     """The serving index, the bounds within which both sides are compared, and what was said then."""
 
     info: IndexInfo
     bounds: Bounds
-    progress: Progress
+    progress: IndexProgress
 
     @property
     def window(self) -> Window:
@@ -55,7 +55,7 @@ def cut(
     wait_s: float = 0.0,
     generation: int = 1,
     keyed: bool = True,
-) -> Cut:
+) -> AuditCut:
     """Where `topic` and the index behind `alias` can be compared; `alias` may be a generation's own name.
 
     Args:
@@ -122,7 +122,7 @@ def cut(
     # Also when the application has just asked for one: what was spoilt by hand since is to be seen.
     index.refresh(info.name)
     window = {p: progress.acked.get(p, 0) for p in range(found.partitions)}
-    return Cut(info, Bounds(window, generation, keyed=keyed), progress)
+    return AuditCut(info, Bounds(window, generation, keyed=keyed), progress)
 
 
 def _index(index: SearchIndex, name: str) -> IndexInfo:

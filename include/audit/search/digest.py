@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from include.audit.search.bounds import Bounds, Part, parts_of
+from include.audit.search.bounds import Bounds, PartitionShare, parts_of
 from include.audit.search.expected import Expected, RecordState
 from include.audit.search.iblt import Cells, Histogram, Peeled, add_up, differences, peel
 from include.audit.search.views import state_view
@@ -84,7 +84,7 @@ def digest_by_parts(expected: Expected, view: StateView, bounds: Bounds, index: 
         expected.narrow(within)
         view.narrow(within)
         out.add(digest(expected, view))
-    compared = replace(bounds, part=Part(left, inside=False) if left else None)
+    compared = replace(bounds, part=PartitionShare(left, inside=False) if left else None)
     expected.narrow(compared)
     view.narrow(compared)
     return out

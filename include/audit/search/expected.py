@@ -20,8 +20,8 @@ from include.log.ports import LogReader, Record
 
 __all__ = [
     "Expected",
+    "ExpectedDocuments",
     "FoldedExpected",
-    "Following",
     "Kind",
     "Reading",
     "RecordState",
@@ -223,7 +223,7 @@ def fold(records: Iterable[Record], reading: Reading, into: FoldedExpected | Non
     return out
 
 
-class Following:
+class ExpectedDocuments:
     """The expected side of one topic, each time read on from where it was last asked for."""
 
     def __init__(self, reader: LogReader) -> None:

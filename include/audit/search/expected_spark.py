@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from include.audit.definition import SearchAuditSpec
 from include.audit.search.audit import How, audit_and_repair, audit_search
 from include.audit.search.bounds import NO_LOWS, Bounds, Window
-from include.audit.search.cut import Cut
+from include.audit.search.cut import AuditCut
 from include.audit.search.expected import RecordState, reading_of
 from include.audit.search.iblt import Histogram
 from include.audit.search.platform import server_sides
@@ -92,7 +92,7 @@ def audits_in(
     """`audit_by_spark` in a session that stays; what it keeps on disk is freed after each audit."""
     kept: list[SparkExpected] = []
 
-    def folding(spec: SearchAuditSpec, feed: Feed, at: Cut) -> SparkExpected:
+    def folding(spec: SearchAuditSpec, feed: Feed, at: AuditCut) -> SparkExpected:
         earlier = kept[-1] if kept else None
         kept.append(expected_by_spark(spark, deployment, spec, feed, at, earlier))
         return kept[-1]
@@ -160,7 +160,7 @@ def expected_by_spark(
     deployment: Deployment,
     spec: SearchAuditSpec,
     feed: Feed,
-    at: Cut,
+    at: AuditCut,
     earlier: SparkExpected | None = None,
 ) -> SparkExpected:
     """The expected side of `spec` below the cut; read on from an `earlier` one of the same feed, which is kept."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from include.audit.definition import SearchAuditSpec
 from include.audit.search.bounds import Bounds
-from include.audit.search.cut import Cut
-from include.audit.search.expected import Expected, Following
+from include.audit.search.cut import AuditCut
+from include.audit.search.expected import Expected, ExpectedDocuments
 from include.audit.search.repair import Writing
 from include.audit.search.scrub import StoredDocuments
 from include.audit.search.views.elasticsearch.documents import ElasticsearchDocuments
@@ -33,7 +33,7 @@ from include.settings.deployment import Deployment
 
 __all__ = ["ServerSides", "server_sides"]
 
-Folding = Callable[[SearchAuditSpec, Feed, Cut], Expected]
+Folding = Callable[[SearchAuditSpec, Feed, AuditCut], Expected]
 
 
 class ServerSides:
@@ -51,7 +51,7 @@ class ServerSides:
         self._cluster = deployment.one("cluster", Cluster)
         self._deployment = deployment
         self._folding = folding
-        self._followings: dict[str, Following] = {}
+        self._followings: dict[str, ExpectedDocuments] = {}
 
     def states(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> StateView:
         """See `sides.Sides`."""
@@ -65,18 +65,18 @@ class ServerSides:
         """See `sides.Sides`."""
         return ElasticsearchDocuments(self._elastic, name, spec.topic, spec.entity, spec.index_id)
 
-    def writing(self, name: str, spec: SearchAuditSpec, at: Cut) -> Writing:
+    def writing(self, name: str, spec: SearchAuditSpec, at: AuditCut) -> Writing:
         """See `sides.Sides`."""
         states = States(self.feed(spec, at), self._registry)
         forget = functools.partial(forget_versions, self._elastic, name, spec.index_id)
         return Writing(self.index, self.reader, self.clock, states, forget)
 
-    def expected(self, spec: SearchAuditSpec, at: Cut) -> Expected:
+    def expected(self, spec: SearchAuditSpec, at: AuditCut) -> Expected:
         """See `sides.Sides`; without a folding of the caller's this process reads the topic itself."""
         if self._folding is not None:
             return self._folding(spec, self.feed(spec, at), at)
         states = States(self.feed(spec, at), self._registry)
-        following = self._followings.setdefault(spec.name, Following(self.reader))
+        following = self._followings.setdefault(spec.name, ExpectedDocuments(self.reader))
         return following.upto(at.window, states)
 
     def declared(self, spec: SearchAuditSpec) -> Mapping[str, Any]:
@@ -87,7 +87,7 @@ class ServerSides:
         """See `sides.Sides`."""
         return undeclared_topics(self._elastic, name, spec.index.topics)
 
-    def feed(self, spec: SearchAuditSpec, at: Cut) -> Feed:
+    def feed(self, spec: SearchAuditSpec, at: AuditCut) -> Feed:
         """How records became documents, as the index's progress document knows."""
         return feed_of(self._cluster, spec.index, spec.topic, at.progress)
 

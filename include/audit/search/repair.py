@@ -31,7 +31,7 @@ from include.audit.search.report import ASIDE, REFUSED
 from include.audit.search.views.state_view import IndexState
 from include.clock import Clock
 from include.errors import InvalidRecord, Transient
-from include.index.bulk.request import Line, line_bytes
+from include.index.bulk.request import BulkLine, line_bytes
 from include.index.bulk.routing import routing_of
 from include.index.bulk.sender import Delivery
 from include.index.metadata import Metadata
@@ -39,7 +39,7 @@ from include.index.server.port import SearchIndex
 from include.index.states import States
 from include.log.ports import LogReader
 
-__all__ = ["Repaired", "Writing", "repair"]
+__all__ = ["RepairedDocuments", "Writing", "repair"]
 
 Forget = Callable[[Sequence[IndexState]], AbstractContextManager[None]]
 _PATIENCE_S: Final = 60.0
@@ -49,7 +49,7 @@ _AT_ONCE: Final = 2_000
 
 
 @dataclass
-class Repaired:
+class RepairedDocuments:
     """How many documents were written from their records, and how many got a tombstone. `left` could not be mended."""
 
     rewritten: int = 0
@@ -89,7 +89,7 @@ def repair(
     copies: Mapping[str, list[IndexState]],
     bounds: Bounds,
     writing: Writing,
-) -> Repaired:
+) -> RepairedDocuments:
     """Mend the documents `keys` of the concrete index `name`. May be run again.
 
     Args:
@@ -105,7 +105,7 @@ def repair(
         Transient: the index did not take all of it; running again goes on.
         Terminal: the index refuses this writer.
     """
-    out = Repaired()
+    out = RepairedDocuments()
     held_from = writing.reader.begin_offsets(spec.topic)
     ordered = iter(keys)
     # Bodies are whole documents: only those of a share are in memory.
@@ -123,9 +123,9 @@ def _mend(
     copies: Mapping[str, list[IndexState]],
     bounds: Bounds,
     writing: Writing,
-    out: Repaired,
+    out: RepairedDocuments,
 ) -> None:
-    lines: list[tuple[str, Line]] = []
+    lines: list[tuple[str, BulkLine]] = []
     forgotten: list[IndexState] = []
     metadata = Metadata(writing.states.feed.origin)
     for doc_id in keys:
@@ -161,8 +161,8 @@ def _mend(
 
 
 def _once_forgotten(
-    name: str, spec: SearchAuditSpec, waiting: list[tuple[str, Line]], writing: Writing, out: Repaired
-) -> list[tuple[str, Line]]:
+    name: str, spec: SearchAuditSpec, waiting: list[tuple[str, BulkLine]], writing: Writing, out: RepairedDocuments
+) -> list[tuple[str, BulkLine]]:
     """Send lines again within `forget`; gives those that the server still has a greater version for."""
     for _ in range(_TRIES):
         # The server forgets a delete at a refresh, and by a clock that it looks at a few times a second.
@@ -175,8 +175,8 @@ def _once_forgotten(
 
 
 def _send(
-    name: str, spec: SearchAuditSpec, lines: Sequence[tuple[str, Line]], writing: Writing, out: Repaired
-) -> list[tuple[str, Line]]:
+    name: str, spec: SearchAuditSpec, lines: Sequence[tuple[str, BulkLine]], writing: Writing, out: RepairedDocuments
+) -> list[tuple[str, BulkLine]]:
     """Send lines; gives those that a greater version is there for."""
     delivery = Delivery(
         lambda data: writing.index.bulk(name, data),
@@ -185,7 +185,7 @@ def _send(
         bulk_bytes=spec.index.bulk_bytes,
         patience_s=_PATIENCE_S,
     )
-    sent = delivery.deliver([Line(n, line.data, line.deleted) for n, (_, line) in enumerate(lines)])
+    sent = delivery.deliver([BulkLine(n, line.data, line.deleted) for n, (_, line) in enumerate(lines)])
     removed = sum(line.deleted for line in sent.done)
     out.removed += removed
     out.rewritten += len(sent.done) - removed
@@ -205,7 +205,7 @@ def _send(
 
 def _from_record(
     metadata: Metadata, writing: Writing, spec: SearchAuditSpec, record: RecordState
-) -> tuple[Line, str | None]:
+) -> tuple[BulkLine, str | None]:
     """The line of a document from the record that says what it should be, and its routing."""
     found = next(iter(writing.reader.read(spec.topic, record.partition, record.offset, record.offset + 1)), None)
     if found is None:
@@ -219,11 +219,11 @@ def _from_record(
     routed = spec.index.topics[spec.topic].routing
     routing = None if routed is None else routing_of(body, routed)
     name = writing.states.feed.index_id(record.doc_id)
-    return Line(0, line_bytes(name, record.version, entity, body, said, routing=routing, same=True)), routing
+    return BulkLine(0, line_bytes(name, record.version, entity, body, said, routing=routing, same=True)), routing
 
 
-def _tombstone(metadata: Metadata, states: States, copy: IndexState, record: RecordState | None) -> Line:
+def _tombstone(metadata: Metadata, states: States, copy: IndexState, record: RecordState | None) -> BulkLine:
     version = max(copy.version, copy.stored_version, record.version if record else 0)
     said = metadata.deleted(copy.partition, copy.offset, copy.doc_id, version)
     name = states.feed.index_id(copy.doc_id)
-    return Line(0, line_bytes(name, version, b"", None, said, routing=copy.routing, same=True), deleted=True)
+    return BulkLine(0, line_bytes(name, version, b"", None, said, routing=copy.routing, same=True), deleted=True)

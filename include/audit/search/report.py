@@ -12,7 +12,7 @@ from include.audit.search.bisect import Level
 from include.audit.search.conservation import Beside
 from include.clock import iso
 
-__all__ = ["ASIDE", "REFUSED", "SearchReport", "SetAside", "together"]
+__all__ = ["ASIDE", "REFUSED", "SearchReport", "UnmadeDocument", "together"]
 
 _SHOWN = 20
 ASIDE = "its newest record was set aside"
@@ -22,7 +22,7 @@ REFUSED = "the index refuses it"
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class UnmadeDocument:
     """A document's newest state, which `application` could not make."""
 
     doc_id: str
@@ -92,7 +92,7 @@ class SearchReport:
     beside: Beside = field(default_factory=Beside)
     starts: Mapping[int, int] = field(default_factory=dict)
     unproven: int = 0
-    set_aside: tuple[SetAside, ...] = ()
+    set_aside: tuple[UnmadeDocument, ...] = ()
     unsettled: Mapping[int, int] = field(default_factory=dict)
 
     @property

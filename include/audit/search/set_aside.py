@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from include.audit.definition import SearchAuditSpec
-from include.audit.search.cut import Cut
+from include.audit.search.cut import AuditCut
 from include.audit.search.expected import Expected, records_below
-from include.audit.search.report import SetAside
+from include.audit.search.report import UnmadeDocument
 from include.audit.search.views.backends import Sides
 from include.errors import InvalidRecord
 from include.index.states import States
@@ -23,7 +23,9 @@ __all__ = ["still_set_aside"]
 _NOWHERE = -1
 
 
-def still_set_aside(spec: SearchAuditSpec, sides: Sides, at: Cut, expected: Expected) -> tuple[SetAside, ...]:
+def still_set_aside(
+    spec: SearchAuditSpec, sides: Sides, at: AuditCut, expected: Expected
+) -> tuple[UnmadeDocument, ...]:
     """Those without a later state in the topic below the cut or in the index by now, sorted by id.
 
     Dead letters are read whole, and held one for each document. What their topic has let go is not known any more.
@@ -31,7 +33,7 @@ def still_set_aside(spec: SearchAuditSpec, sides: Sides, at: Cut, expected: Expe
     if spec.index.versions != "header":
         # Positions of records as versions: what was never in the log has none.
         return ()
-    newest: dict[str, SetAside] = {}
+    newest: dict[str, UnmadeDocument] = {}
     states = sides.writing(at.info.name, spec, at).states
     for letter in _letters(spec.topic, sides):
         found = _read(letter, states)
@@ -64,11 +66,11 @@ def _letters(topic: str, sides: Sides) -> Iterator[DeadLetter]:
                     yield letter
 
 
-def _read(letter: DeadLetter, states: States) -> SetAside | None:
+def _read(letter: DeadLetter, states: States) -> UnmadeDocument | None:
     record = letter.record
     try:
         doc_id, version = states.identity(record.partition, record.offset, record.key, record.headers)
     except InvalidRecord:
         # Without a key or a version it is no document's newest state.
         return None
-    return SetAside(doc_id, version, letter.application, letter.reason, letter.at_us)
+    return UnmadeDocument(doc_id, version, letter.application, letter.reason, letter.at_us)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from include.audit.search.bounds import Bounds
 from include.audit.search.expected import RecordState
-from include.audit.search.views.range_count import Seen
+from include.audit.search.views.range_count import SeenDocument
 from include.audit.search.views.state_view import IndexState
 
-__all__ = ["Verdict", "judge", "judge_counted"]
+__all__ = ["DocumentVerdict", "judge", "judge_counted"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DocumentVerdict:
     """Sorted ids by what is wrong. `in_flight` differed at the cut and no longer do.
 
     missing: expected, not there. extra: there (or there a second time, under another routing), not expected. stale:
@@ -38,13 +38,13 @@ def judge(
     expected: Mapping[str, RecordState],
     now: Mapping[str, Sequence[IndexState]],
     bounds: Bounds,
-) -> Verdict:
+) -> DocumentVerdict:
     """Judge `suspects`; a document that was written from above the bounds is not judged."""
     kinds: dict[str, list[str]] = {"missing": [], "extra": [], "stale": [], "altered": [], "": []}
     for doc_id in sorted(set(suspects)):
         for kind in _faults(expected.get(doc_id), now.get(doc_id, ()), bounds):
             kinds[kind].append(doc_id)
-    return Verdict(
+    return DocumentVerdict(
         tuple(kinds["missing"]),
         tuple(kinds["extra"]),
         tuple(kinds["stale"]),
@@ -57,9 +57,9 @@ def judge_counted(
     missing: Sequence[str],
     extra: Sequence[str],
     expected: Mapping[str, RecordState],
-    now: Mapping[str, Seen],
+    now: Mapping[str, SeenDocument],
     bounds: Bounds,
-) -> Verdict:
+) -> DocumentVerdict:
     """Judge what counts by ranges lack and have too much; what they know tells no altered document."""
     kinds: dict[str, list[str]] = {"missing": [], "stale": [], "extra": [], "": []}
     for doc_id in missing:
@@ -67,10 +67,10 @@ def judge_counted(
     for doc_id in extra:
         kinds[_surplus(now.get(doc_id), bounds)].append(doc_id)
     found = {kind: tuple(sorted(ids)) for kind, ids in kinds.items()}
-    return Verdict(found["missing"], found["extra"], found["stale"], (), len(found[""]))
+    return DocumentVerdict(found["missing"], found["extra"], found["stale"], (), len(found[""]))
 
 
-def _lack(want: RecordState | None, seen: Seen | None, bounds: Bounds) -> str:
+def _lack(want: RecordState | None, seen: SeenDocument | None, bounds: Bounds) -> str:
     if seen is None:
         return "missing"
     if bounds.above(seen) or want is None:
@@ -83,7 +83,7 @@ def _lack(want: RecordState | None, seen: Seen | None, bounds: Bounds) -> str:
     return "stale" if seen.version < want.version else ""
 
 
-def _surplus(seen: Seen | None, bounds: Bounds) -> str:
+def _surplus(seen: SeenDocument | None, bounds: Bounds) -> str:
     judged = seen is not None and not seen.deleted and not bounds.above(seen) and not bounds.unproven(seen)
     return "extra" if judged else ""
 

@@ -6,16 +6,20 @@ from typing import Final
 
 import click
 
-from include.cli.lazy import Entry, Lazy
+from include.cli.lazy import Lazy, LazyCommand
 
 __all__ = ["COMMANDS", "command"]
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "documents": Entry("audit.documents", "A topic's documents against the database: what is made of each key now."),
-    "history": Entry("audit.history", "What the audits under Airflow have found: verdicts, findings, positions."),
-    "join": Entry("audit.join", "Inputs of a join against the joined topic: missing, extra, stale, altered outputs."),
-    "search": Entry("audit.search", "Topic against index: missing, extra, stale and altered documents."),
-    "tables": Entry("audit.tables", "Tables of a database against their topics or lake tables, row by row."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "documents": LazyCommand(
+        "audit.documents", "A topic's documents against the database: what is made of each key now."
+    ),
+    "history": LazyCommand("audit.history", "What the audits under Airflow have found: verdicts, findings, positions."),
+    "join": LazyCommand(
+        "audit.join", "Inputs of a join against the joined topic: missing, extra, stale, altered outputs."
+    ),
+    "search": LazyCommand("audit.search", "Topic against index: missing, extra, stale and altered documents."),
+    "tables": LazyCommand("audit.tables", "Tables of a database against their topics or lake tables, row by row."),
 }
 
 

@@ -57,7 +57,7 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
     from include.settings.environment import state_folder
     from include.source.database.binlog_files import BinlogFiles
     from include.source.database.purge_watch import PurgeWatch
-    from include.source.incident import Incidents
+    from include.source.incident import CaptureIncidents
     from include.source.log.kafka_log import kafka_log
     from include.source.reporter import Reporter
     from include.source.run import Capture, Mode
@@ -72,7 +72,7 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
     except Terminal as error:
         if supervised():
             folder = RunFolder.from_environment(application, state_folder())
-            folder.give_up(Incidents(name, folder, clock).on_end(error).to_json())
+            folder.give_up(CaptureIncidents(name, folder, clock).on_end(error).to_json())
         raise
     signals = _Signals()
     folder = RunFolder.from_environment(application, state_folder())
@@ -83,7 +83,7 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
 
     purge = PurgeWatch(look).start()
     metrics = Metrics(application).serve(state_folder())
-    reporter = Reporter(folder, metrics, clock, lambda: signals.seen, Incidents(name, folder, clock), purge)
+    reporter = Reporter(folder, metrics, clock, lambda: signals.seen, CaptureIncidents(name, folder, clock), purge)
     capture = Capture(name, source, kafka_log(deployment, name, clock), clock, reporter)
     mode: Mode = "anew" if anew else "snapshot" if snapshot else "stream"
     # Rows are many, and in no cycles: to look for some among them so often took a tenth of all time.

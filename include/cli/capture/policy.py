@@ -17,7 +17,7 @@ from include.errors import Terminal, Transient
 if TYPE_CHECKING:
     from include.source.definition import SourceDefinition
     from include.source.policy.checks import TableColumns
-    from include.source.policy.report import TableReport
+    from include.source.policy.report import TablePolicyReport
 
 __all__ = ["show_policy"]
 
@@ -97,13 +97,13 @@ def _tables(source: SourceDefinition) -> tuple[dict[tuple[str, str], TableColumn
     return {name: TableColumns(tuple(info.columns), info.key) for name, info in tables.items()}, ""
 
 
-def _listed(reports: Sequence[TableReport]) -> str:
+def _listed(reports: Sequence[TablePolicyReport]) -> str:
     rows = [(each.table, "passes" if each.passes else "dropped", _summary(each), each.why) for each in reports]
     passing = sum(each.passes for each in reports)
     return f"{table(('table', 'verdict', 'columns', 'why'), rows)}\n{passing} of {len(reports)} pass"
 
 
-def _summary(found: TableReport) -> str:
+def _summary(found: TablePolicyReport) -> str:
     """What differs from the table as it is."""
     ignored = [each.name for each in found.columns if each.fate == "ignored"]
     parts = [f"without {', '.join(ignored)}"] if ignored else []
@@ -111,7 +111,7 @@ def _summary(found: TableReport) -> str:
     return "; ".join(parts) or ("all" if found.passes else "-")
 
 
-def _explained(reports: Sequence[TableReport]) -> list[str]:
+def _explained(reports: Sequence[TablePolicyReport]) -> list[str]:
     lines = []
     for each in reports:
         lines.append(f"{each.table} {'passes' if each.passes else 'is dropped'}: {each.why}")

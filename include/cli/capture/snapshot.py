@@ -17,7 +17,7 @@ from include.errors import LyrebirdError
 if TYPE_CHECKING:
     from include.log.requests.records import Answer
     from include.source.definition import SourceDefinition
-    from include.source.snapshot.plan import Plan
+    from include.source.snapshot.plan import SnapshotPlan
 
 __all__ = ["refuse_unknown", "require_condition", "require_tables", "show_plan", "waiting"]
 
@@ -73,7 +73,7 @@ def show_plan(name: str, tables: tuple[str, ...], where: str, rows_per_s: int | 
     click.echo(orjson.dumps(plan.to_json()).decode() if as_json else _plan(plan, where))
 
 
-def _plan(plan: Plan, where: str) -> str:
+def _plan(plan: SnapshotPlan, where: str) -> str:
     rows = [
         [each.table, f"{each.rows:,}", size(each.bytes), ", ".join(each.key) or "-", f"{each.chunks:,}", each.note]
         for each in sorted(plan.tables, key=lambda each: -each.bytes)

@@ -10,7 +10,7 @@ import orjson
 from include.cli.documents.options import chosen, json_option, topic_option
 from include.document.assembler import Assembled, Assembler
 from include.document.definition import database_of
-from include.document.reading.lookup import Source
+from include.document.reading.lookup import PartSource
 from include.document.reading.mysql import MysqlTables
 from include.document.rebuild import parse_key
 from include.document.schema import body_avro, check_columns
@@ -32,7 +32,7 @@ def command(topic: str | None, key: str, as_json: bool) -> None:
     """
     deployment, topic, definition = chosen(topic)
     tables = MysqlTables(database_of(deployment, definition), definition.database)
-    sources: list[Source] = []
+    sources: list[PartSource] = []
     try:
         check_columns(definition, tables.columns)
         columns = tables.columns(definition.fact.table)
@@ -78,7 +78,7 @@ def _outcome(topic: str, key: str, wanted: tuple[Any, ...], found: Assembled) ->
     return "document", None
 
 
-def _say(key: str, outcome: str, body: Any, sources: list[Source], as_json: bool) -> None:
+def _say(key: str, outcome: str, body: Any, sources: list[PartSource], as_json: bool) -> None:
     if as_json:
         read = [{"path": s.path, "table": s.table, "where": dict(s.where), "rows": s.rows} for s in sources]
         click.echo(orjson.dumps({"key": key, "outcome": outcome, "document": body, "sources": read}).decode())

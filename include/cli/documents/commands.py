@@ -6,15 +6,17 @@ from typing import Final
 
 import click
 
-from include.cli.lazy import Entry, Lazy
+from include.cli.lazy import Lazy, LazyCommand
 
 __all__ = ["COMMANDS", "command"]
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "assemble": Entry("documents.assemble", "Print one document as the database makes it now, with its sources."),
-    "check": Entry("documents.check", "Does the database have the tables, columns and indexes that documents need?"),
-    "rebuild": Entry("documents.rebuild", "Ask the running assembler to write documents anew."),
-    "status": Entry("documents.status", "How far assemblers are: position, age, load, open requests."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "assemble": LazyCommand("documents.assemble", "Print one document as the database makes it now, with its sources."),
+    "check": LazyCommand(
+        "documents.check", "Does the database have the tables, columns and indexes that documents need?"
+    ),
+    "rebuild": LazyCommand("documents.rebuild", "Ask the running assembler to write documents anew."),
+    "status": LazyCommand("documents.status", "How far assemblers are: position, age, load, open requests."),
 }
 
 

@@ -9,7 +9,7 @@ import click
 
 from include.clock import Clock
 from include.document.definition import DocumentDefinition, database_of, definitions
-from include.document.reading.database import Database
+from include.document.reading.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.document.rebuild import Rebuild, Rebuilds
 from include.errors import LyrebirdError, SettingsError
@@ -20,7 +20,7 @@ from include.log.requests.records import Answer, Request
 from include.settings.connections import Kafka
 from include.settings.deployment import Deployment
 
-__all__ = ["Asked", "chosen", "json_option", "read_requests", "topic_option"]
+__all__ = ["ShownRequest", "chosen", "json_option", "read_requests", "topic_option"]
 
 topic_option = click.option(
     "--topic", help="The documents' topic, an entry of `documents`; not needed where there is one only."
@@ -29,7 +29,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 @dataclass(frozen=True)
-class Asked:
+class ShownRequest:
     """A request and how far it is. `share`: of the range of keys that is done, None where it cannot be told."""
 
     id: str
@@ -84,21 +84,23 @@ def chosen(topic: str | None) -> tuple[Deployment, str, DocumentDefinition]:
     return deployment, topic, found[topic]
 
 
-def read_requests(deployment: Deployment, topic: str, definition: DocumentDefinition, clock: Clock) -> list[Asked]:
+def read_requests(
+    deployment: Deployment, topic: str, definition: DocumentDefinition, clock: Clock
+) -> list[ShownRequest]:
     """All requests of a topic, oldest first; those that nobody has answered yet stand as `asked`."""
     asked = [Request.parse(each.value) for each in _records(deployment, topics.requests(topic)) if each.value]
     answers = _records(deployment, topics.answers(topic))
     newest = {answer.id: answer for answer in (Answer.parse(each.value) for each in answers if each.value)}
     open_ = Rebuilds(answers).open
     last = _bounds(database_of(deployment, definition), definition, clock) if open_ else None
-    found: dict[str, Asked] = {}
+    found: dict[str, ShownRequest] = {}
     for request in asked:
-        found[request.id] = Asked(request.id, "asked", 0, "", request.at_us, request.at_us)
+        found[request.id] = ShownRequest(request.id, "asked", 0, "", request.at_us, request.at_us)
     for answer in newest.values():
         rebuild = open_.get(answer.id)
         since = rebuild.request.at_us if rebuild else found[answer.id].asked_us if answer.id in found else answer.at_us
         share = _share(rebuild, last) if rebuild and last else None
-        found[answer.id] = Asked(answer.id, answer.state, answer.done, answer.note, since, answer.at_us, share)
+        found[answer.id] = ShownRequest(answer.id, answer.state, answer.done, answer.note, since, answer.at_us, share)
     return sorted(found.values(), key=lambda each: each.asked_us)
 
 
@@ -110,7 +112,7 @@ def _share(rebuild: Rebuild, bounds: tuple[int, int]) -> float | None:
     return min(1.0, (rebuild.after[0] - low + 1) / max(1, high - low + 1))
 
 
-def _bounds(server: Database, definition: DocumentDefinition, clock: Clock) -> tuple[int, int] | None:
+def _bounds(server: DatabaseAddress, definition: DocumentDefinition, clock: Clock) -> tuple[int, int] | None:
     """The least and the greatest key, where it is one integer and the database answers."""
     fact = definition.fact
     tables = MysqlTables(server, definition.database, clock)

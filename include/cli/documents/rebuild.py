@@ -7,7 +7,7 @@ import uuid
 import click
 import orjson
 
-from include.cli.documents.options import Asked, chosen, json_option, read_requests, topic_option
+from include.cli.documents.options import ShownRequest, chosen, json_option, read_requests, topic_option
 from include.clock import SystemClock
 from include.errors import Terminal, Transient
 from include.log.requests.asking import ask
@@ -38,7 +38,7 @@ def command(topic: str | None, keys: tuple[str, ...], request_id: str | None, wa
     request = Request(id_, "repair" if keys else "rebuild", "lyrebird", clock.now_us(), keys=keys)
     ask(deployment.one("kafka", Kafka), topic, request)
 
-    def look() -> Asked:
+    def look() -> ShownRequest:
         return next(each for each in read_requests(deployment, topic, definition, clock) if each.id == id_)
 
     asked = look()

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import orjson
 
-from include.cli.documents.options import Asked, chosen, json_option, read_requests, topic_option
+from include.cli.documents.options import ShownRequest, chosen, json_option, read_requests, topic_option
 from include.clock import Clock, SystemClock, iso
 from include.document.definition import DocumentDefinition, database_of, definitions
 from include.log import topics
@@ -58,7 +58,7 @@ class _Status:
     cut: Cut | None
     ends: dict[Any, int]
     age_s: float
-    requests: list[Asked]
+    requests: list[ShownRequest]
     told: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:

@@ -6,14 +6,14 @@ from typing import Final
 
 import click
 
-from include.cli.lazy import Entry, Lazy
+from include.cli.lazy import Lazy, LazyCommand
 
 __all__ = ["COMMANDS", "command"]
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "replay": Entry("eventtime.replay", "Run a job over the elements of a file: for tests of your jobs."),
-    "status": Entry("eventtime.status", "How far jobs are, and which partition holds them back."),
-    "verify": Entry("eventtime.verify", "Replay a day and compare it with what was live."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "replay": LazyCommand("eventtime.replay", "Run a job over the elements of a file: for tests of your jobs."),
+    "status": LazyCommand("eventtime.status", "How far jobs are, and which partition holds them back."),
+    "verify": LazyCommand("eventtime.verify", "Replay a day and compare it with what was live."),
 }
 
 

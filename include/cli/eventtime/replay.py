@@ -13,9 +13,9 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from include.eventtime.algorithm.calls import Emitted, Failed
+    from include.eventtime.algorithm.calls import Emitted, FailedCall
     from include.eventtime.model.process import Process
-    from include.eventtime.replay import Late, Line, Replay
+    from include.eventtime.replay import JobReplay, LateElement, ReplayLine
 
 __all__ = ["command"]
 
@@ -111,7 +111,9 @@ def command(
         _print(_failed(failed))
 
 
-def _on_spark(process: Process[Any], lines: Sequence[Line], *, quiet: bool, batch: int | None, **how: Any) -> Replay:
+def _on_spark(
+    process: Process[Any], lines: Sequence[ReplayLine], *, quiet: bool, batch: int | None, **how: Any
+) -> JobReplay:
     from include.clock import SystemClock, iso
     from include.local.eventtime_replay import replay_on_spark
 
@@ -196,14 +198,14 @@ def _outputs(process: Process[Any], emitted: Sequence[Emitted]) -> list[dict[str
     ]
 
 
-def _late(late: Late) -> dict[str, Any]:
+def _late(late: LateElement) -> dict[str, Any]:
     from include.clock import iso
 
     said = {"line": late.line.number, **late.line.said.model_dump(exclude_unset=True)}
     return {"late": {**said, "time": iso(late.line.time), "watermark": iso(late.watermark)}}
 
 
-def _failed(failed: Failed) -> dict[str, Any]:
+def _failed(failed: FailedCall) -> dict[str, Any]:
     from include.clock import iso
 
     what: dict[str, Any] = {"key": failed.key, "time": iso(failed.moment.time), "reason": failed.reason}

@@ -9,7 +9,7 @@ import click
 import orjson
 
 if TYPE_CHECKING:
-    from include.eventtime.restored import Restored
+    from include.eventtime.restored import RestoredSource
     from include.settings.deployment import Deployment
 
 __all__ = ["command"]
@@ -83,14 +83,14 @@ def _duration(text: str) -> int:
         raise SettingsError(str(error), option="--patience") from error
 
 
-def _restored(deployment: Deployment, text: str) -> tuple[str, Restored]:
+def _restored(deployment: Deployment, text: str) -> tuple[str, RestoredSource]:
     from include.clock import SystemClock
     from include.errors import SettingsError
-    from include.eventtime.restored import Restored
-    from include.lake.restore.deployed import Deployed, RestoreRequest
+    from include.eventtime.restored import RestoredSource
+    from include.lake.restore.deployed import DeployedRestore, RestoreRequest
 
     source, equals, target = text.partition("=")
     if not equals:
         raise SettingsError("a restored source is SOURCE=TOPIC", got=text, option="--restored")
-    found = Deployed.of(deployment, SystemClock()).spans(RestoreRequest(source, target))
-    return source, Restored(target, found)
+    found = DeployedRestore.of(deployment, SystemClock()).spans(RestoreRequest(source, target))
+    return source, RestoredSource(target, found)

@@ -13,7 +13,7 @@ import orjson
 
 from include.index.definition import IndexDefinition, index_named, mapping_of
 from include.index.generations.active import serving
-from include.index.mapping.check import Finding
+from include.index.mapping.check import MappingFinding
 from include.index.mapping.declared import check, undeclared
 from include.index.mapping.schema_fit import TopicFit, topic_fits
 from include.index.server.elasticsearch import ElasticsearchIndex
@@ -98,7 +98,7 @@ def _lines(fit: TopicFit, definition: IndexDefinition) -> Iterator[str]:
             yield from textwrap.wrap(", ".join(places), _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
 
 
-def _grouped(findings: Iterable[Finding]) -> Iterator[tuple[str, list[str]]]:
+def _grouped(findings: Iterable[MappingFinding]) -> Iterator[tuple[str, list[str]]]:
     """Places by reason, in the order of the first place of each."""
     by_reason: dict[str, list[str]] = {}
     for each in findings:

@@ -6,21 +6,23 @@ from typing import Final
 
 import click
 
-from include.cli.lazy import Entry, Lazy
+from include.cli.lazy import Lazy, LazyCommand
 
 __all__ = ["COMMANDS", "command"]
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "mapping": Entry("index.mapping", "Print a first mapping for a topic, made from its schema."),
-    "create": Entry("index.create", "Make an index and its alias as they are declared."),
-    "check": Entry("index.check", "Compare a live index with its declaration, and its topics with its mapping."),
-    "generations": Entry("index.generations", "The generations of an index: serving, fed, size, lag."),
-    "rebuild": Entry("index.rebuild", "Make the next generation: filled from its topics, compared."),
-    "promote": Entry("index.promote", "Let readers follow another generation, or the former one again."),
-    "drop": Entry("index.drop", "Delete a generation that does not serve."),
-    "purge": Entry("index.purge", "Delete what is kept of deleted documents, once it is past its use."),
-    "replay-dead": Entry("index.replay_dead", "Index again what was set aside."),
-    "status": Entry("index.status", "How far an index is: offsets, source position, records waiting and set aside."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "mapping": LazyCommand("index.mapping", "Print a first mapping for a topic, made from its schema."),
+    "create": LazyCommand("index.create", "Make an index and its alias as they are declared."),
+    "check": LazyCommand("index.check", "Compare a live index with its declaration, and its topics with its mapping."),
+    "generations": LazyCommand("index.generations", "The generations of an index: serving, fed, size, lag."),
+    "rebuild": LazyCommand("index.rebuild", "Make the next generation: filled from its topics, compared."),
+    "promote": LazyCommand("index.promote", "Let readers follow another generation, or the former one again."),
+    "drop": LazyCommand("index.drop", "Delete a generation that does not serve."),
+    "purge": LazyCommand("index.purge", "Delete what is kept of deleted documents, once it is past its use."),
+    "replay-dead": LazyCommand("index.replay_dead", "Index again what was set aside."),
+    "status": LazyCommand(
+        "index.status", "How far an index is: offsets, source position, records waiting and set aside."
+    ),
 }
 
 

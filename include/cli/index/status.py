@@ -14,7 +14,7 @@ from include.errors import Terminal
 from include.index.definition import index_named
 from include.index.generations.active import serving
 from include.index.outcome import SETTLED
-from include.index.progress.document import Progress, read_progress
+from include.index.progress.document import IndexProgress, read_progress
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.log import topics
 from include.log.kafka.log import KafkaReader
@@ -39,7 +39,7 @@ def command(name: str, as_json: bool) -> None:
         info = serving(index, name)
         found = [
             _Status(
-                read_progress(index, info, topic) or Progress(topic),
+                read_progress(index, info, topic) or IndexProgress(topic),
                 _ends(reader, topic),
                 topics.dead(topic, definition.application),
                 sum(_ends(reader, topics.dead(topic, definition.application)).values()),
@@ -68,7 +68,7 @@ class _Status:
     `open`: offsets from which on partitions show nothing, as the transaction that begins there has no end.
     """
 
-    progress: Progress
+    progress: IndexProgress
     ends: Mapping[int, int]
     dead_topic: str
     dead: int

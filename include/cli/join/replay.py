@@ -13,7 +13,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from include.join.replay import Change, Replay
+    from include.join.replay import JoinReplay, ReplayedChange
 
 __all__ = ["command"]
 
@@ -51,7 +51,7 @@ def command(
     With `--engine spark` the same goes through Kafka, registry, object store and the Spark application, which are
     started first; each batch takes about a second.
     """
-    from include.join.algorithm.batch import Output
+    from include.join.algorithm.batch import JoinOutput
     from include.join.config.definition import read_join
     from include.join.replay import final_table, read_changes, replay, shuffled
 
@@ -67,7 +67,7 @@ def command(
     if final:
         outputs = final_table(outputs)
 
-    def line(output: Output) -> bytes:
+    def line(output: JoinOutput) -> bytes:
         value = b"null" if output.value is None else output.value
         return b'{"key":%s,"value":%s,"version":%d}' % (output.key, value, output.version)
 
@@ -82,7 +82,9 @@ def command(
         click.echo(told, err=True)
 
 
-def _on_spark(config: Path, file: Path, changes: Mapping[int, Change], batch: int, *, quiet: bool) -> Replay:
+def _on_spark(
+    config: Path, file: Path, changes: Mapping[int, ReplayedChange], batch: int, *, quiet: bool
+) -> JoinReplay:
     from include.clock import SystemClock
     from include.local.join_replay import replay_on_spark
 

@@ -16,7 +16,7 @@ from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError, SettingsError
 
 if TYPE_CHECKING:
-    from include.audit.chain.listing import Progress
+    from include.audit.chain.listing import ProgressListener
 
 __all__ = ["command"]
 
@@ -52,7 +52,7 @@ def command(
     1 findings, 2 it cannot be said.
     """
     from include.audit.chain.audit import Options
-    from include.audit.chain.platform import Asked, audit_on_servers
+    from include.audit.chain.platform import ChainAuditScope, audit_on_servers
     from include.audit.chain.report import together
     from include.metrics.exporter import write_atomically
     from include.settings.deployment import Deployment
@@ -62,7 +62,7 @@ def command(
             raise SettingsError("no topic is named, or all and some", fix="Name topics, or say --all.")
         options = Options("bytes" if deep else "labels" if labels else "names")
         with _watched(quiet=as_json) as progress:
-            asked = Asked(topics, groups)
+            asked = ChainAuditScope(topics, groups)
             found = list(audit_on_servers(Deployment.load(), asked, SystemClock(), options, progress, mend=mend))
     except LyrebirdError as error:
         click.echo(f"error: {error}", err=True)
@@ -79,7 +79,7 @@ def command(
 
 
 @contextmanager
-def _watched(*, quiet: bool) -> Iterator[Progress]:
+def _watched(*, quiet: bool) -> Iterator[ProgressListener]:
     """A bar on stderr where a person sees it, else a line now and then."""
     from include.audit.chain.listing import Silent
 

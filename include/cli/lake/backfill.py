@@ -47,15 +47,15 @@ def command(plan: bool, as_json: bool, **asked: Any) -> None:
     Spark. Readers see nothing of it until `lyrebird lake promote`. Exit code 4: nothing of what is asked for is
     committed, so that there is nothing to make again.
     """
-    from include.lake.backfill.deployed import Deployed, OneByOne, perform
+    from include.lake.backfill.deployed import DeployedBackfill, OneByOne, perform
     from include.lake.backfill.planning import NothingCommitted
-    from include.lake.backfill.request import Request
+    from include.lake.backfill.request import BackfillRequest
     from include.lake.backfill.run_params import NOTHING_STATUS
     from include.settings.deployment import Deployment
 
-    request = Request(**asked)
+    request = BackfillRequest(**asked)
     clock = SystemClock()
-    deployed = Deployed.of(Deployment.load(), clock)
+    deployed = DeployedBackfill.of(Deployment.load(), clock)
     try:
         planned = deployed.plan(request)
     except NothingCommitted as error:

@@ -100,11 +100,11 @@ def _bytes(name: str) -> tuple[str, bytes, FormatDefinition | None]:
     file = Path(name)
     if not name.startswith(_S3) and file.is_file():
         return name, file.read_bytes(), None
-    from include.settings.connections import ObjectStore
+    from include.settings.connections import StoreSettings
     from include.settings.deployment import Deployment
 
     deployment = Deployment.load()
-    bucket = deployment.one("store", ObjectStore).bucket
+    bucket = deployment.one("store", StoreSettings).bucket
     key = name
     if name.startswith(_S3):
         named, _, key = name.removeprefix(_S3).partition("/")

@@ -6,23 +6,23 @@ from typing import Final
 
 import click
 
-from include.cli.lazy import Entry, Lazy
+from include.cli.lazy import Lazy, LazyCommand
 
 __all__ = ["COMMANDS", "command"]
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "status": Entry("lake.status", "How far each group is, what waits, and what to do where it stands."),
-    "where": Entry("lake.where", "The object that has a record, and its place in it."),
-    "cat": Entry("lake.cat", "The records of an object, ours or Secor's."),
-    "files": Entry("lake.files", "Exactly the objects that readers of some dates read."),
-    "policy": Entry("lake.policy", "Which rule holds for a topic, and why."),
-    "audit": Entry("lake.audit", "Prove that every record is there once, and nothing was changed."),
-    "backfill": Entry("lake.backfill", "Make days of a topic again from the raw copy, or plan it."),
-    "promote": Entry("lake.promote", "Compare a backfill, and let readers follow it."),
-    "finalise": Entry("lake.finalise", "Mark dates that are over, and those that got records afterwards."),
-    "expire": Entry("lake.expire", "Remove objects that no reader reads any more."),
-    "forget": Entry("lake.forget", "Forget what is older than a day, and remove it."),
-    "restore": Entry("lake.restore", "Write a topic to Kafka again, from its backup."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "status": LazyCommand("lake.status", "How far each group is, what waits, and what to do where it stands."),
+    "where": LazyCommand("lake.where", "The object that has a record, and its place in it."),
+    "cat": LazyCommand("lake.cat", "The records of an object, ours or Secor's."),
+    "files": LazyCommand("lake.files", "Exactly the objects that readers of some dates read."),
+    "policy": LazyCommand("lake.policy", "Which rule holds for a topic, and why."),
+    "audit": LazyCommand("lake.audit", "Prove that every record is there once, and nothing was changed."),
+    "backfill": LazyCommand("lake.backfill", "Make days of a topic again from the raw copy, or plan it."),
+    "promote": LazyCommand("lake.promote", "Compare a backfill, and let readers follow it."),
+    "finalise": LazyCommand("lake.finalise", "Mark dates that are over, and those that got records afterwards."),
+    "expire": LazyCommand("lake.expire", "Remove objects that no reader reads any more."),
+    "forget": LazyCommand("lake.forget", "Forget what is older than a day, and remove it."),
+    "restore": LazyCommand("lake.restore", "Write a topic to Kafka again, from its backup."),
 }
 
 

@@ -33,12 +33,12 @@ def command(topic: str, generation: int, group: str, topic_id: str, plan: bool, 
     from include.lake.backfill.live_cuts import only_life
     from include.lake.definition import group_named
     from include.lake.writing.task import patience
-    from include.settings.connections import ObjectStore
+    from include.settings.connections import StoreSettings
     from include.settings.deployment import Deployment
     from include.store.s3 import store_of
 
     deployment = Deployment.load()
-    settings = deployment.one("store", ObjectStore)
+    settings = deployment.one("store", StoreSettings)
     eraser = None if plan else deleting(deployment)
     store = store_of(settings)
     found = plan_expiry(store, only_life(store, group_named(deployment, group).prefix, topic, topic_id), generation)

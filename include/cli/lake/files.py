@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from include.lake.definition import LakeGroup
     from include.lake.inspect.listing import Dates, ListedObject
     from include.settings.deployment import Deployment
-    from include.store.object_store import ObjectStore
+    from include.store.object_store import StoreSettings
 
 __all__ = ["command"]
 
@@ -59,13 +59,13 @@ def command(
     """
     from include.lake.inspect.listing import Dates
     from include.lake.protocol.inventory import require_stored
-    from include.settings.connections import ObjectStore
+    from include.settings.connections import StoreSettings
     from include.settings.deployment import Deployment
 
     deployment = Deployment.load()
     name, group = _group(deployment, group_name, topic)
     dates = Dates(since.date(), (until or since).date(), zone)
-    bucket = deployment.one("store", ObjectStore).bucket
+    bucket = deployment.one("store", StoreSettings).bucket
     store = open_store(deployment)
     require_stored(store, [group.prefix], topic)
     found = _listed(store, group, topic, dates, refused=refused)
@@ -99,7 +99,7 @@ def _group(deployment: Deployment, name: str | None, topic: str) -> tuple[str, L
     return next(iter(parsing.items()))
 
 
-def _listed(store: ObjectStore, group: LakeGroup, topic: str, dates: Dates, *, refused: bool) -> list[ListedObject]:
+def _listed(store: StoreSettings, group: LakeGroup, topic: str, dates: Dates, *, refused: bool) -> list[ListedObject]:
     from include.lake.inspect.listing import list_topic
 
     hidden = not sys.stderr.isatty()

@@ -10,10 +10,10 @@ from include.errors import SettingsError
 
 if TYPE_CHECKING:
     from include.lake.definition import LakeGroup
-    from include.lake.parsing.definition import Means
+    from include.lake.parsing.definition import ParserContext
     from include.log.ports import SchemaRegistry
     from include.settings.deployment import Deployment
-    from include.store.object_store import ObjectStore
+    from include.store.object_store import StoreSettings
     from include.store.s3 import S3Store
 
 __all__ = ["group_option", "groups_meant", "json_option", "means_of", "open_store", "registry_of"]
@@ -44,13 +44,13 @@ def groups_meant(deployment: Deployment, name: str | None, topic: str | None = N
 
 def open_store(deployment: Deployment) -> S3Store:
     """The bucket of the deployment."""
-    from include.settings.connections import ObjectStore
+    from include.settings.connections import StoreSettings
     from include.store.s3 import store_of
 
-    return store_of(deployment.one("store", ObjectStore))
+    return store_of(deployment.one("store", StoreSettings))
 
 
-def registry_of(deployment: Deployment, store: ObjectStore) -> SchemaRegistry:
+def registry_of(deployment: Deployment, store: StoreSettings) -> SchemaRegistry:
     """The registry of the deployment, if any; what it lacks is looked up beside the backups."""
     from include.lake.definition import backup_prefixes, declared_groups
     from include.lake.reading.kept_schemas import KeptRegistry
@@ -62,11 +62,11 @@ def registry_of(deployment: Deployment, store: ObjectStore) -> SchemaRegistry:
     return KeptRegistry(ConfluentRegistry(found) if found else None, store, prefixes)
 
 
-def means_of(deployment: Deployment) -> Means:
+def means_of(deployment: Deployment) -> ParserContext:
     """What parsers are made with."""
-    from include.lake.parsing.definition import Means
+    from include.lake.parsing.definition import ParserContext
     from include.log.registry.confluent import ConfluentRegistry
     from include.settings.connections import Registry
 
     registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
-    return Means(deployment.folder, ConfluentRegistry(registry) if registry else None)
+    return ParserContext(deployment.folder, ConfluentRegistry(registry) if registry else None)

@@ -24,12 +24,12 @@ def command(topic: str, run: str, group: str, topic_id: str, accept_differences:
     Refused when cuts are missing, and unless told when records, refused ones or bytes are not as expected. Listings of
     replaced dates are exact again after `lyrebird lake expire`; readers that follow the pointer need not wait for it.
     """
-    from include.lake.backfill.deployed import Deployed
+    from include.lake.backfill.deployed import DeployedBackfill
     from include.lake.backfill.promotion import promote
     from include.lake.backfill.request import group_of
     from include.settings.deployment import Deployment
 
-    deployed = Deployed.of(Deployment.load())
+    deployed = DeployedBackfill.of(Deployment.load())
     deployed.require_stored(topic)
     name = group_of(deployed.groups, topic, "partition", group, "--group")
     begun = deployed.run_named(name, topic, run, topic_id)

@@ -44,12 +44,12 @@ def command(groups: str, dry_run: bool, as_json: bool, **asked: Any) -> None:
     when the same is asked for again. Consumer groups go on in the new topic where they were in the old one; stop them
     first.
     """
-    from include.lake.restore.deployed import Deployed, RestoreRequest
+    from include.lake.restore.deployed import DeployedRestore, RestoreRequest
     from include.settings.deployment import Deployment
 
     names = tuple(name for name in (each.strip() for each in groups.split(",")) if name)
     request = RestoreRequest(**asked, groups=names)
-    deployed = Deployed.of(Deployment.load(), SystemClock())
+    deployed = DeployedRestore.of(Deployment.load(), SystemClock())
     standing = deployed.plan(request)
     if dry_run:
         value = {"plan": standing.plan.to_json(), "begun": standing.begun is not None, "groups": standing.committed}

@@ -13,7 +13,7 @@ import orjson
 from include.cli.lake.options import group_option, groups_meant, json_option, means_of, open_store, registry_of
 
 if TYPE_CHECKING:
-    from include.lake.inspect.locate import Found
+    from include.lake.inspect.locate import LocatedRecord
 
 __all__ = ["command"]
 
@@ -32,7 +32,7 @@ def command(topic: str, partition: int, offset: int, group_name: str | None, as_
     lives. Exit code 1: a record that should be there is missing.
     """
     from include.lake.inspect.locate import find_record
-    from include.lake.inspect.replay import Replay
+    from include.lake.inspect.replay import CutReplay
     from include.lake.protocol.generations import lives
     from include.lake.protocol.inventory import require_stored
     from include.lake.writing.topic_pipelines import logics_of
@@ -45,10 +45,10 @@ def command(topic: str, partition: int, offset: int, group_name: str | None, as_
     store = open_store(deployment)
     means = dataclasses.replace(means_of(deployment), registry=registry_of(deployment, store))
     require_stored(store, [group.prefix for group in groups.values()], topic)
-    found: list[tuple[str, Found]] = []
+    found: list[tuple[str, LocatedRecord]] = []
     for name, group in groups.items():
         rule = group.rule(topic)
-        ask = Replay(store, partial(logics_of, name, group, topic, means), backup)
+        ask = CutReplay(store, partial(logics_of, name, group, topic, means), backup)
         for life in lives(store, group.prefix, topic):
             told = find_record(store, life, partition, offset, rule.format if rule else None, ask)
             found.append((name, told))
@@ -64,18 +64,18 @@ def command(topic: str, partition: int, offset: int, group_name: str | None, as_
         sys.exit(1)
 
 
-def _several(found: list[tuple[str, Found]], name: str) -> bool:
+def _several(found: list[tuple[str, LocatedRecord]], name: str) -> bool:
     return sum(each == name for each, _ in found) > 1
 
 
-def _json(name: str, found: Found) -> dict[str, Any]:
+def _json(name: str, found: LocatedRecord) -> dict[str, Any]:
     fields = {each.name: getattr(found, each.name) for each in dataclasses.fields(found)}
     for left_out in ("topic", "partition", "offset"):
         fields.pop(left_out)
     return {"group": name, "topic_id": found.topic.topic_id, **fields}
 
 
-def _line(name: str, found: Found, *, several: bool) -> str:
+def _line(name: str, found: LocatedRecord, *, several: bool) -> str:
     who = f"{name} ({found.topic.topic_id})" if several else name
     parts = [f"{who}: {found.state}"]
     if found.key:

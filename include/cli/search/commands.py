@@ -6,20 +6,26 @@ from typing import Final
 
 import click
 
-from include.cli.lazy import Entry, Lazy
+from include.cli.lazy import Lazy, LazyCommand
 
 __all__ = ["COMMANDS", "command"]
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "one": Entry("search.one", "One document by its id: `search order 4711`, or `search one order 4711`."),
-    "user": Entry("search.user", "What one user has, newest first."),
-    "text": Entry("search.text", 'Words in lines, with the quantity: `search text "meat lover\'s pizza" --pieces 3`.'),
-    "popular": Entry("search.popular", "What is in most lines: of one business, category, area, time.", "popular"),
-    "categories": Entry("search.popular", "Lines by category.", "categories"),
-    "near": Entry("search.near", "Nearest first, around a point.", "near"),
-    "area": Entry("search.near", "Inside a box of degrees, newest first.", "area"),
-    "dark-launch": Entry("search.dark_launch", "Database and index asked the same: compare, and advise to switch."),
-    "dark-rows": Entry("search.dark_rows", "Documents beside the rows that a join made of the same tables."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "one": LazyCommand("search.one", "One document by its id: `search order 4711`, or `search one order 4711`."),
+    "user": LazyCommand("search.user", "What one user has, newest first."),
+    "text": LazyCommand(
+        "search.text", 'Words in lines, with the quantity: `search text "meat lover\'s pizza" --pieces 3`.'
+    ),
+    "popular": LazyCommand(
+        "search.popular", "What is in most lines: of one business, category, area, time.", "popular"
+    ),
+    "categories": LazyCommand("search.popular", "Lines by category.", "categories"),
+    "near": LazyCommand("search.near", "Nearest first, around a point.", "near"),
+    "area": LazyCommand("search.near", "Inside a box of degrees, newest first.", "area"),
+    "dark-launch": LazyCommand(
+        "search.dark_launch", "Database and index asked the same: compare, and advise to switch."
+    ),
+    "dark-rows": LazyCommand("search.dark_rows", "Documents beside the rows that a join made of the same tables."),
 }
 
 

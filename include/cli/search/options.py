@@ -13,7 +13,7 @@ from include.errors import SettingsError
 
 if TYPE_CHECKING:
     from include.search.answer import Hit, Page
-    from include.search.definition import Target
+    from include.search.definition import SearchTarget
     from include.search.fresh import FreshSearch
     from include.search.queries import Box, Circle, Filters
     from include.settings.deployment import Deployment
@@ -106,7 +106,7 @@ def radius_m(text: str) -> float:
     raise SettingsError("not a distance", got=text, fix="Give metres or kilometres: 500m, 2km.")
 
 
-def target_named(name: str | None) -> tuple[Deployment, Target]:
+def target_named(name: str | None) -> tuple[Deployment, SearchTarget]:
     """The entry of `searches` of that name, or the only one; raises `SettingsError`."""
     from include.search.definition import targets
     from include.settings.deployment import Deployment
@@ -132,7 +132,7 @@ def fresh_search(name: str | None) -> FreshSearch:
     return connect(deployment, target, SystemClock())
 
 
-def say_page(target: Target, page: Page, as_json: bool) -> None:
+def say_page(target: SearchTarget, page: Page, as_json: bool) -> None:
     """Print a page: a table, where it comes from, how the next one is had."""
     if as_json:
         click.echo(orjson.dumps(page.to_json()).decode())
@@ -146,7 +146,7 @@ def say_page(target: Target, page: Page, as_json: bool) -> None:
         click.echo(f"more: add --after '{page.next}'", err=True)
 
 
-def _hits(target: Target, hits: Sequence[Hit]) -> str:
+def _hits(target: SearchTarget, hits: Sequence[Hit]) -> str:
     from include.search.cursor import field_of
 
     search = target.search
@@ -164,7 +164,7 @@ def _hits(target: Target, hits: Sequence[Hit]) -> str:
     return table(head, rows, right=["id", "metres"])
 
 
-def _lines(target: Target, hit: Hit) -> str:
+def _lines(target: SearchTarget, hit: Hit) -> str:
     lines = target.search.lines
     if lines is None:
         return ""

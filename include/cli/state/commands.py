@@ -6,15 +6,15 @@ from typing import Final
 
 import click
 
-from include.cli.lazy import Entry, Lazy
+from include.cli.lazy import Lazy, LazyCommand
 
 __all__ = ["COMMANDS", "command"]
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "export": Entry("state.exporting", "Write all rows of a join's state to a folder."),
-    "import": Entry("state.importing", "Put an exported state back, in as many buckets as you like."),
-    "inspect": Entry("state.inspect", "What each bucket holds, and what it is made of."),
-    "verify": Entry("state.verify", "Compare each bucket with the newest rows of the inputs."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "export": LazyCommand("state.exporting", "Write all rows of a join's state to a folder."),
+    "import": LazyCommand("state.importing", "Put an exported state back, in as many buckets as you like."),
+    "inspect": LazyCommand("state.inspect", "What each bucket holds, and what it is made of."),
+    "verify": LazyCommand("state.verify", "Compare each bucket with the newest rows of the inputs."),
 }
 
 

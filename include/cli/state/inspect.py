@@ -17,11 +17,11 @@ def command(name: str, as_json: bool) -> None:
     """The buckets of join NAME as they are committed: rows, bytes, logs behind the last snapshot. Opens none."""
     from include.cli.table import table
     from include.join.rehoming import committed_of
-    from include.state.pointer import Pointer
+    from include.state.pointer import BucketPointer
 
     with state_of_join(name) as state:
         committed = committed_of(state.join, state.reader)
-    found = [(each, Pointer.from_bytes(pointer)) for each, pointer in sorted(committed.pointers.items())]
+    found = [(each, BucketPointer.from_bytes(pointer)) for each, pointer in sorted(committed.pointers.items())]
     if as_json:
         buckets = [
             {

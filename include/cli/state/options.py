@@ -40,7 +40,7 @@ def state_of_join(name: str) -> Iterator[StateOfJoin]:
     from include.join.committed import state_place
     from include.join.config.deployed import declared_joins
     from include.log.kafka.log import KafkaReader
-    from include.settings.connections import Kafka, ObjectStore
+    from include.settings.connections import Kafka, StoreSettings
     from include.settings.deployment import Deployment
     from include.settings.environment import state_folder
     from include.settings.names import require_known
@@ -50,7 +50,7 @@ def state_of_join(name: str) -> Iterator[StateOfJoin]:
     joins = declared_joins(deployment)
     require_known(name, joins, "no join of this name is declared")
     kafka = deployment.one("kafka", Kafka)
-    reader, store = KafkaReader(kafka.bootstrap, kafka.options), store_of(deployment.one("store", ObjectStore))
+    reader, store = KafkaReader(kafka.bootstrap, kafka.options), store_of(deployment.one("store", StoreSettings))
     try:
         place = state_place(joins[name].topic, state_folder() / "by-hand")
         yield StateOfJoin(joins[name], reader, store, place, kafka.bootstrap, dict(kafka.options))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from include.cli.lazy import Entry, Lazy
+from include.cli.lazy import Lazy, LazyCommand
 from include.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "command", "declared", "logs_of"]
 
-COMMANDS: Final[dict[str, Entry]] = {
-    "status": Entry("tables.status", "Version, position and delay of each table."),
-    "files": Entry("tables.files", "The files of a table, now or as it was, and the query that reads them."),
-    "rebuild": Entry("tables.rebuild", "Begin a new generation of a table, from its topic's beginning."),
-    "maintain": Entry("tables.maintain", "Remove files and versions that are older than a table's time travel."),
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "status": LazyCommand("tables.status", "Version, position and delay of each table."),
+    "files": LazyCommand("tables.files", "The files of a table, now or as it was, and the query that reads them."),
+    "rebuild": LazyCommand("tables.rebuild", "Begin a new generation of a table, from its topic's beginning."),
+    "maintain": LazyCommand("tables.maintain", "Remove files and versions that are older than a table's time travel."),
 }
 
 
@@ -47,8 +47,8 @@ def logs_of(deployment: Deployment) -> Callable[[str], DeltaLog]:
     """Key of a folder in the bucket → the log of the Delta table there."""
     from include.clock import SystemClock
     from include.lake.tables.delta_log import DeltaLog, storage_options
-    from include.settings.connections import ObjectStore
+    from include.settings.connections import StoreSettings
 
-    store = deployment.one("store", ObjectStore)
+    store = deployment.one("store", StoreSettings)
     options, clock = storage_options(store), SystemClock()
     return lambda folder: DeltaLog(f"s3://{store.bucket}/{folder}", options, clock)

@@ -37,12 +37,12 @@ def command(topic: str, at: str, form: As, as_json: bool) -> None:
     from include.clock import SystemClock, iso
     from include.lake.tables.standing import label_text
     from include.lake.tables.versions import chosen, kept_table
-    from include.settings.connections import ObjectStore
+    from include.settings.connections import StoreSettings
     from include.settings.deployment import Deployment
 
     deployment = Deployment.load()
     entries = declared(deployment)
-    bucket = deployment.one("store", ObjectStore).bucket
+    bucket = deployment.one("store", StoreSettings).bucket
     with closing(open_store(deployment)) as store:
         entry, generations = kept_table(store, entries.values(), topic)
         found = chosen(logs_of(deployment), entry, topic, generations, at, SystemClock())

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from include.errors import SettingsError
 from include.settings.deployment import Strict
 
-__all__ = ["Database", "Replica", "Tls", "tls_options"]
+__all__ = ["DatabaseAddress", "Replica", "Tls", "tls_options"]
 
 Tls = Literal["off", "preferred", "required", "verified"]
 """preferred: where the server has it; required: without a look at its certificate; verified: good for its host."""
@@ -28,7 +28,7 @@ class Replica(Strict):
     wait_s: float = Field(default=10, gt=0, description="longest wait for what it has not applied yet, in one try")
 
 
-class Database(BaseModel):
+class DatabaseAddress(BaseModel):
     """Of an entry of `sources`, or of a `Replica`, what reading look-ups needs.
 
     `fallbacks`: `host:port` of servers that capture may move to; what they have is checked by GTID. `wait_s`: longest
@@ -59,7 +59,7 @@ class Database(BaseModel):
         return [(self.host, self.port), *((host, int(port)) for host, _, port in more)]
 
 
-def tls_options(server: Database) -> dict[str, Any]:
+def tls_options(server: DatabaseAddress) -> dict[str, Any]:
     """Of pymysql; raises `SettingsError` for certificates that cannot be read."""
     if server.tls == "off":
         return {"ssl_disabled": True}

@@ -15,7 +15,17 @@ from typing import Any
 from include.document.definition import Fact, Fields, Hop, Lookup, Path
 from include.document.reading.tables import Keys, NoSuchTable, Row, Tables
 
-__all__ = ["Missing", "Place", "Source", "attach", "fact_rows", "keys_behind", "shaped", "sortable", "spelled"]
+__all__ = [
+    "LookupPlace",
+    "Missing",
+    "PartSource",
+    "attach",
+    "fact_rows",
+    "keys_behind",
+    "shaped",
+    "sortable",
+    "spelled",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +38,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PartSource:
     """What a part of a document was read from."""
 
     path: str
@@ -38,7 +48,7 @@ class Source:
 
 
 @dataclass(slots=True)
-class Place:
+class LookupPlace:
     """A row whose look-ups are wanted, the object that they are put into, and the document that it belongs to."""
 
     root: int
@@ -49,9 +59,9 @@ class Place:
 def attach(
     tables: Tables,
     lookups: Mapping[str, Lookup],
-    places: Sequence[Place],
+    places: Sequence[LookupPlace],
     on_missing: Callable[[int, Missing], None],
-    on_source: Callable[[int, Source], None] | None = None,
+    on_source: Callable[[int, PartSource], None] | None = None,
     path: str = "",
 ) -> None:
     """Put each look-up's value into the places' bodies; a required row that is missing is told, its field is null."""
@@ -66,7 +76,7 @@ def attach(
             for place, rows_above, rows in zip(places, above, found, strict=True):
                 if not rows and rows_above and lookup.required and not lookup.many:
                     on_missing(place.root, Missing(where, hop.table, _values(hop, rows_above[0])))
-        below: list[Place] = []
+        below: list[LookupPlace] = []
         for place, rows in zip(places, found, strict=True):
             place.body[name] = _value(lookup, rows, place.root, below)
         if below and lookup.lookups:
@@ -182,9 +192,9 @@ def _step(
 
 
 def _telling(
-    on_source: Callable[[int, Source], None], places: Sequence[Place], path: str, hop: Hop
+    on_source: Callable[[int, PartSource], None], places: Sequence[LookupPlace], path: str, hop: Hop
 ) -> Callable[[int, Row, int], None]:
-    return lambda place, row, rows: on_source(places[place].root, Source(path, hop.table, _values(hop, row), rows))
+    return lambda place, row, rows: on_source(places[place].root, PartSource(path, hop.table, _values(hop, row), rows))
 
 
 def _values(hop: Hop, above: Row) -> dict[str, Any]:
@@ -195,7 +205,7 @@ def _key(row: Row, columns: Iterable[str]) -> tuple[Any, ...]:
     return tuple(row[column] for column in columns)
 
 
-def _value(lookup: Lookup, rows: Sequence[Row], root: int, below: list[Place]) -> Any:
+def _value(lookup: Lookup, rows: Sequence[Row], root: int, below: list[LookupPlace]) -> Any:
     # Where `order_by` leaves two rows equal their other columns decide: the same rows make the same document.
     names = [*lookup.order_by, *sorted(rows[0].keys() - set(lookup.order_by))] if len(rows) > 1 else []
     ordered = sorted(rows, key=lambda row: tuple(sortable(row[name]) for name in names))
@@ -207,7 +217,7 @@ def _value(lookup: Lookup, rows: Sequence[Row], root: int, below: list[Place]) -
             values.append(row[lookup.value])
             continue
         body = shaped(lookup.fields, row)
-        below.append(Place(root, row, body))
+        below.append(LookupPlace(root, row, body))
         values.append(body)
     if lookup.many:
         return values

@@ -17,7 +17,7 @@ import pymysql
 from pymysql.cursors import SSCursor
 
 from include.clock import Clock, SystemClock
-from include.document.reading.database import Database, tls_options
+from include.document.reading.database import DatabaseAddress, tls_options
 from include.document.reading.mysql_values import CONVERSIONS, keeps_blanks, quoted, selected
 from include.document.reading.read_after import BEGIN, begin_after
 from include.document.reading.tables import KEYS_AT_ONCE, Keys, NoSuchTable, Row, Tables
@@ -43,7 +43,9 @@ class MysqlTables:
     one is tried when one does not answer, or lacks what it should have by now.
     """
 
-    def __init__(self, server: Database, database: str, clock: Clock | None = None, *, read_s: float = 60) -> None:
+    def __init__(
+        self, server: DatabaseAddress, database: str, clock: Clock | None = None, *, read_s: float = 60
+    ) -> None:
         self._server = server
         self._database = database
         self._read_s = read_s

@@ -21,13 +21,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from include.clock import Clock
-from include.document.reading.database import Database
+from include.document.reading.database import DatabaseAddress
 from include.errors import Terminal, Transient
 from include.record.gtid import GtidSet, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.settling import COMMITTED, SETTLE_S, Settling, committed_place
 
-__all__ = ["BEGIN", "Ask", "Behind", "begin_after"]
+__all__ = ["BEGIN", "Ask", "ReplicaBehind", "begin_after"]
 
 Ask = Callable[..., list[tuple[Any, ...]]]
 """Runs one statement: `ask(sql, arguments)`."""
@@ -39,12 +39,12 @@ _SLICE_S: Final = 1.0
 _AGAIN_S: Final = 0.02
 
 
-class Behind(Transient):
+class ReplicaBehind(Transient):
     """A server lacks what a batch's signals speak of. It may come hours later: who reads documents there waits."""
 
 
 def begin_after(
-    ask: Ask, position: SourcePosition, server: Database, clock: Clock, settling: Callable[[], Settling]
+    ask: Ask, position: SourcePosition, server: DatabaseAddress, clock: Clock, settling: Callable[[], Settling]
 ) -> None:
     """Begin a snapshot with all that is before `position`. `settling` is that of the connection.
 
@@ -75,7 +75,7 @@ def begin_after(
         _begin_at(ask, position.binlog, position, server, clock)
 
 
-def _wait(ask: Ask, statement: str, position: SourcePosition, server: Database, clock: Clock) -> None:
+def _wait(ask: Ask, statement: str, position: SourcePosition, server: DatabaseAddress, clock: Clock) -> None:
     """In slices, as a connection's silence is bounded too."""
     until_s = clock.monotonic_s() + server.wait_s
     while True:
@@ -86,7 +86,9 @@ def _wait(ask: Ask, statement: str, position: SourcePosition, server: Database, 
             raise _behind(ask, position, server)
 
 
-def _wait_for_engine(ask: Ask, position: SourcePosition, server: Database, clock: Clock, settling: Settling) -> None:
+def _wait_for_engine(
+    ask: Ask, position: SourcePosition, server: DatabaseAddress, clock: Clock, settling: Settling
+) -> None:
     until_s = clock.monotonic_s() + server.wait_s
     while (place := settling.place_now()) is not None:
         if place >= position.binlog:
@@ -102,7 +104,7 @@ def _wait_for_engine(ask: Ask, position: SourcePosition, server: Database, clock
         clock.sleep(min(max(0.0, left_s), held_s + SETTLE_S))
 
 
-def _begin_mariadb(ask: Ask, position: SourcePosition, server: Database, clock: Clock) -> None:
+def _begin_mariadb(ask: Ask, position: SourcePosition, server: DatabaseAddress, clock: Clock) -> None:
     """On the captured server or one that took over from it, as it is."""
     until_s = clock.monotonic_s() + server.wait_s
     while True:
@@ -119,7 +121,7 @@ def _begin_mariadb(ask: Ask, position: SourcePosition, server: Database, clock: 
         clock.sleep(_AGAIN_S)
 
 
-def _begin_at(ask: Ask, end: BinlogPosition, position: SourcePosition, server: Database, clock: Clock) -> None:
+def _begin_at(ask: Ask, end: BinlogPosition, position: SourcePosition, server: DatabaseAddress, clock: Clock) -> None:
     until_s = clock.monotonic_s() + server.wait_s
     while True:
         at = committed_place(ask(_COMMITTED))
@@ -137,11 +139,11 @@ def _begin_at(ask: Ask, end: BinlogPosition, position: SourcePosition, server: D
         clock.sleep(_AGAIN_S)
 
 
-def _behind(ask: Ask, position: SourcePosition, server: Database) -> Behind:
+def _behind(ask: Ask, position: SourcePosition, server: DatabaseAddress) -> ReplicaBehind:
     names = "@@global.gtid_executed, ''" if position.flavour == "mysql" else "@@gtid_slave_pos, @@gtid_binlog_pos"
     applied, written = (_set(position, text) for text in ask(f"SELECT {names}")[0])
     has: Any = applied.union(written)  # type: ignore[arg-type]
-    return Behind(
+    return ReplicaBehind(
         "the server lacks transactions that the documents must show",
         system="mysql",
         server=server.place,

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from include.eventtime.algorithm.buffer import Waiting, unpacked
-from include.eventtime.algorithm.calls import Calls, Emitted, Failed
-from include.eventtime.algorithm.kept import Kept
+from include.eventtime.algorithm.buffer import WaitingElements, unpacked
+from include.eventtime.algorithm.calls import Calls, Emitted, FailedCall
+from include.eventtime.algorithm.kept import KeptState
 from include.eventtime.algorithm.order import (
     ELEMENTS,
     TIMERS,
@@ -23,7 +23,7 @@ from include.eventtime.algorithm.order import (
     timer_key,
     timer_of,
 )
-from include.state.reading import Rows
+from include.state.reading import BucketRows
 
 __all__ = ["Drained", "drain"]
 
@@ -44,17 +44,17 @@ class Drained:
     rows: dict[bytes, bytes | None] = field(default_factory=dict)
     due: int | None = None
     emitted: list[Emitted] = field(default_factory=list)
-    failed: list[Failed] = field(default_factory=list)
+    failed: list[FailedCall] = field(default_factory=list)
     buffered: int = 0
     timers: int = 0
 
 
-def drain(calls: Calls[Any], state: Rows, arrived: Iterable[Arrived], until: int) -> Drained:
+def drain(calls: Calls[Any], state: BucketRows, arrived: Iterable[Arrived], until: int) -> Drained:
     """Take a batch's elements, none of them late, and advance the bucket to the watermark `until`, µs.
 
     Again with the same arguments, on the state as it was, it gives the same.
     """
-    out, waiting = Drained(), Waiting()
+    out, waiting = Drained(), WaitingElements()
     elements: dict[bytes, list[Arrived]] = {}
     for element in arrived:
         if element.time <= until:
@@ -83,14 +83,14 @@ def drain(calls: Calls[Any], state: Rows, arrived: Iterable[Arrived], until: int
 
 
 def _advance(
-    calls: Calls[Any], state: Rows, elements: dict[bytes, list[Arrived]], until: int, out: Drained
+    calls: Calls[Any], state: BucketRows, elements: dict[bytes, list[Arrived]], until: int, out: Drained
 ) -> list[int]:
     """Bring these keys to `until`; gives the times at which the index has them then."""
     keys = sorted(elements)
     rows = [kept_key(key) for key in keys]
     times = []
     for key, row, stored in zip(keys, rows, state.get(rows), strict=True):
-        kept = Kept.from_bytes(stored)
+        kept = KeptState.from_bytes(stored)
         index, timers = kept.index, len(kept.timers)
         emitted, failed = calls.advance(kept, key, sorted(elements[key]), until)
         out.emitted += emitted
@@ -110,7 +110,7 @@ def _advance(
     return times
 
 
-def _moved(kept: Kept, until: int) -> int | None:
+def _moved(kept: KeptState, until: int) -> int | None:
     """Where the index is to have the key: as it has it, unless that has passed or is later than its first timer."""
     first = min(kept.timers.values(), default=None)
     if kept.index is None or kept.index <= until or (first is not None and first < kept.index):
@@ -121,7 +121,7 @@ def _moved(kept: Kept, until: int) -> int | None:
 class _Due:
     """What the state has of a kind up to a time; `next`, once all was given: the time of the first one after it."""
 
-    def __init__(self, state: Rows, prefix: bytes, until: int) -> None:
+    def __init__(self, state: BucketRows, prefix: bytes, until: int) -> None:
         self._state, self._prefix, self._until = state, prefix, until
         self.next: int | None = None
 

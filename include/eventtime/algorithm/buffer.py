@@ -13,13 +13,13 @@ from typing import Final
 
 from include.eventtime.algorithm.order import Arrived, element_key
 
-__all__ = ["Waiting", "unpacked"]
+__all__ = ["WaitingElements", "unpacked"]
 
 _SPAN_US: Final = 250_000
 _COUNT: Final = struct.Struct(">I")
 
 
-class Waiting:
+class WaitingElements:
     """Elements that a bucket has to keep."""
 
     def __init__(self) -> None:

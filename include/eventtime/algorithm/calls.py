@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from include.eventtime.algorithm.kept import Kept, StateCodec
+from include.eventtime.algorithm.kept import KeptState, StateCodec
 from include.eventtime.algorithm.order import Arrived, key_of
 from include.eventtime.model.process import Context, Element, Key, Process
 from include.eventtime.model.typed import Typed
 
-__all__ = ["Calls", "Emitted", "Failed", "Moment"]
+__all__ = ["CallMoment", "Calls", "Emitted", "FailedCall"]
 
 S = TypeVar("S")
 _MOST_TEXT: Final = 500
 
 
-class Moment(NamedTuple):
+class CallMoment(NamedTuple):
     """Where a call stands in the order: at one time elements first; timers by key and name.
 
     `place`: (source, partition, offset) of an element, (key, name) of a timer.
@@ -34,17 +34,17 @@ class Moment(NamedTuple):
 class Emitted(NamedTuple):
     """An output: `version` counts the outputs of its key; `value`: field → value, times in µs."""
 
-    moment: Moment
+    moment: CallMoment
     key: Key
     version: int
     output: str
     value: dict[str, Any]
 
 
-class Failed(NamedTuple):
+class FailedCall(NamedTuple):
     """A call that raised: what it had to do is set aside. `element` None: a timer, whose name `moment` has."""
 
-    moment: Moment
+    moment: CallMoment
     key: Key
     element: Arrived | None
     reason: str
@@ -63,8 +63,8 @@ class Calls(Generic[S]):
         self._context: Context[S] = Context({name: Typed(kind) for name, kind in process.outputs.items()})
 
     def advance(
-        self, kept: Kept, key: bytes, elements: Sequence[Arrived], until: int
-    ) -> tuple[list[Emitted], list[Failed]]:
+        self, kept: KeptState, key: bytes, elements: Sequence[Arrived], until: int
+    ) -> tuple[list[Emitted], list[FailedCall]]:
         """Bring a key to the time `until` (included): call what is due, and change `kept` accordingly.
 
         Args:
@@ -74,7 +74,7 @@ class Calls(Generic[S]):
             until: the watermark, µs.
         """
         emitted: list[Emitted] = []
-        failed: list[Failed] = []
+        failed: list[FailedCall] = []
         name_of_key = key_of(key)
         done, count = 0, len(elements)
         while True:
@@ -88,7 +88,9 @@ class Calls(Generic[S]):
             else:
                 return emitted, failed
 
-    def _on_element(self, kept: Kept, key: Key, element: Arrived, emitted: list[Emitted], failed: list[Failed]) -> None:
+    def _on_element(
+        self, kept: KeptState, key: Key, element: Arrived, emitted: list[Emitted], failed: list[FailedCall]
+    ) -> None:
         time, source, partition, offset, _, value = element
         timers, context = dict(kept.timers), self._context
         given = Element(time, self._topics[source], partition, offset, key, value)
@@ -97,14 +99,14 @@ class Calls(Generic[S]):
             self._process.on_element(given, context)
             state = self._states.store(context.state)
         except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-            failed.append(Failed(Moment(time, False, (source, partition, offset)), key, element, _told(error)))
+            failed.append(FailedCall(CallMoment(time, False, (source, partition, offset)), key, element, _told(error)))
             return
         kept.state, kept.timers = state, timers
         if context.emitted:
-            self._emit(kept, Moment(time, False, (source, partition, offset)), key, emitted)
+            self._emit(kept, CallMoment(time, False, (source, partition, offset)), key, emitted)
 
     def _on_timer(
-        self, kept: Kept, key: Key, name: str, time: int, emitted: list[Emitted], failed: list[Failed]
+        self, kept: KeptState, key: Key, name: str, time: int, emitted: list[Emitted], failed: list[FailedCall]
     ) -> None:
         timers, context = dict(kept.timers), self._context
         context.begin(key, time, self._states.load(kept.state), timers, by_timer=True)
@@ -112,13 +114,13 @@ class Calls(Generic[S]):
             self._process.on_timer(name, time, context)
             state = self._states.store(context.state)
         except Exception as error:  # noqa: BLE001 - the author's code may raise anything
-            failed.append(Failed(Moment(time, True, (key, name)), key, None, _told(error)))
+            failed.append(FailedCall(CallMoment(time, True, (key, name)), key, None, _told(error)))
             return
         kept.state, kept.timers = state, timers
         if context.emitted:
-            self._emit(kept, Moment(time, True, (key, name)), key, emitted)
+            self._emit(kept, CallMoment(time, True, (key, name)), key, emitted)
 
-    def _emit(self, kept: Kept, moment: Moment, key: Key, emitted: list[Emitted]) -> None:
+    def _emit(self, kept: KeptState, moment: CallMoment, key: Key, emitted: list[Emitted]) -> None:
         for output, value in self._context.emitted:
             kept.ordinal += 1
             emitted.append(Emitted(moment, key, kept.ordinal, output, value))

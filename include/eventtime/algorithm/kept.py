@@ -12,7 +12,7 @@ from include.errors import Terminal
 from include.eventtime.model.process import Process
 from include.eventtime.model.typed import Typed
 
-__all__ = ["Kept", "StateCodec", "Stored"]
+__all__ = ["KeptState", "StateCodec", "Stored"]
 
 S = TypeVar("S")
 
@@ -21,7 +21,7 @@ Stored = tuple[int, dict[str, Any]]
 
 
 @dataclass(slots=True)
-class Kept:
+class KeptState:
     """What stands under a key.
 
     Args:
@@ -43,7 +43,7 @@ class Kept:
         return orjson.dumps([self.ordinal, self.index, self.timers, *(self.state or ())])
 
     @classmethod
-    def from_bytes(cls, stored: bytes | None) -> Kept:
+    def from_bytes(cls, stored: bytes | None) -> KeptState:
         """Inverse of `to_bytes`."""
         if stored is None:
             return cls()

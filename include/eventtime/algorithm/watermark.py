@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-__all__ = ["NEVER", "PartitionWatermark", "Place", "Verdict", "joining", "least", "quiet", "resolved"]
+__all__ = ["NEVER", "IdleVerdict", "PartitionWatermark", "Place", "joining", "least", "quiet", "resolved"]
 
 NEVER: Final = -(1 << 63)
 """Before any event time: the watermark of a partition of which nothing is known."""
@@ -22,7 +22,7 @@ Place = tuple[str, int]
 """(topic, partition)."""
 
 
-class Verdict(NamedTuple):
+class IdleVerdict(NamedTuple):
     """From `next_offset` on the watermark of a partition is at least `time` (µs), though no element said so.
 
     It applies before the record at `next_offset`, live and in each replay, to lateness too.
@@ -45,7 +45,7 @@ class PartitionWatermark:
 
     __slots__ = ("_bound_us", "_next", "_verdicts", "low")
 
-    def __init__(self, low: int, bound_us: int | None, verdicts: Sequence[Verdict] = ()) -> None:
+    def __init__(self, low: int, bound_us: int | None, verdicts: Sequence[IdleVerdict] = ()) -> None:
         self.low = low
         self._bound_us = bound_us
         self._verdicts = verdicts
@@ -75,7 +75,7 @@ def least(lows: Iterable[int]) -> int:
 
 def quiet(
     lows: Mapping[Place, int], ends: Mapping[Place, int], active: Iterable[Place], after_us: Mapping[Place, int]
-) -> list[Verdict]:
+) -> list[IdleVerdict]:
     """What is decided at the end of a batch of partitions that had nothing in it and have nothing unread.
 
     They follow the least watermark of the active ones, once that is far enough ahead of theirs. When all are quiet
@@ -96,7 +96,7 @@ def quiet(
 
 def resolved(
     complete_to: Mapping[Place, int], lows: Mapping[Place, int], ends: Mapping[Place, int], bounds: Mapping[Place, int]
-) -> list[Verdict]:
+) -> list[IdleVerdict]:
     """What is decided of partitions of captured tables at the end of a batch that was cut at resolved records.
 
     Args:
@@ -109,18 +109,18 @@ def resolved(
     return _behind(times, lows, ends, dict.fromkeys(times, 0))
 
 
-def joining(new: Iterable[tuple[Place, int]], watermark: int) -> list[Verdict]:
+def joining(new: Iterable[tuple[Place, int]], watermark: int) -> list[IdleVerdict]:
     """What is decided of partitions that join a job whose watermark has moved: (place, first offset) of each."""
     if watermark == NEVER:
         return []
-    return [Verdict(place, offset, watermark) for place, offset in sorted(new)]
+    return [IdleVerdict(place, offset, watermark) for place, offset in sorted(new)]
 
 
 def _behind(
     times: Mapping[Place, int], lows: Mapping[Place, int], ends: Mapping[Place, int], after_us: Mapping[Place, int]
-) -> list[Verdict]:
+) -> list[IdleVerdict]:
     return [
-        Verdict(place, ends[place], time)
+        IdleVerdict(place, ends[place], time)
         for place, time in sorted(times.items())
         if time - lows[place] > after_us[place]
     ]

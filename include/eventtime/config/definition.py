@@ -33,8 +33,8 @@ __all__ = [
     "DeployedJob",
     "Idleness",
     "JobEntry",
-    "OutputDefinition",
-    "SourceDefinition",
+    "JobOutputDefinition",
+    "JobSourceDefinition",
     "TimeField",
     "TimeUnit",
     "declared_jobs",
@@ -59,7 +59,7 @@ class TimeField(Strict):
     unit: TimeUnit = Field(default="iso", description="what the field's value is")
 
 
-class SourceDefinition(Strict):
+class JobSourceDefinition(Strict):
     """A topic that a job reads."""
 
     topic: str = Field(description="the topic; its partitioning does not matter")
@@ -83,7 +83,7 @@ class SourceDefinition(Strict):
         return round(self.disorder_s * 1_000_000)
 
 
-class OutputDefinition(Strict):
+class JobOutputDefinition(Strict):
     """A topic that a job writes."""
 
     topic: str
@@ -98,10 +98,10 @@ class JobEntry(Strict):
 
     application: str = Field(description="the entry of `applications` that hosts it, with others or alone")
     process: str = Field(pattern=r"^[A-Za-z_][\w.]*\.[A-Za-z_]\w*$", description="its class, dotted")
-    sources: list[SourceDefinition] = Field(min_length=1, max_length=100)
+    sources: list[JobSourceDefinition] = Field(min_length=1, max_length=100)
     """The topics that it reads; their order decides between elements of one time."""
     settings: dict[str, Any] = Field(default_factory=dict, description="what the class's settings say")
-    outputs: dict[str, OutputDefinition] = Field(min_length=1, description="a topic for each output of the class")
+    outputs: dict[str, JobOutputDefinition] = Field(min_length=1, description="a topic for each output of the class")
     buckets: int = Field(default=16, ge=1, le=4096, description="parts of the state; fixed by the first start")
     slice_s: float = Field(default=300.0, gt=0, description="while much is unread, partitions are read so far at once")
     savepoints_days: int = Field(default=8, ge=0, description="for so many days a replay may begin at midnight")

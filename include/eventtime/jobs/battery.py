@@ -11,12 +11,12 @@ from include.eventtime.model.duration import Duration
 from include.eventtime.model.process import Context, Element, EventTime, Process
 from include.settings.deployment import Strict
 
-__all__ = ["Alarm", "Battery", "Levels", "Settings"]
+__all__ = ["Alarm", "Battery", "BatterySettings", "Levels"]
 
 _FORGET: Final = "forget"
 
 
-class Settings(Strict):
+class BatterySettings(Strict):
     """Settings of the battery alarm."""
 
     percent: int = Field(default=20, gt=0, le=100, description="a fall of so many percent is told of")
@@ -45,7 +45,7 @@ class Battery(Process[Levels]):
     """Tells each fall once: from the level that it came to, the next one has to be as deep again."""
 
     state = Levels
-    settings_type = Settings
+    settings_type = BatterySettings
     outputs: ClassVar = {"alarms": Alarm}
 
     def on_element(self, element: Element, ctx: Context[Levels]) -> None:

@@ -10,12 +10,12 @@ from pydantic import Field
 from include.eventtime.model.process import Context, Element, EventTime, Process
 from include.settings.deployment import Strict
 
-__all__ = ["Lock", "Moved", "MovedWhileLocked", "Settings"]
+__all__ = ["Lock", "LockedSettings", "Moved", "MovedWhileLocked"]
 
 _METRES_OF_A_DEGREE: Final = 111_320
 
 
-class Settings(Strict):
+class LockedSettings(Strict):
     """Settings of the alarm."""
 
     metres: int = Field(default=50, gt=0, description="how far a locked scooter may be from where it was locked")
@@ -47,7 +47,7 @@ class MovedWhileLocked(Process[Lock]):
     """
 
     state = Lock
-    settings_type = Settings
+    settings_type = LockedSettings
     outputs: ClassVar = {"alarms": Moved}
 
     def on_element(self, element: Element, ctx: Context[Lock]) -> None:

@@ -20,12 +20,12 @@ from include.eventtime.model.duration import Duration
 from include.eventtime.model.process import Context, Element, EventTime, Process
 from include.settings.deployment import Strict
 
-__all__ = ["Offline", "Seen", "Settings", "Status"]
+__all__ = ["Offline", "OfflineSettings", "Seen", "Status"]
 
 _SILENCE: Final = "silence"
 
 
-class Settings(Strict):
+class OfflineSettings(Strict):
     """Settings of the offline detector."""
 
     timeout: Duration = Field(default=1_800_000_000, gt=0, description="silence after which a device is offline")
@@ -53,7 +53,7 @@ class Offline(Process[Seen]):
     """Writes each status to two outputs: `status` is to be a compacted topic, `events` one that keeps all."""
 
     state = Seen
-    settings_type = Settings
+    settings_type = OfflineSettings
     outputs: ClassVar = {"status": Status, "events": Status}
 
     def on_element(self, element: Element, ctx: Context[Seen]) -> None:

@@ -11,12 +11,12 @@ from include.eventtime.model.duration import Duration
 from include.eventtime.model.process import Context, Element, EventTime, Process
 from include.settings.deployment import Strict
 
-__all__ = ["Current", "Session", "Sessions", "Settings"]
+__all__ = ["Current", "Session", "SessionSettings", "Sessions"]
 
 _END: Final = "end"
 
 
-class Settings(Strict):
+class SessionSettings(Strict):
     """Settings of the session counter."""
 
     gap: Duration = Field(default=600_000_000, gt=0, description="a session ends after so long without a track")
@@ -47,7 +47,7 @@ class Sessions(Process[Current]):
     """Writes each session when it is over; a track just when the gap ends belongs to it still."""
 
     state = Current
-    settings_type = Settings
+    settings_type = SessionSettings
     outputs: ClassVar = {"sessions": Session}
 
     def on_element(self, element: Element, ctx: Context[Current]) -> None:

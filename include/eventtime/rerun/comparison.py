@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from include.eventtime.algorithm.watermark import Place
-from include.eventtime.outputs import EVENT_TIME, Output
+from include.eventtime.outputs import EVENT_TIME, JobOutput
 from include.log.ports import LogReader
 from include.record.version import from_headers, number_of
 
-__all__ = ["Comparison", "Difference", "Kind", "compared", "outputs_in"]
+__all__ = ["Kind", "OutputDifference", "ReplayComparison", "compared", "outputs_in"]
 
 Kind = Literal["missing", "extra", "altered"]
 """Of the replay: an output that the live run has, one that it has not, one that is another."""
 
 
 @dataclass(frozen=True)
-class Difference:
+class OutputDifference:
     """The first output that differs, by event time, key and version; a side without it has None."""
 
     kind: Kind
@@ -32,13 +32,13 @@ class Difference:
 
 
 @dataclass
-class Comparison:
+class ReplayComparison:
     """What a comparison found: numbers of outputs, and the first that differs."""
 
     live: int = 0
     replayed: int = 0
     found: Counter[Kind] = field(default_factory=Counter)
-    first: Difference | None = None
+    first: OutputDifference | None = None
 
     @property
     def equal(self) -> bool:
@@ -55,7 +55,7 @@ def outputs_in(
     after_us: int,
     until_us: int,
     begins: Mapping[Place, int],
-) -> Iterator[Output]:
+) -> Iterator[JobOutput]:
     """The outputs of these (output, topic) with an event time in (after, until], from `begins` on where that says."""
     for output, topic in topics:
         first = reader.begin_offsets(topic)
@@ -65,13 +65,13 @@ def outputs_in(
                 time = int(dict(record.headers).get(EVENT_TIME) or b"0")
                 if after_us < time <= until_us:
                     number = number_of(from_headers(record.headers))
-                    yield Output(output, record.key or b"", record.value or b"", number, time)
+                    yield JobOutput(output, record.key or b"", record.value or b"", number, time)
 
 
-def compared(live: Iterable[Output], replayed: Iterable[Output]) -> Comparison:
+def compared(live: Iterable[JobOutput], replayed: Iterable[JobOutput]) -> ReplayComparison:
     """Both sides, in any order; the replay's outputs are held in memory meanwhile."""
-    found = Comparison()
-    again: dict[_Name, Output] = {(each.output, each.key, each.number): each for each in replayed}
+    found = ReplayComparison()
+    again: dict[_Name, JobOutput] = {(each.output, each.key, each.number): each for each in replayed}
     found.replayed = len(again)
     for each in live:
         found.live += 1
@@ -85,8 +85,8 @@ def compared(live: Iterable[Output], replayed: Iterable[Output]) -> Comparison:
     return found
 
 
-def _note(found: Comparison, kind: Kind, of: Output, live: bytes | None, replayed: bytes | None) -> None:
+def _note(found: ReplayComparison, kind: Kind, of: JobOutput, live: bytes | None, replayed: bytes | None) -> None:
     found.found[kind] += 1
     first = found.first
     if first is None or (of.time, of.key, of.number) < (first.time, first.key, first.version):
-        found.first = Difference(kind, of.output, of.key, of.number, of.time, live, replayed)
+        found.first = OutputDifference(kind, of.output, of.key, of.number, of.time, live, replayed)

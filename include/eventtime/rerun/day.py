@@ -21,7 +21,7 @@ from include.eventtime.committed import Savepoint, day_of, read_committed
 from include.eventtime.config.definition import DeployedJob
 from include.eventtime.opening import OpenedJob, opened_job
 from include.eventtime.rerun.comparison import compared, outputs_in
-from include.eventtime.rerun.report import Report
+from include.eventtime.rerun.report import ReplayReport
 from include.eventtime.restored import Elsewhere
 from include.eventtime.runner import JobRunner
 from include.eventtime.verdicts import recorded
@@ -29,12 +29,12 @@ from include.eventtime.work import CarryOut
 from include.log import topics
 from include.log.access import LogAccess
 from include.log.planning.plan import StreamSpec
-from include.log.planning.planner import Planner
+from include.log.planning.planner import BatchPlanner
 from include.log.planning.survey import Survey
 from include.log.ports import LogReader
 from include.log.publishing.unended import unended
 from include.state.opening import StatePlace
-from include.state.pointer import Pointer
+from include.state.pointer import BucketPointer
 from include.store.object_store import ObjectStore
 
 __all__ = [
@@ -145,7 +145,7 @@ def replayed_day(
     tell: Callable[[int], None],
     elsewhere: Elsewhere = _NOWHERE,
     patience_us: int = 0,
-) -> Report:
+) -> ReplayReport:
     """Run a day again and compare it with what was live.
 
     Args:
@@ -189,7 +189,7 @@ def replayed_day(
         outputs_in(access.reader, _outputs(each), day.after, reached, begin)
         for each, begin in ((job, begins), (again, {}))
     )
-    return Report(
+    return ReplayReport(
         job.name,
         day.day,
         day.after,
@@ -219,7 +219,7 @@ def carried_out(
     """
     entry, done = job.entry, Counter[str]()
     spec = StreamSpec("-", tuple(runner.topics), starts, total_limit=entry.records_per_batch, slice_s=entry.slice_s)
-    planner, at = Planner(spec, survey, [], clock), spec.initial()
+    planner, at = BatchPlanner(spec, survey, [], clock), spec.initial()
     planner.freeze(at)
     while (until is None or runner.committed.watermark < until) and (latest := planner.latest(at)) != at:
         at = latest
@@ -247,7 +247,7 @@ def take_savepoint(savepoint: Savepoint, store: ObjectStore, stage: str, live: S
         (key, own.objects(store, stage, bucket).prefix + key.removeprefix(objects.prefix))
         for bucket, pointer in savepoint.pointers.items()
         for objects in (live.objects(store, stage, bucket),)
-        for key in sorted(objects.named(Pointer.from_bytes(pointer)))
+        for key in sorted(objects.named(BucketPointer.from_bytes(pointer)))
     ]
 
     def copy(keys: tuple[str, str]) -> None:

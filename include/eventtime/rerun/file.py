@@ -12,17 +12,33 @@ from typing import Any, Final
 
 import orjson
 
-from include.eventtime.algorithm.calls import Emitted, Failed, Moment
+from include.eventtime.algorithm.calls import CallMoment, Emitted, FailedCall
 from include.eventtime.algorithm.order import Arrived, key_text
-from include.eventtime.algorithm.watermark import NEVER, Place, Verdict
-from include.eventtime.config.definition import DeployedJob, JobEntry, OutputDefinition, SourceDefinition, TimeField
+from include.eventtime.algorithm.watermark import NEVER, IdleVerdict, Place
+from include.eventtime.config.definition import (
+    DeployedJob,
+    JobEntry,
+    JobOutputDefinition,
+    JobSourceDefinition,
+    TimeField,
+)
 from include.eventtime.model.process import Process
 from include.eventtime.model.typed import Typed
 from include.eventtime.opening import OpenedJob, opened_job
 from include.eventtime.outputs import EVENT_TIME
-from include.eventtime.replay import EPOCH, MICROSECOND, Idle, Late, Line, Replay, Track, require_keys, require_rounds
+from include.eventtime.replay import (
+    EPOCH,
+    MICROSECOND,
+    ElementLine,
+    IdleNotice,
+    JobReplay,
+    LateElement,
+    ReplayLine,
+    require_keys,
+    require_rounds,
+)
 from include.eventtime.rerun.day import await_readable, carried_out
-from include.eventtime.restored import Elsewhere, Restored, Span
+from include.eventtime.restored import Elsewhere, RestoredSource, Span
 from include.eventtime.work import CarryOut
 from include.log import topics
 from include.log.access import LogAccess
@@ -43,13 +59,15 @@ _LONG_S: Final = 1e12
 _YEAR_S: Final = 31_536_000.0
 
 
-def file_job(process: Process[Any], lines: Sequence[Line], *, bound_us: int, batch: int, ideal: bool) -> DeployedJob:
+def file_job(
+    process: Process[Any], lines: Sequence[ReplayLine], *, bound_us: int, batch: int, ideal: bool
+) -> DeployedJob:
     """The job that reads a file's sources, by their names; `batch`: most elements of one batch."""
     times = [line.time for line in lines]
     if ideal:
         bound_us = max(times, default=0) - min(times, default=0)
     sources = [
-        SourceDefinition(
+        JobSourceDefinition(
             topic=name,
             key=_KEY,
             time=TimeField(field=_TIME, unit="us"),
@@ -59,7 +77,7 @@ def file_job(process: Process[Any], lines: Sequence[Line], *, bound_us: int, bat
         )
         for name in sorted({line.said.source for line in lines})
     ]
-    outputs = {name: OutputDefinition(topic=f"{APPLICATION}.{name}") for name in process.outputs}
+    outputs = {name: JobOutputDefinition(topic=f"{APPLICATION}.{name}") for name in process.outputs}
     kind = type(process)
     entry = JobEntry(
         application=APPLICATION,
@@ -72,9 +90,9 @@ def file_job(process: Process[Any], lines: Sequence[Line], *, bound_us: int, bat
     return DeployedJob(APPLICATION, entry, process)
 
 
-def written(lines: Sequence[Line], access: LogAccess) -> Elsewhere:
+def written(lines: Sequence[ReplayLine], access: LogAccess) -> Elsewhere:
     """Write elements to topics, in the file's partitions and order, in one transaction; where they are."""
-    tracks = [(line, line.said) for line in lines if isinstance(line.said, Track)]
+    tracks = [(line, line.said) for line in lines if isinstance(line.said, ElementLine)]
     counts: dict[str, int] = {}
     for line in lines:
         counts[line.said.source] = max(counts.get(line.said.source, 0), line.said.partition + 1)
@@ -91,7 +109,7 @@ def written(lines: Sequence[Line], access: LogAccess) -> Elsewhere:
         writer.commit()
     return Elsewhere(
         {
-            source: Restored(
+            source: RestoredSource(
                 moved[source],
                 {partition: _spans(old.get((source, partition), [])) for partition in range(partitions)},
             )
@@ -102,7 +120,7 @@ def written(lines: Sequence[Line], access: LogAccess) -> Elsewhere:
 
 def replayed_file(
     job: DeployedJob,
-    lines: Sequence[Line],
+    lines: Sequence[ReplayLine],
     elsewhere: Elsewhere,
     access: LogAccess,
     survey: Survey,
@@ -112,7 +130,7 @@ def replayed_file(
     ideal: bool = False,
     open_end: bool = False,
     fire_all: bool = False,
-) -> Replay:
+) -> JobReplay:
     """Run a job over what was written; the same as `eventtime.replay.replay` gives, but in the order of time and key.
 
     Args:
@@ -147,9 +165,9 @@ def replayed_file(
         while fire_all and (due := runner.committed.due) is not None:
             rounds = require_rounds(rounds)
             for place, those in verdicts.items():
-                those.append(Verdict(place, 0, due))
+                those.append(IdleVerdict(place, 0, due))
             runner.run(carry_out, nothing_new)
-        made = Replay(watermark=max(runner.committed.watermark, NEVER if end is None else end))
+        made = JobReplay(watermark=max(runner.committed.watermark, NEVER if end is None else end))
     await_readable(again, access)
     made.emitted += _emitted(again, access)
     made.late += _late(lines, elsewhere, access)
@@ -157,17 +175,17 @@ def replayed_file(
     return made
 
 
-def _verdicts(lines: Sequence[Line], ideal: bool, end: int | None) -> dict[Place, list[Verdict]]:
+def _verdicts(lines: Sequence[ReplayLine], ideal: bool, end: int | None) -> dict[Place, list[IdleVerdict]]:
     """Those of the file, and at the end of each partition that everything has come up to `end`."""
-    found: dict[Place, list[Verdict]] = {line.place: [] for line in lines}
+    found: dict[Place, list[IdleVerdict]] = {line.place: [] for line in lines}
     reached = dict.fromkeys(found, 0)
     for line in lines:
-        if isinstance(line.said, Idle) and not ideal:
-            found[line.place].append(Verdict(line.place, line.reaches, line.time))
-        reached[line.place] = line.reaches + isinstance(line.said, Track)
+        if isinstance(line.said, IdleNotice) and not ideal:
+            found[line.place].append(IdleVerdict(line.place, line.reaches, line.time))
+        reached[line.place] = line.reaches + isinstance(line.said, ElementLine)
     if end is not None:
         for place, those in found.items():
-            those.append(Verdict(place, reached[place], end))
+            those.append(IdleVerdict(place, reached[place], end))
     return found
 
 
@@ -181,37 +199,39 @@ def _emitted(job: DeployedJob, access: LogAccess) -> Iterator[Emitted]:
             for name in times:
                 if value[name] is not None:
                     value[name] = (value[name] - EPOCH) // MICROSECOND
-            moment = Moment(int(dict(record.headers)[EVENT_TIME] or b""), False, ())
+            moment = CallMoment(int(dict(record.headers)[EVENT_TIME] or b""), False, ())
             yield Emitted(moment, key[_KEY], number_of(from_headers(record.headers)), output, value)
 
 
-def _late(lines: Sequence[Line], elsewhere: Elsewhere, access: LogAccess) -> list[Late]:
-    at = {(line.place, line.said.offset): line for line in lines if isinstance(line.said, Track)}
+def _late(lines: Sequence[ReplayLine], elsewhere: Elsewhere, access: LogAccess) -> list[LateElement]:
+    at = {(line.place, line.said.offset): line for line in lines if isinstance(line.said, ElementLine)}
     found = []
     for source, restored in elsewhere.sources.items():
         for letter in _records(topics.late(restored.topic, APPLICATION), access):
             said = {name: (value or b"").decode() for name, value in letter.headers}
             partition = int(said["late.partition"])
             line = at[(source, partition), restored.was(partition, int(said["late.offset"]))]
-            found.append(Late(line, int(said["late.watermark_us"])))
+            found.append(LateElement(line, int(said["late.watermark_us"])))
     return sorted(found, key=lambda late: late.line.number)
 
 
-def _failed(job: DeployedJob, lines: Sequence[Line], elsewhere: Elsewhere, access: LogAccess) -> list[Failed]:
+def _failed(job: DeployedJob, lines: Sequence[ReplayLine], elsewhere: Elsewhere, access: LogAccess) -> list[FailedCall]:
     """Calls that raised, out of the topics of what is set aside, which have the file's offsets."""
-    at = {(line.place, line.said.offset): line for line in lines if isinstance(line.said, Track)}
+    at = {(line.place, line.said.offset): line for line in lines if isinstance(line.said, ElementLine)}
     ranks = {source: rank for rank, source in enumerate(elsewhere.sources)}
     found = []
     for letter in (DeadLetter.parse(each) for each in _records(topics.dead(job.topic, APPLICATION), access)):
         said = {name: (value or b"").decode() for name, value in letter.record.headers}
         key = job.process.key((letter.key or b"").decode())
-        found.append(Failed(Moment(int(said[EVENT_TIME]), True, (key, said["timer"])), key, None, letter.reason))
+        found.append(
+            FailedCall(CallMoment(int(said[EVENT_TIME]), True, (key, said["timer"])), key, None, letter.reason)
+        )
     for source, restored in elsewhere.sources.items():
         for letter in (DeadLetter.parse(each) for each in _records(topics.dead(restored.topic, APPLICATION), access)):
             record, key = letter.record, job.process.key((letter.key or b"").decode())
             time = at[(source, record.partition), record.offset].time
             element = Arrived(time, ranks[source], record.partition, record.offset, key_text(key), letter.value or b"")
-            found.append(Failed(Moment(time, False, element[1:4]), key, element, letter.reason))
+            found.append(FailedCall(CallMoment(time, False, element[1:4]), key, element, letter.reason))
     return sorted(found, key=lambda failed: failed.moment)
 
 

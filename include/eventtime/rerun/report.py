@@ -8,13 +8,13 @@ from typing import Any
 
 from include.clock import iso
 from include.eventtime.algorithm.watermark import NEVER
-from include.eventtime.rerun.comparison import Comparison
+from include.eventtime.rerun.comparison import ReplayComparison
 
-__all__ = ["Report"]
+__all__ = ["ReplayReport"]
 
 
 @dataclass(frozen=True)
-class Report:
+class ReplayReport:
     """What a replay of a day has found.
 
     Args:
@@ -35,7 +35,7 @@ class Report:
     watermark: int
     read: int
     late: int
-    comparison: Comparison
+    comparison: ReplayComparison
     patience_us: int = 0
 
     @property

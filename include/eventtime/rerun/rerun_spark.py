@@ -19,7 +19,7 @@ from include.eventtime.committed import state_place
 from include.eventtime.config.definition import declared_jobs
 from include.eventtime.jobs_spark import carry_out_on
 from include.eventtime.model.process import Process
-from include.eventtime.replay import Line, Replay
+from include.eventtime.replay import JobReplay, ReplayLine
 from include.eventtime.rerun.day import (
     NotReached,
     day_to_replay,
@@ -30,15 +30,15 @@ from include.eventtime.rerun.day import (
     take_savepoint,
 )
 from include.eventtime.rerun.file import file_job, replayed_file, written
-from include.eventtime.rerun.report import Report
-from include.eventtime.restored import Elsewhere, Restored
+from include.eventtime.rerun.report import ReplayReport
+from include.eventtime.restored import Elsewhere, RestoredSource
 from include.eventtime.task import STAGE
 from include.log import topics
 from include.log.access import log_access
 from include.log.planning.survey import KafkaSurvey
 from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import Decoder
-from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
 from include.settings.names import require_known
@@ -53,9 +53,9 @@ def verify(
     name: str,
     day: str,
     tell: Callable[[int, int, int], None],
-    restored: Mapping[str, Restored] | None = None,
+    restored: Mapping[str, RestoredSource] | None = None,
     patience_us: int = 0,
-) -> Report:
+) -> ReplayReport:
     """Replay a day of a job and compare it with what was live; what the replay wrote stays where they differ.
 
     Args:
@@ -81,7 +81,7 @@ def verify(
     place = state_place(replay_job(job, attempt).topic, state_folder())
     with (
         log_access(kafka, deployment.one("registry", Registry)) as access,
-        closing(store_of(deployment.one("store", ObjectStore))) as store,
+        closing(store_of(deployment.one("store", StoreSettings))) as store,
     ):
         if access.admin.describe(topics.state(job.topic)) is None:
             raise NotReached(
@@ -146,7 +146,7 @@ def replay_file(
     deployment: Deployment,
     state: Path,
     process: Process[Any],
-    lines: Sequence[Line],
+    lines: Sequence[ReplayLine],
     tell: Callable[[int], None],
     *,
     bound_us: int,
@@ -154,7 +154,7 @@ def replay_file(
     ideal: bool = False,
     open_end: bool = False,
     fire_all: bool = False,
-) -> Replay:
+) -> JobReplay:
     """`eventtime.replay.replay` by what runs live: log, registry and object store of the deployment, tasks on Spark.
 
     Args:

@@ -13,13 +13,13 @@ from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
-from include.index.identity import Identity
+from include.index.identity import DocumentIdentity
 
 __all__ = [
     "BulkAnswer",
+    "BulkLine",
     "ItemAnswer",
     "ItemClass",
-    "Line",
     "WholeClass",
     "bytes_of",
     "classify_item",
@@ -59,7 +59,7 @@ _PROBE: Final = b'{"delete":{"_id":%b,"version":0,"version_type":"external"%b}}\
 _SLOW: Final = frozenset({(403, "cluster_block_exception"), (400, "index_closed_exception")})
 
 
-class Line(NamedTuple):
+class BulkLine(NamedTuple):
     """One document on its way. `ref` is what its sender knows it by."""
 
     ref: Any
@@ -87,10 +87,10 @@ class BulkAnswer:
     retry_after_s: float | None = None
 
 
-def document_line(ref: int, identity: Identity, entity: str, body: bytes | None, metadata: bytes) -> Line:
+def document_line(ref: int, identity: DocumentIdentity, entity: str, body: bytes | None, metadata: bytes) -> BulkLine:
     """`line_bytes` of a document whose `_id` is its id."""
     data = line_bytes(identity.doc_id, identity.version, orjson.dumps(entity), body, metadata)
-    return Line(ref, data, deleted=body is None)
+    return BulkLine(ref, data, deleted=body is None)
 
 
 def line_bytes(
@@ -117,31 +117,31 @@ def line_bytes(
     return _LINE % (name, version, kind, entity, body, metadata)
 
 
-def probe_of(line: Line) -> Line:
+def probe_of(line: BulkLine) -> BulkLine:
     """What tells whether the shard of that document works, and changes nothing: a delete older than any state of it.
 
     A shard that works finds a newer state (409) or none (404). Ingest pipelines see no deletes.
     """
     action = orjson.loads(line.data[: line.data.index(b"\n")])["index"]
     routing = b',"routing":%b' % orjson.dumps(action["routing"]) if "routing" in action else b""
-    return Line(None, _PROBE % (orjson.dumps(action["_id"]), routing))
+    return BulkLine(None, _PROBE % (orjson.dumps(action["_id"]), routing))
 
 
-def data_of(lines: Iterable[Line]) -> Iterator[bytes]:
+def data_of(lines: Iterable[BulkLine]) -> Iterator[bytes]:
     """The bytes of each."""
     return map(_DATA, lines)
 
 
-def bytes_of(lines: Iterable[Line]) -> int:
+def bytes_of(lines: Iterable[BulkLine]) -> int:
     """How many bytes they have together."""
     return sum(map(len, map(_DATA, lines)))
 
 
-def groups_of(lines: Sequence[Line], most_bytes: int) -> list[list[Line]]:
+def groups_of(lines: Sequence[BulkLine], most_bytes: int) -> list[list[BulkLine]]:
     """Requests of at most `most_bytes`, in order; a line that is larger goes alone."""
     if lines and bytes_of(lines) <= most_bytes:
         return [list(lines)]
-    groups: list[list[Line]] = []
+    groups: list[list[BulkLine]] = []
     size = most_bytes
     for line in lines:
         if size + len(line.data) > most_bytes:

@@ -21,10 +21,10 @@ import orjson
 
 from include.clock import Clock
 from include.errors import Terminal, Transient
-from include.index.bulk.request import Line, line_bytes
+from include.index.bulk.request import BulkLine, line_bytes
 from include.index.bulk.sender import Delivery
 from include.index.metadata import Metadata
-from include.index.server.port import Found, SearchIndex
+from include.index.server.port import IndexedDocument, SearchIndex
 from include.index.states import Feed
 
 __all__ = ["Copies", "routing_of"]
@@ -54,11 +54,11 @@ class Copies:
         May be called again. Raises `Transient`, `BackPressure`, and `Terminal` when the index refuses a tombstone.
         """
         self._index.refresh(self._name)
-        by_id: dict[str, list[Found]] = {}
+        by_id: dict[str, list[IndexedDocument]] = {}
         for copy in self._index.copies(self._name, feed.name, sorted(doc_ids)):
             by_id.setdefault(copy.source["metadata"]["doc_id"], []).append(copy)
         metadata = Metadata(feed.origin)
-        lines: list[Line] = []
+        lines: list[BulkLine] = []
         for doc_id, copies in by_id.items():
             # A copy that died for another one has that one's version.
             newest = max(copies, key=lambda copy: (copy.version, not copy.deleted))
@@ -67,12 +67,12 @@ class Copies:
             for copy in copies:
                 if copy is not newest and not copy.deleted:
                     data = line_bytes(copy.doc_id, newest.version, b"", None, written, routing=copy.routing, same=True)
-                    lines.append(Line(len(lines), data, deleted=True))
+                    lines.append(BulkLine(len(lines), data, deleted=True))
         if lines:
             self._send(lines)
         return len(lines)
 
-    def _send(self, lines: list[Line]) -> None:
+    def _send(self, lines: list[BulkLine]) -> None:
         send = functools.partial(self._index.bulk, self._name)
         delivered = Delivery(
             send, self._clock, index=self._name, bulk_bytes=_BULK_BYTES, patience_s=self._patience_s

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from include.errors import Terminal
 from include.index.bulk.request import (
     BulkAnswer,
+    BulkLine,
     ItemAnswer,
-    Line,
     bytes_of,
     classify_item,
     classify_request,
@@ -28,7 +28,7 @@ from include.index.bulk.request import (
 )
 from include.index.bulk.suspects import Suspects, all_works
 
-__all__ = ["Concurrency", "Delivered", "Flight", "Request"]
+__all__ = ["BulkRequest", "Concurrency", "Delivered", "Flight"]
 
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 5.0
@@ -42,10 +42,10 @@ _WRITTEN = frozenset({200, 201})
 class Delivered:
     """What became of the lines. `waiting` were not settled within the patience, for `reason`."""
 
-    done: list[Line] = field(default_factory=list)
-    stale: list[Line] = field(default_factory=list)
-    dead: list[tuple[Line, ItemAnswer]] = field(default_factory=list)
-    waiting: list[Line] = field(default_factory=list)
+    done: list[BulkLine] = field(default_factory=list)
+    stale: list[BulkLine] = field(default_factory=list)
+    dead: list[tuple[BulkLine, ItemAnswer]] = field(default_factory=list)
+    waiting: list[BulkLine] = field(default_factory=list)
     requests: int = 0
     retries: int = 0
     reason: str = ""
@@ -76,12 +76,12 @@ class Concurrency:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class BulkRequest:
     """Lines that go together. What is `beside` (`suspects`) goes behind them, and is answered last."""
 
-    lines: list[Line]
+    lines: list[BulkLine]
     sent_s: float
-    beside: tuple[Line, ...] = ()
+    beside: tuple[BulkLine, ...] = ()
 
     @property
     def data(self) -> bytes:
@@ -107,7 +107,7 @@ class Flight:
         self._patience_s = patience_s
         self._concurrency = concurrency
         self._jitter = jitter
-        self._queue: deque[list[Line]] = deque()
+        self._queue: deque[list[BulkLine]] = deque()
         self._suspects = Suspects()
         self._under_way = 0
         self._wait_s = _FIRST_WAIT_S
@@ -119,14 +119,14 @@ class Flight:
         """Whether all lines are settled."""
         return not self._queue and not self._under_way
 
-    def add(self, lines: Sequence[Line], now_s: float) -> None:
+    def add(self, lines: Sequence[BulkLine], now_s: float) -> None:
         """More lines to send."""
         if self.idle:
             self._progress_s = now_s
         self._queue.extend(groups_of(lines, self._bulk_bytes))
         self.pending_bytes += bytes_of(lines)
 
-    def next(self, now_s: float) -> Request | None:
+    def next(self, now_s: float) -> BulkRequest | None:
         """What to send now; None while nothing may be sent: until `resume_s`, or until an answer comes."""
         resting = now_s < self.resume_s - _TICK_S
         if not self._queue or self.fault or resting or self._under_way >= self._concurrency.limit:
@@ -134,7 +134,7 @@ class Flight:
         self._under_way += 1
         self._out.requests += 1
         group = self._queue.popleft()
-        return Request(group, now_s, self._suspects.beside(group))
+        return BulkRequest(group, now_s, self._suspects.beside(group))
 
     def given_up(self) -> bool:
         """Whether the next request would come later than patience lasts."""
@@ -152,7 +152,7 @@ class Flight:
         out, self._out = self._out, Delivered()
         return out
 
-    def on_answer(self, request: Request, answer: BulkAnswer, now_s: float) -> None:
+    def on_answer(self, request: BulkRequest, answer: BulkAnswer, now_s: float) -> None:
         """Enter what is settled, queue what is to be sent again, alone or in parts."""
         self._under_way -= 1
         group = request.lines
@@ -176,12 +176,12 @@ class Flight:
             reason = f"{answer.status} {answer.type} {answer.reason}".strip()
             self._again(request, [group], answer, reason, now_s, slow=kind == "slow")
 
-    def _on_items(self, request: Request, answer: BulkAnswer, now_s: float) -> None:
+    def _on_items(self, request: BulkRequest, answer: BulkAnswer, now_s: float) -> None:
         group, out = request.lines, self._out
-        again: list[Line] = []
+        again: list[BulkLine] = []
         settled, slow, reason = 0, False, ""
         items = answer.items or ()
-        passed: Line | None = None
+        passed: BulkLine | None = None
         works = bool(request.beside) and all_works(*items[len(group) :])
         items = items[: len(group)]
         # Mostly all is good news.
@@ -227,7 +227,14 @@ class Flight:
         self._progress_s = now_s
 
     def _again(
-        self, request: Request, groups: list[list[Line]], answer: BulkAnswer, reason: str, now_s: float, *, slow: bool
+        self,
+        request: BulkRequest,
+        groups: list[list[BulkLine]],
+        answer: BulkAnswer,
+        reason: str,
+        now_s: float,
+        *,
+        slow: bool,
     ) -> None:
         self._queue.extend(groups)
         self._out.retries += 1

@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable, Sequence
 
 from include.clock import Clock
-from include.index.bulk.request import BulkAnswer, Line
-from include.index.bulk.scheduler import Concurrency, Delivered, Flight, Request
+from include.index.bulk.request import BulkAnswer, BulkLine
+from include.index.bulk.scheduler import BulkRequest, Concurrency, Delivered, Flight
 
 __all__ = ["Delivered", "Delivery"]
 
@@ -50,9 +50,9 @@ class Delivery:
             # Jitter wants spread, not secrecy.
             jitter=jitter or random.Random(),  # noqa: S311
         )
-        self._futures: dict[concurrent.futures.Future[BulkAnswer], Request] = {}
+        self._futures: dict[concurrent.futures.Future[BulkAnswer], BulkRequest] = {}
 
-    def deliver(self, lines: Sequence[Line]) -> Delivered:
+    def deliver(self, lines: Sequence[BulkLine]) -> Delivered:
         """Send `lines`; blocks until all are settled, or `patience_s` after the last one that the server took.
 
         May be called again with lines that were delivered before: they come back as stale. Raises `Terminal` when
@@ -61,7 +61,7 @@ class Delivery:
         self._flight.add(lines, self._clock.monotonic_s())
         return self.finish()
 
-    def give(self, lines: Sequence[Line]) -> Delivered:
+    def give(self, lines: Sequence[BulkLine]) -> Delivered:
         """Send `lines` and come back while they travel; blocks as `deliver` when too many do. Raises as `deliver`.
 
         Gives what became of lines of this and earlier calls; the last of them `finish` tells.
@@ -94,7 +94,7 @@ class Delivery:
             else:
                 self._clock.sleep(flight.resume_s - now_s)
 
-    def _start(self, request: Request) -> None:
+    def _start(self, request: BulkRequest) -> None:
         if self._pool is None:
             self._flight.on_answer(request, self._send(request.data), self._clock.monotonic_s())
         else:

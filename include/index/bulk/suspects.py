@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from include.index.bulk.request import ItemAnswer, Line, probe_of
+from include.index.bulk.request import BulkLine, ItemAnswer, probe_of
 
 __all__ = ["Suspects", "all_works"]
 
@@ -32,7 +32,7 @@ def all_works(witnessed: ItemAnswer, probed: ItemAnswer) -> bool:
 @dataclass
 class _Suspect:
     # Kept, as it is known by its identity: equal lines are two.
-    line: Line
+    line: BulkLine
     faults: int = 0
 
 
@@ -41,38 +41,38 @@ class Suspects:
 
     def __init__(self) -> None:
         self._of: dict[int, _Suspect] = {}
-        self._witness: Line | None = None
+        self._witness: BulkLine | None = None
 
-    def answered(self, line: Line, *, broken: bool, probed: bool) -> None:
+    def answered(self, line: BulkLine, *, broken: bool, probed: bool) -> None:
         """It is to be sent again. `broken`: for a fault of the server; `probed`: probe or witness were, too."""
         if probed:
             self.forget(line)
         if broken:
             self._of.setdefault(id(line), _Suspect(line)).faults += 1
 
-    def others_passed(self, line: Line) -> None:
+    def others_passed(self, line: BulkLine) -> None:
         """The server took this document, or has a newer state of it."""
         if len(line.data) <= _MOST_WITNESS_BYTES:
             self._witness = line
 
-    def ripe(self, line: Line) -> bool:
+    def ripe(self, line: BulkLine) -> bool:
         """Whether it goes alone, with witness and probe."""
         found = self._of.get(id(line))
         return found is not None and found.faults >= _LEAST_FAULTS and self._witness is not None
 
-    def groups(self, lines: Sequence[Line]) -> list[list[Line]]:
+    def groups(self, lines: Sequence[BulkLine]) -> list[list[BulkLine]]:
         """How they are sent again: ripe ones alone, the others together."""
         rest = [line for line in lines if not self.ripe(line)]
         alone = [[line] for line in lines if self.ripe(line)]
         return [*alone, rest] if rest else alone
 
-    def beside(self, group: Sequence[Line]) -> tuple[Line, ...]:
+    def beside(self, group: Sequence[BulkLine]) -> tuple[BulkLine, ...]:
         """Witness and probe, where this group is one ripe document; else nothing."""
         if self._witness is None or len(group) != 1 or not self.ripe(group[0]):
             return ()
         return self._witness, probe_of(group[0])
 
-    def forget(self, line: Line) -> None:
+    def forget(self, line: BulkLine) -> None:
         """It is settled, or was wrongly suspected."""
         self._of.pop(id(line), None)
 

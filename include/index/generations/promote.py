@@ -25,7 +25,7 @@ from include.index.server.port import IndexInfo, SearchIndex
 __all__ = [
     "Behind",
     "Ends",
-    "Standing",
+    "PromotionState",
     "behind",
     "caught_up",
     "drop_generation",
@@ -43,7 +43,7 @@ _IGNORED: Final[Mapping[str, Any]] = {"exists": {"field": "_ignored"}}
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PromotionState:
     """How a generation stands before a promotion. `serving` is the index that readers have now.
 
     What speaks against it: `lasting` stays until somebody does something, `passing` may be over soon.
@@ -99,7 +99,7 @@ def standing(
     ends: Ends,
     clock: Clock,
     within_s: float,
-) -> Standing:
+) -> PromotionState:
     """What speaks against a promotion, but for the comparison of documents. Reads only.
 
     Waits up to `within_s` until the generation has what its topics hold at the call. Raises `Terminal` when there is
@@ -125,7 +125,7 @@ def standing(
         f"{name} is {count:,} offsets of {topic} behind: see that {definition.application} runs"
         for topic, count in lacking.items()
     ]
-    return Standing(name, info, serving_or_none(index, name.alias), tuple(refusals), tuple(late))
+    return PromotionState(name, info, serving_or_none(index, name.alias), tuple(refusals), tuple(late))
 
 
 def rebuilt_generation(index: SearchIndex, alias: str) -> int:
@@ -136,7 +136,7 @@ def rebuilt_generation(index: SearchIndex, alias: str) -> int:
     return note.generation
 
 
-def promote(index: SearchIndex, admin: IndexAdmin, found: Standing) -> None:
+def promote(index: SearchIndex, admin: IndexAdmin, found: PromotionState) -> None:
     """Let readers follow the generation.
 
     The steps:

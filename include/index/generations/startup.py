@@ -10,10 +10,10 @@ from include.errors import Terminal
 from include.index.batch import Settlement
 from include.index.dead_letters import DeadLetters
 from include.index.definition import IndexDefinition
-from include.index.generations.target import Target
-from include.index.progress.document import Progress, ProgressKeeper
+from include.index.generations.target import FedGeneration
+from include.index.progress.document import IndexProgress, ProgressKeeper
 from include.index.progress.floors import Floors
-from include.index.progress.grown_topics import Growth
+from include.index.progress.grown_topics import PartitionCounts
 from include.index.progress.steps import of_cluster, resumed
 from include.index.server.port import IndexInfo, SearchIndex
 from include.index.states import feed_of
@@ -40,7 +40,7 @@ class Opening:
     clock: Clock
     on_removed: Callable[[int], None]
 
-    def target(self, info: IndexInfo, letters: DeadLetters, known: Target | None = None) -> Target:
+    def target(self, info: IndexInfo, letters: DeadLetters, known: FedGeneration | None = None) -> FedGeneration:
         """Claim a generation, which fences whoever wrote it before. May be called again.
 
         A generation that has seen no growth of a topic takes over what `known` saw. Raises `TooOld`, `Terminal` as
@@ -59,7 +59,7 @@ class Opening:
             clock=self.clock,
             refresh_s=self.definition.refresh_s,
         )
-        return Target(
+        return FedGeneration(
             settlement,
             self._growth,
             Floors(self.index, info.name, self.reader, self.clock, self.on_removed),
@@ -74,14 +74,16 @@ class Opening:
             return {}
 
     @property
-    def _growth(self) -> Growth:
-        return Growth(self.definition, self.admin, self.reader)
+    def _growth(self) -> PartitionCounts:
+        return PartitionCounts(self.definition, self.admin, self.reader)
 
-    def _claimed(self, info: IndexInfo, topic: str, keeper: ProgressKeeper, known: Target | None) -> Progress:
+    def _claimed(
+        self, info: IndexInfo, topic: str, keeper: ProgressKeeper, known: FedGeneration | None
+    ) -> IndexProgress:
         found = self.admin.describe(topic)
-        seen = known.settlement.progress[topic] if known else Progress(topic)
+        seen = known.settlement.progress[topic] if known else IndexProgress(topic)
 
-        def resume(progress: Progress) -> Progress:
+        def resume(progress: IndexProgress) -> IndexProgress:
             declared, topic_id = self.definition.topics[topic], found.topic_id if found else None
             ours = of_cluster(progress, str(self.cluster), topic_id, declared)
             now = resumed(ours, declared.generation, topic_id, self._growth.numbers(topic))
@@ -92,7 +94,7 @@ class Opening:
 
         return keeper.claim(resume)
 
-    def _require_young(self, info: IndexInfo, progress: Progress, written_us: int) -> None:
+    def _require_young(self, info: IndexInfo, progress: IndexProgress, written_us: int) -> None:
         """Raise `TooOld` when a deletion that it has not read may be gone: the document would live for ever."""
         kept_ms = self.admin.deletions_kept_ms(progress.topic)
         age_us = self.clock.now_us() - written_us
@@ -111,7 +113,9 @@ class Opening:
             )
 
 
-def opened(infos: Iterable[IndexInfo], target: Callable[[IndexInfo], Target]) -> tuple[list[Target], dict[str, TooOld]]:
+def opened(
+    infos: Iterable[IndexInfo], target: Callable[[IndexInfo], FedGeneration]
+) -> tuple[list[FedGeneration], dict[str, TooOld]]:
     """Those of `infos` that `target` opens, and why others stood still for too long; raises that when all did.
 
     One such generation alone must not keep the one that was rebuilt in its place from being written.

@@ -16,27 +16,27 @@ from include.index.batch import Settlement
 from include.index.generations.active import read_fed, serving_or_none
 from include.index.generations.name import IndexName
 from include.index.mapping.declared import require_metadata
-from include.index.progress.document import Progress
+from include.index.progress.document import IndexProgress
 from include.index.progress.floors import Floors
-from include.index.progress.grown_topics import Growth
+from include.index.progress.grown_topics import PartitionCounts
 from include.index.progress.steps import start_of
 from include.index.server.port import IndexInfo, SearchIndex
 from include.index.states import Feed
 from include.log.planning.slices import Slice
 
-__all__ = ["Fed", "Target", "fed_indexes", "leader_of", "ranges_behind", "together"]
+__all__ = ["Fed", "FedGeneration", "fed_indexes", "leader_of", "ranges_behind", "together"]
 
 _Offsets = Mapping[tuple[str, int], int]
 
 
 @dataclass(frozen=True)
-class Target:
+class FedGeneration:
     """One generation: its index, what it is complete to, and what is looked at before its records are worked off."""
 
     settlement: Settlement
-    growth: Growth
+    growth: PartitionCounts
     floors: Floors
-    feed: Callable[[Progress], Feed]
+    feed: Callable[[IndexProgress], Feed]
 
     @property
     def name(self) -> str:
@@ -119,7 +119,7 @@ def fed_indexes(
     return Fed(tuple(found), tuple(missing), serving.name if serving else None)
 
 
-def leader_of(targets: Sequence[Target], serving: str | None) -> Target:
+def leader_of(targets: Sequence[FedGeneration], serving: str | None) -> FedGeneration:
     """The one whose offsets the stream starts at: the one that serves, unless it knows less than all others.
 
     A serving index that was lost and made anew has nothing yet: then the one that is furthest leads.
@@ -131,7 +131,9 @@ def leader_of(targets: Sequence[Target], serving: str | None) -> Target:
     return furthest
 
 
-def together(leader: Target, targets: Sequence[Target]) -> tuple[list[Target], list[Target]]:
+def together(
+    leader: FedGeneration, targets: Sequence[FedGeneration]
+) -> tuple[list[FedGeneration], list[FedGeneration]]:
     """Those that are live where `leader` stands, it first, and those that are behind it.
 
     One that a crash left a batch ahead of it is live: it passes over what it has.
@@ -141,7 +143,9 @@ def together(leader: Target, targets: Sequence[Target]) -> tuple[list[Target], l
     return [leader, *(t for t in targets if t is not leader and t not in behind)], behind
 
 
-def ranges_behind(target: Target, live: _Offsets, begins: _Offsets, topics: Collection[str], most: int) -> list[Slice]:
+def ranges_behind(
+    target: FedGeneration, live: _Offsets, begins: _Offsets, topics: Collection[str], most: int
+) -> list[Slice]:
     """What `target` reads next to get where the live ones stand; at most `most` offsets of each partition.
 
     Nothing when it is there. `begins` are the first offsets that the log holds. Raises `Terminal` when it does not
@@ -168,5 +172,5 @@ def ranges_behind(target: Target, live: _Offsets, begins: _Offsets, topics: Coll
     return out
 
 
-def _read(target: Target) -> int:
+def _read(target: FedGeneration) -> int:
     return sum(offset for of in target.settlement.progress.values() for offset in of.acked.values())

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from include.errors import Terminal
-from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, Record, Unknown, optional
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, RecordType, Unknown, optional
 
 __all__ = ["avro_form"]
 
@@ -90,7 +90,7 @@ class _Reader:
         if kind == "fixed":
             return _scalar("fixed", schema)
         fields = {field["name"]: self.form(field["type"], inner, (*above, full)) for field in schema["fields"]}
-        return Record(fields)
+        return RecordType(fields)
 
 
 def _full_names(name: str, namespace: str) -> Iterator[str]:

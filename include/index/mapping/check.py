@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from include.index.mapping.coercion import Effect, effects_of
+from include.index.mapping.coercion import ValueEffect, effects_of
 from include.index.mapping.fields import copies, dynamic_of, fields, targets
 from include.index.mapping.limits import FIELDS
-from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, OneOf, Record, Unknown
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, OneOf, RecordType, Unknown
 
-__all__ = ["Finding", "Verdict", "compare", "ruled", "templated", "types_names"]
+__all__ = ["MappingFinding", "Verdict", "compare", "ruled", "templated", "types_names"]
 
 Verdict = Literal["refused", "coerced", "missing", "unsent", "limited"]
 """Those of `coercion.Level`; missing: the mapping lacks the field. unsent: the schema lacks it."""
@@ -30,7 +30,7 @@ _FURTHER: Final = {"strict": "a document with one is refused", "false": "they ar
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class MappingFinding:
     """Something about one field. `sent` is the schema's word, `type` the mapping's; either may be empty."""
 
     verdict: Verdict
@@ -44,9 +44,9 @@ class Finding:
         return f"{self.place}: {pair}: {self.reason}"
 
 
-def compare(form: Form, mapping: Mapping[str, Any], entity: str) -> Iterator[Finding]:
+def compare(form: Form, mapping: Mapping[str, Any], entity: str) -> Iterator[MappingFinding]:
     """Findings for bodies of `form` under the name `entity` in documents of an index with this mapping."""
-    document = Record({entity: form})
+    document = RecordType({entity: form})
     whole = {**mapping, "properties": {n: f for n, f in mapping.get("properties", {}).items() if n == entity}}
     copied = copies(mapping)
     walk = _Walk(templated(mapping), copied, copied - {place for place, _ in fields(mapping)})
@@ -86,100 +86,112 @@ class _Walk:
     copied: frozenset[str]
     nowhere: frozenset[str]
 
-    def value(self, form: Form, field: Mapping[str, Any], place: str, dynamic: str) -> Iterator[Finding]:
+    def value(self, form: Form, field: Mapping[str, Any], place: str, dynamic: str) -> Iterator[MappingFinding]:
         kind = str(field.get("type", "object"))
         if field.get("enabled") is False:
-            yield Finding("limited", place, _said(form), kind, _UNSEARCHED)
+            yield MappingFinding("limited", place, _said(form), kind, _UNSEARCHED)
         elif isinstance(form, OneOf):
             for branch in form.branches:
                 yield from self.value(branch, field, place, dynamic)
         elif isinstance(form, Unknown):
-            yield Finding("limited", place, "", kind, f"cannot be judged: {form.reason}")
+            yield MappingFinding("limited", place, "", kind, f"cannot be judged: {form.reason}")
         elif isinstance(form, Leaf):
             yield from _scalar(form, field, place)
             if dynamic == "strict":
                 for target in sorted(self.nowhere & set(targets(field))):
-                    yield Finding("refused", place, form.said, kind, f"it is copied to {target}, which the index lacks")
+                    yield MappingFinding(
+                        "refused", place, form.said, kind, f"it is copied to {target}, which the index lacks"
+                    )
         elif isinstance(form, ListOf):
             yield from self._list(form, field, place, dynamic)
         else:
             yield from self._object(form, field, place, dynamic)
 
-    def _object(self, form: Record | MapOf, field: Mapping[str, Any], place: str, dynamic: str) -> Iterator[Finding]:
+    def _object(
+        self, form: RecordType | MapOf, field: Mapping[str, Any], place: str, dynamic: str
+    ) -> Iterator[MappingFinding]:
         kind = str(field.get("type", "object"))
         if kind in ("object", "nested"):
-            into = self.record if isinstance(form, Record) else self._map
+            into = self.record if isinstance(form, RecordType) else self._map
             yield from into(form, field, place, dynamic_of(field, dynamic))  # type: ignore[arg-type]
         elif kind == "flattened":
             reason = "searched as exact texts, no ranges; a text of over 32,766 bytes is refused"
-            yield Finding("limited", place, _said(form), kind, reason)
-        elif kind == "geo_point" and isinstance(form, Record) and form.fields.keys() >= _LOCATION:
+            yield MappingFinding("limited", place, _said(form), kind, reason)
+        elif kind == "geo_point" and isinstance(form, RecordType) and form.fields.keys() >= _LOCATION:
             # Seen on a server: {"lat": null, "lon": null} is refused, null in the place of the object is not.
-            yield Finding("limited", place, "record", kind, "one without lat or lon, or out of range, is refused")
+            yield MappingFinding(
+                "limited", place, "record", kind, "one without lat or lon, or out of range, is refused"
+            )
         else:
-            yield Finding("refused", place, _said(form), kind, "no value of this kind fits the type")
+            yield MappingFinding("refused", place, _said(form), kind, "no value of this kind fits the type")
 
-    def _list(self, form: ListOf, field: Mapping[str, Any], place: str, dynamic: str) -> Iterator[Finding]:
+    def _list(self, form: ListOf, field: Mapping[str, Any], place: str, dynamic: str) -> Iterator[MappingFinding]:
         items, kind = form.items, str(field.get("type", "object"))
         while isinstance(items, ListOf):
             items = items.items
         if kind == "dense_vector":
-            yield Finding("limited", place, _said(form), kind, "a list of another length than `dims` is refused")
+            yield MappingFinding("limited", place, _said(form), kind, "a list of another length than `dims` is refused")
             return
         if kind == "geo_point" and isinstance(items, Leaf) and items.kind in ("int", "long", "float", "double"):
-            yield Finding("coerced", place, _said(form), kind, "read as one place: [lon, lat]")
+            yield MappingFinding("coerced", place, _said(form), kind, "read as one place: [lon, lat]")
             return
-        if kind == "nested" and isinstance(items, Record):
+        if kind == "nested" and isinstance(items, RecordType):
             reason = f"a document with over {_NESTED_OBJECTS:,} elements is refused"
-            yield Finding("limited", place, _said(form), kind, reason)
-        elif kind == "object" and isinstance(items, Record):
+            yield MappingFinding("limited", place, _said(form), kind, reason)
+        elif kind == "object" and isinstance(items, RecordType):
             reason = "a query matches one element's field with another's; `nested` keeps them together"
-            yield Finding("coerced", place, _said(form), kind, reason)
+            yield MappingFinding("coerced", place, _said(form), kind, reason)
         yield from self.value(items, field, place, dynamic)
 
-    def record(self, form: Record, field: Mapping[str, Any], place: str, dynamic: str) -> Iterator[Finding]:
+    def record(self, form: RecordType, field: Mapping[str, Any], place: str, dynamic: str) -> Iterator[MappingFinding]:
         fields = field.get("properties", {})
         for name, each in form.fields.items():
             path = f"{place}.{name}" if place else name
             if name in fields:
                 yield from self.value(each, fields[name], path, dynamic)
             elif dynamic == "false":
-                yield Finding("limited", path, _said(each), "", f"{_UNSEARCHED} (dynamic: false)")
+                yield MappingFinding("limited", path, _said(each), "", f"{_UNSEARCHED} (dynamic: false)")
             else:
-                yield Finding("missing", path, _said(each), "", "not in the mapping yet")
+                yield MappingFinding("missing", path, _said(each), "", "not in the mapping yet")
         if form.more:
             reason = _FURTHER.get(dynamic, "typed by a name's first value")
-            yield Finding("limited", place, "record", "", f"the schema allows further names: {reason}")
+            yield MappingFinding("limited", place, "record", "", f"the schema allows further names: {reason}")
         for name, sub in fields.items():
             path = f"{place}.{name}"
             if name not in form.fields and sub.get("type") != "alias" and path not in self.copied:
                 kind = str(sub.get("type", "object"))
-                yield Finding("unsent", path, "", kind, "not in the topic's schema")
+                yield MappingFinding("unsent", path, "", kind, "not in the topic's schema")
 
-    def _map(self, form: MapOf, field: Mapping[str, Any], place: str, dynamic: str) -> Iterator[Finding]:
+    def _map(self, form: MapOf, field: Mapping[str, Any], place: str, dynamic: str) -> Iterator[MappingFinding]:
         kind = str(field.get("type", "object"))
         if dynamic == "false":
-            yield Finding("limited", place, "map", kind, "names that the mapping lacks are not searched")
+            yield MappingFinding("limited", place, "map", kind, "names that the mapping lacks are not searched")
         elif dynamic == "strict":
-            yield Finding("limited", place, "map", kind, "a document with a name that the mapping lacks is refused")
+            yield MappingFinding(
+                "limited", place, "map", kind, "a document with a name that the mapping lacks is refused"
+            )
         elif types_names(self.templates, place):
             reason = f"a field for each name; a document that brings more than {FIELDS:,} into the index is refused"
-            yield Finding("limited", place, "map", kind, reason)
+            yield MappingFinding("limited", place, "map", kind, reason)
         else:
-            yield Finding("coerced", place, "map", kind, "a name's first value decides its type: 1, then 2.7 is 2")
+            yield MappingFinding(
+                "coerced", place, "map", kind, "a name's first value decides its type: 1, then 2.7 is 2"
+            )
         for name, sub in field.get("properties", {}).items():
             yield from self.value(form.values, sub, f"{place}.{name}", dynamic)
 
 
-def _scalar(leaf: Leaf, field: Mapping[str, Any], place: str) -> Iterator[Finding]:
+def _scalar(leaf: Leaf, field: Mapping[str, Any], place: str) -> Iterator[MappingFinding]:
     yield from _findings(effects_of(leaf, field), place, leaf, field)
     for name, sub in field.get("fields", {}).items():
         yield from _findings(effects_of(leaf, sub), f"{place}.{name}", leaf, sub)
 
 
-def _findings(effects: tuple[Effect, ...], place: str, leaf: Leaf, field: Mapping[str, Any]) -> Iterator[Finding]:
+def _findings(
+    effects: tuple[ValueEffect, ...], place: str, leaf: Leaf, field: Mapping[str, Any]
+) -> Iterator[MappingFinding]:
     for effect in effects:
-        yield Finding(effect.level, place, leaf.said, str(field.get("type", "object")), effect.reason)
+        yield MappingFinding(effect.level, place, leaf.said, str(field.get("type", "object")), effect.reason)
 
 
 def _said(form: Form) -> str:
@@ -187,5 +199,5 @@ def _said(form: Form) -> str:
         return form.said
     if isinstance(form, ListOf):
         return f"list of {_said(form.items)}"
-    names = {Record: "record", MapOf: "map", OneOf: "one of several", Unknown: "anything"}
+    names = {RecordType: "record", MapOf: "map", OneOf: "one of several", Unknown: "anything"}
     return names[type(form)]

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from include.errors import Terminal
 from include.index.generations.name import IndexName
-from include.index.mapping.check import Finding, compare, ruled, templated, types_names
+from include.index.mapping.check import MappingFinding, compare, ruled, templated, types_names
 from include.index.mapping.fields import analysis, dynamic_of
 from include.index.mapping.limits import beyond_limits
 from include.index.mapping.starter import Choice, starter
 from include.index.mapping.topic_types import body_form
-from include.index.mapping.value_types import Form, ListOf, MapOf, Record
+from include.index.mapping.value_types import Form, ListOf, MapOf, RecordType
 from include.index.server.port import IndexInfo
 from include.log.ports import SchemaLanguage
 from include.record.json.formats import ValueForm
@@ -36,7 +36,7 @@ class Evolution:
 
     mapping: Mapping[str, Any]
     places: tuple[str, ...]
-    hindrances: tuple[Finding, ...]
+    hindrances: tuple[MappingFinding, ...]
     after: Mapping[str, Any] = field(default_factory=dict)
     beyond: tuple[str, ...] = ()
 
@@ -50,7 +50,7 @@ def evolve(
     Raises `Terminal` for a new field that neither the declaration nor a starter mapping has a type for.
     """
     additions = _Additions(live)
-    fields = additions.of(Record({entity: form}), live, declared, "", dynamic_of(live))
+    fields = additions.of(RecordType({entity: form}), live, declared, "", dynamic_of(live))
     mapping: dict[str, Any] = {"properties": fields} if fields else {}
     templates = _templates(live, declared, additions)
     if templates:
@@ -148,7 +148,7 @@ class Evolver:
             fix=fix,
         )
 
-    def _unfit(self, schema_id: int, hindrances: tuple[Finding, ...]) -> Terminal:
+    def _unfit(self, schema_id: int, hindrances: tuple[MappingFinding, ...]) -> Terminal:
         coerced = [each.place for each in hindrances if each.verdict == "coerced"]
         name = IndexName.parse(self._index)
         fix = (
@@ -191,7 +191,7 @@ class _Additions:
         ):
             # Another schema's evolution, at the same moment as the one that made this map, put its rules over ours.
             self.choices.append(starter(form, place))
-        if not isinstance(form, Record):
+        if not isinstance(form, RecordType):
             return {}
         out = {}
         for name, each in form.fields.items():

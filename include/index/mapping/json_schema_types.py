@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from include.errors import Terminal
-from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, Record, Unknown, optional
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, RecordType, Unknown, optional
 
 __all__ = ["json_schema_form"]
 
@@ -98,10 +98,10 @@ def _object(schema: Mapping[str, Any], root: Mapping[str, Any], above: tuple[str
     more = schema.get("additionalProperties")
     if schema.get("properties"):
         fields = {name: _form(each, root, above) for name, each in schema["properties"].items()}
-        return Record(fields, more is not False or bool(schema.get("patternProperties")))
+        return RecordType(fields, more is not False or bool(schema.get("patternProperties")))
     if isinstance(more, Mapping):
         return MapOf(_form(more, root, above))
-    return Record({}) if more is False else Unknown("an object of anything")
+    return RecordType({}) if more is False else Unknown("an object of anything")
 
 
 def _of_values(values: list[Any]) -> Form:

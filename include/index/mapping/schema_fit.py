@@ -8,7 +8,7 @@ from typing import Any
 
 from include.errors import Terminal
 from include.index.definition import IndexDefinition, IndexTopic
-from include.index.mapping.check import Finding, compare
+from include.index.mapping.check import MappingFinding, compare
 from include.index.mapping.evolution import evolve
 from include.index.mapping.topic_types import body_form
 from include.index.mapping.value_types import Form
@@ -27,7 +27,7 @@ class TopicFit:
     topic: str
     entity: str
     schema_id: int | None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[MappingFinding, ...] = ()
     adds: tuple[str, ...] = ()
     stops: tuple[str, ...] = ()
 

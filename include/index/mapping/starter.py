@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from include.errors import Terminal
-from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, OneOf, Record
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, OneOf, RecordType
 from include.index.metadata import metadata_mapping
 
 __all__ = ["LONGEST_EXACT", "Choice", "starter", "starter_index"]
@@ -124,7 +124,7 @@ def starter(form: Form, place: str, unsearched: Collection[str] = ()) -> Choice:
 
 def starter_index(bodies: Mapping[str, Form], unsearched: Collection[str] = ()) -> Choice:
     """The whole index: `bodies` by entity, and the metadata fields. Raises as `starter`."""
-    entities = Record(bodies)
+    entities = RecordType(bodies)
     body = starter(entities, "", unsearched).properties or {}
     metadata = {name: Choice(params) for name, params in metadata_mapping()["properties"].items()}
     properties = {**body, "metadata": Choice({}, "where a document comes from: leave as it is", properties=metadata)}
@@ -148,7 +148,7 @@ class _Builder:
             return Choice(_KEPT, "kept in the document, not searched")
         if isinstance(form, Leaf):
             return self._scalar(form, place)
-        if isinstance(form, Record):
+        if isinstance(form, RecordType):
             return self._record(form, place)
         if isinstance(form, ListOf):
             return self._list(form, place)
@@ -171,7 +171,7 @@ class _Builder:
         legend = _LEGENDS.get(_LEGEND_OF.get(kind, kind), "")
         return Choice(_EXACT_TEXT if kind == "text" else {"type": _TYPES[kind]}, leaf.said, legend)
 
-    def _record(self, form: Record, place: str) -> Choice:
+    def _record(self, form: RecordType, place: str) -> Choice:
         fields = {}
         for name, each in form.fields.items():
             if not name.strip() or "." in name or "*" in name:
@@ -186,7 +186,7 @@ class _Builder:
         while isinstance(items, ListOf):
             items = items.items
         choice = self.choice(items, place)
-        if isinstance(items, Record):
+        if isinstance(items, RecordType):
             return Choice({"type": "nested"}, "list of records", _LEGENDS["list"], choice.properties)
         return replace(choice, comment=f"list of {choice.comment}")
 
@@ -194,7 +194,7 @@ class _Builder:
         values = form.values
         while isinstance(values, MapOf | ListOf):
             values = values.values if isinstance(values, MapOf) else values.items
-        if isinstance(values, Record):
+        if isinstance(values, RecordType):
             return self._refuse(place, "a map of records")
         choice = self.choice(values, place)
         template = {

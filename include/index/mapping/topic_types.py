@@ -8,7 +8,7 @@ from typing import Any
 from include.errors import Terminal
 from include.index.mapping.avro_types import avro_form
 from include.index.mapping.json_schema_types import json_schema_form
-from include.index.mapping.value_types import Form, Record
+from include.index.mapping.value_types import Form, RecordType
 from include.log.ports import SchemaLanguage
 from include.record.json.formats import ValueForm
 
@@ -23,8 +23,8 @@ def body_form(schema: Mapping[str, Any], language: SchemaLanguage, value: ValueF
     form = json_schema_form(schema) if language == "JSON" else avro_form(schema)
     if value == "plain":
         return form
-    after = form.fields.get("after") if isinstance(form, Record) else None
-    if not isinstance(after, Record):
+    after = form.fields.get("after") if isinstance(form, RecordType) else None
+    if not isinstance(after, RecordType):
         raise Terminal(
             "schema is no change envelope",
             allowed="a record with the fields before, after, source, op",
@@ -36,4 +36,4 @@ def body_form(schema: Mapping[str, Any], language: SchemaLanguage, value: ValueF
 def is_envelope(schema: Mapping[str, Any], language: SchemaLanguage) -> bool:
     """Whether values look like changes of rows."""
     form = json_schema_form(schema) if language == "JSON" else avro_form(schema)
-    return isinstance(form, Record) and form.fields.keys() >= {"before", "after", "source", "op"}
+    return isinstance(form, RecordType) and form.fields.keys() >= {"before", "after", "source", "op"}

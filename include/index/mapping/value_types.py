@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Form", "Kind", "Leaf", "ListOf", "MapOf", "OneOf", "Record", "Unknown", "optional"]
+__all__ = ["Form", "Kind", "Leaf", "ListOf", "MapOf", "OneOf", "RecordType", "Unknown", "optional"]
 
 Kind = Literal[
     "null", "boolean", "int", "long", "float", "double", "decimal", "text", "enum", "uuid", "bytes",
@@ -40,7 +40,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordType:
     """An object whose names are known; `more`: the schema allows others, of which it says nothing to rely on."""
 
     fields: Mapping[str, Form]
@@ -75,7 +75,7 @@ class Unknown:
     reason: str
 
 
-Form = Leaf | Record | ListOf | MapOf | OneOf | Unknown
+Form = Leaf | RecordType | ListOf | MapOf | OneOf | Unknown
 
 
 def optional(branches: Iterable[Form]) -> Form:
@@ -89,13 +89,13 @@ def optional(branches: Iterable[Form]) -> Form:
             found.append(branch)
     if not found:
         return Leaf("null", "null")
-    records = [branch for branch in found if isinstance(branch, Record)]
+    records = [branch for branch in found if isinstance(branch, RecordType)]
     if len(records) > 1:
-        found = [_together(records), *(branch for branch in found if not isinstance(branch, Record))]
+        found = [_together(records), *(branch for branch in found if not isinstance(branch, RecordType))]
     return found[0] if len(found) == 1 else OneOf(tuple(found))
 
 
-def _together(records: Sequence[Record]) -> Record:
+def _together(records: Sequence[RecordType]) -> RecordType:
     names = dict.fromkeys(name for record in records for name in record.fields)
     fields = {name: optional(each.fields[name] for each in records if name in each.fields) for name in names}
-    return Record(fields, any(record.more for record in records))
+    return RecordType(fields, any(record.more for record in records))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from include.errors import InvalidRecord
-from include.index.progress.document import Progress
+from include.index.progress.document import IndexProgress
 from include.log.ports import Record
 from include.log.resolved import Resolved, ResolvedView
 
@@ -25,7 +25,7 @@ _MOST_WAITING: Final = 1000
 class Completeness:
     """Follows the resolved topic of one topic, from where a progress document left it."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: IndexProgress) -> None:
         self._topic = progress.topic
         self._view = ResolvedView()
         self._waiting: deque[tuple[Mapping[int, int], Resolved]] = deque()
@@ -43,7 +43,7 @@ class Completeness:
                 refused.append((record, error))
         return refused
 
-    def apply(self, progress: Progress) -> Progress:
+    def apply(self, progress: IndexProgress) -> IndexProgress:
         """`progress` with the last position whose offsets its `acked` covers; call once for each batch."""
         if self._last is not None:
             progress = replace(progress, newest=self._last)

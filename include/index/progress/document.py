@@ -20,8 +20,8 @@ from include.record.position import SourcePosition
 
 __all__ = [
     "NOTES",
+    "IndexProgress",
     "PartitionNumber",
-    "Progress",
     "ProgressKeeper",
     "Vector",
     "ensure_notes",
@@ -44,7 +44,7 @@ class PartitionNumber:
 
 
 @dataclass(frozen=True)
-class Progress:
+class IndexProgress:
     """What an index is complete to.
 
     `acked` is the next offset of each partition of the topic: every record below it is settled (written, stale or set
@@ -101,7 +101,7 @@ class Progress:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Progress:
+    def from_json(cls, value: Mapping[str, Any]) -> IndexProgress:
         """Inverse of `to_json`; raises `Terminal` for a document of another form."""
         try:
             newest, complete, visible = value["newest"], value["complete"], value["visible"]
@@ -153,10 +153,10 @@ def ensure_notes(index: SearchIndex) -> None:
     )
 
 
-def read_progress(index: SearchIndex, info: IndexInfo, topic: str) -> Progress | None:
+def read_progress(index: SearchIndex, info: IndexInfo, topic: str) -> IndexProgress | None:
     """What `info` is complete to, for readers; None when nothing has been indexed yet."""
     found = index.note(NOTES, note_id(info, topic))
-    return Progress.from_json(found.source) if found else None
+    return IndexProgress.from_json(found.source) if found else None
 
 
 class ProgressKeeper:
@@ -174,7 +174,7 @@ class ProgressKeeper:
         self.written_us: int | None = None
         """When the document that was claimed was written last (UTC); None where that is not known."""
 
-    def claim(self, resume: Callable[[Progress], Progress] | None = None) -> Progress:
+    def claim(self, resume: Callable[[IndexProgress], IndexProgress] | None = None) -> IndexProgress:
         """Read the document and put the owner's name on it, which fences every older writer.
 
         Gives an empty progress for an index that has none: reading starts at the beginning. `resume` may change or
@@ -182,13 +182,13 @@ class ProgressKeeper:
         """
         ensure_notes(self._index)
         self._last = self._index.note(NOTES, self._id)
-        progress = Progress.from_json(self._last.source) if self._last else Progress(self._topic)
+        progress = IndexProgress.from_json(self._last.source) if self._last else IndexProgress(self._topic)
         self.written_us = self._last.source.get("at_us") if self._last else None
         progress = resume(progress) if resume else progress
         self.save(progress)
         return progress
 
-    def save(self, progress: Progress) -> None:
+    def save(self, progress: IndexProgress) -> None:
         """Replace the document; raises `Fenced` when another process has written it since.
 
         May be called again after `Transient`: a write whose answer was lost is recognised as this writer's.

@@ -18,11 +18,11 @@ from typing import Final
 
 from include.clock import Clock
 from include.errors import InvalidRecord, Terminal, Transient
-from include.index.bulk.request import Line, line_bytes
+from include.index.bulk.request import BulkLine, line_bytes
 from include.index.bulk.sender import Delivery
 from include.index.metadata import Metadata
-from include.index.progress.document import Progress
-from include.index.server.port import Found, SearchIndex
+from include.index.progress.document import IndexProgress
+from include.index.server.port import IndexedDocument, SearchIndex
 from include.index.states import Feed
 from include.log import topics
 from include.log.control import Control
@@ -47,7 +47,7 @@ class Floors:
         self._clock = clock
         self._on_removed = on_removed
 
-    def look(self, progress: Progress, feed: Callable[[Progress], Feed]) -> Progress:
+    def look(self, progress: IndexProgress, feed: Callable[[IndexProgress], Feed]) -> IndexProgress:
         """Steps 1 and 2; gives the progress to keep in step 3. Raises `Transient`, `BackPressure`, `Terminal`."""
         name = topics.TopicName.parse(progress.topic)
         if name.kind != "change" or name.source is None:
@@ -82,7 +82,7 @@ class Floors:
             found = self._index.living_below(self._name, feed.name, floor, _PAGE)
             if not found:
                 return removed
-            lines = [Line(n, _tombstone(metadata, each, floor), deleted=True) for n, each in enumerate(found)]
+            lines = [BulkLine(n, _tombstone(metadata, each, floor), deleted=True) for n, each in enumerate(found)]
             delivered = Delivery(
                 functools.partial(self._index.bulk, self._name),
                 self._clock,
@@ -114,7 +114,7 @@ class Floors:
             return {}, {}
 
 
-def _tombstone(metadata: Metadata, found: Found, floor: int) -> bytes:
+def _tombstone(metadata: Metadata, found: IndexedDocument, floor: int) -> bytes:
     said = found.source["metadata"]
     written = metadata.deleted(said["partition"], said["offset"], said["doc_id"], floor - 1)
     return line_bytes(found.doc_id, floor - 1, b"", None, written, same=True, routing=found.routing)

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from include.errors import Terminal
 from include.index.definition import IndexDefinition
-from include.index.progress.document import Progress
+from include.index.progress.document import IndexProgress
 from include.index.progress.partition_epochs import known_numbers
 from include.index.progress.steps import grown
 from include.log.ports import LogReader, TopicAdmin
 from include.log.publishing.placement import require_ungrown
 
-__all__ = ["Growth", "require_no_growth"]
+__all__ = ["PartitionCounts", "require_no_growth"]
 
 
 def require_no_growth(definition: IndexDefinition, topic: str, admin: TopicAdmin, reader: LogReader) -> None:
@@ -30,7 +30,7 @@ def require_no_growth(definition: IndexDefinition, topic: str, admin: TopicAdmin
         require_ungrown(topic, reader)
 
 
-class Growth:
+class PartitionCounts:
     """Asks the log how many partitions the topics of an index have, where versions depend on it."""
 
     def __init__(self, definition: IndexDefinition, admin: TopicAdmin, reader: LogReader) -> None:
@@ -44,7 +44,7 @@ class Growth:
         own = self._topics.get(topic)
         return own.partitions if own is not None and own.partitioner == "murmur2" else ()
 
-    def look(self, progress: Progress) -> Progress:
+    def look(self, progress: IndexProgress) -> IndexProgress:
         """`progress` with the topic's present number of partitions; to be kept before the next record is worked off.
 
         Raises `Terminal` for a topic that may not grow, and `Transient` when the log does not answer.

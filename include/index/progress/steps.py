@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from include.errors import Terminal
 from include.index.definition import IndexTopic
-from include.index.progress.document import PartitionNumber, Progress, Vector
+from include.index.progress.document import IndexProgress, PartitionNumber, Vector
 from include.index.progress.partition_epochs import known_numbers
 from include.log.topics import resolved_of
 
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-def advanced(progress: Progress, acked: Vector, resolved_acked: Vector) -> Progress:
+def advanced(progress: IndexProgress, acked: Vector, resolved_acked: Vector) -> IndexProgress:
     """`progress` with vectors that never go back."""
     return replace(
         progress,
@@ -32,7 +32,9 @@ def advanced(progress: Progress, acked: Vector, resolved_acked: Vector) -> Progr
     )
 
 
-def resumed(progress: Progress, generation: int, topic_id: str | None, numbers: Sequence[int] = ()) -> Progress:
+def resumed(
+    progress: IndexProgress, generation: int, topic_id: str | None, numbers: Sequence[int] = ()
+) -> IndexProgress:
     """Where to go on in generation `generation` of the topic, which now has the id `topic_id` (None: not there yet).
 
     A raised generation begins anew, as the topic was made anew: only what the source said of its tables stays. So do
@@ -51,7 +53,7 @@ def resumed(progress: Progress, generation: int, topic_id: str | None, numbers: 
             fix=f"Set its generation to {progress.generation} in the deployment file, or higher.",
         )
     if 0 < progress.generation < generation:
-        return Progress(progress.topic, generation, floors=progress.floors, cluster=progress.cluster)
+        return IndexProgress(progress.topic, generation, floors=progress.floors, cluster=progress.cluster)
     if known is not None and topic_id is not None and known != topic_id:
         raise Terminal(
             "topic was made anew, and its offsets count from the beginning again",
@@ -62,7 +64,7 @@ def resumed(progress: Progress, generation: int, topic_id: str | None, numbers: 
         )
     noted = [each.number for each in progress.partitions]
     if any(number < max(noted, default=0) and number not in noted for number in numbers):
-        return Progress(
+        return IndexProgress(
             progress.topic,
             generation,
             topic_ids=progress.topic_ids,
@@ -74,7 +76,7 @@ def resumed(progress: Progress, generation: int, topic_id: str | None, numbers: 
     return replace(progress, generation=generation)
 
 
-def of_cluster(progress: Progress, cluster: str, topic_id: str | None, declared: IndexTopic) -> Progress:
+def of_cluster(progress: IndexProgress, cluster: str, topic_id: str | None, declared: IndexTopic) -> IndexProgress:
     """`progress` of a topic in `cluster` (`<name>/<type>`), before it is `resumed`.
 
     Raises `Terminal` where the index is filled from another cluster's topic of the same name, as two that fill one
@@ -104,7 +106,7 @@ def of_cluster(progress: Progress, cluster: str, topic_id: str | None, declared:
     return here
 
 
-def grown(progress: Progress, partitions: int, ends: Vector) -> Progress:
+def grown(progress: IndexProgress, partitions: int, ends: Vector) -> IndexProgress:
     """`progress` that knows that the topic has `partitions` partitions; `ends` are the ends that it has now."""
     known = progress.partitions
     if not partitions or (known and known[-1].number >= partitions):
@@ -117,7 +119,7 @@ def grown(progress: Progress, partitions: int, ends: Vector) -> Progress:
     )
 
 
-def start_of(progress: Mapping[str, Progress]) -> dict[str, Vector]:
+def start_of(progress: Mapping[str, IndexProgress]) -> dict[str, Vector]:
     """Where to read on, of each topic and of the resolved topic that speaks of it.
 
     Topics that share a resolved topic each know it to an offset of their own: the least holds.
@@ -134,12 +136,12 @@ def start_of(progress: Mapping[str, Progress]) -> dict[str, Vector]:
     return start
 
 
-def seen_by_searches(progress: Progress) -> Progress:
+def seen_by_searches(progress: IndexProgress) -> IndexProgress:
     """`progress` after a refresh that began when all below `acked` was written."""
     return replace(progress, searchable=progress.acked, visible=progress.complete)
 
 
-def counted(progress: Progress, counts: Mapping[int, Mapping[str, int]]) -> Progress:
+def counted(progress: IndexProgress, counts: Mapping[int, Mapping[str, int]]) -> IndexProgress:
     """`progress` with what became of further records, for each partition."""
     out = {p: dict(of) for p, of in progress.counts.items()}
     for p, of in counts.items():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from include.errors import BackPressure, Terminal, Transient
 from include.index.bulk.answers import WRITTEN, serializers
 from include.index.bulk.request import BulkAnswer, ItemAnswer
-from include.index.server.port import Found, IndexInfo, Note
+from include.index.server.port import IndexedDocument, IndexInfo, Note
 from include.settings.certificates import tls_context
 from include.settings.connections import Elasticsearch as Settings
 
@@ -173,7 +173,7 @@ class ElasticsearchIndex:
         # Items that `answers` has read stand as they are.
         return BulkAnswer(200, [item if type(item) is ItemAnswer else _item(item) for item in items])
 
-    def get(self, name: str, doc_id: str) -> Found | None:
+    def get(self, name: str, doc_id: str) -> IndexedDocument | None:
         """See `port.SearchIndex`."""
         import elasticsearch
 
@@ -183,11 +183,11 @@ class ElasticsearchIndex:
             if _type(error.body) == "index_not_found_exception":
                 raise _missing(name) from error
             return None
-        return Found(doc_id, found.body["_version"], found.body["_source"])
+        return IndexedDocument(doc_id, found.body["_version"], found.body["_source"])
 
-    def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, Found]:
+    def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, IndexedDocument]:
         """See `port.SearchIndex`; asks for 1,000 at a time."""
-        out: dict[str, Found] = {}
+        out: dict[str, IndexedDocument] = {}
         for start in range(0, len(doc_ids), 1000):
             ids = list(doc_ids[start : start + 1000])
             answer = call(
@@ -200,7 +200,7 @@ class ElasticsearchIndex:
                         raise _missing(name)
                     raise Transient("document cannot be read", system="elasticsearch", reason=doc["error"]["type"])
                 if doc["found"]:
-                    out[doc["_id"]] = Found(doc["_id"], doc["_version"], doc["_source"])
+                    out[doc["_id"]] = IndexedDocument(doc["_id"], doc["_version"], doc["_source"])
         return out
 
     def refresh(self, name: str) -> None:
@@ -214,14 +214,14 @@ class ElasticsearchIndex:
         if shards["failed"]:
             raise Transient("a shard was not refreshed", system="elasticsearch", index=name, failed=shards["failed"])
 
-    def living_below(self, name: str, topic: str, version: int, most: int) -> list[Found]:
+    def living_below(self, name: str, topic: str, version: int, most: int) -> list[IndexedDocument]:
         """See `port.SearchIndex`."""
         older = {"range": {"metadata.version": {"lt": version}}}
         return self._of_topic(name, topic, [{"term": {"metadata.deleted": False}}, older], most)
 
     def tombstones(
         self, name: str, topic: str, partition: int, below: int, after: tuple[int, str], most: int
-    ) -> list[Found]:
+    ) -> list[IndexedDocument]:
         """See `port.SearchIndex`."""
         filters: list[dict[str, Any]] = [
             {"term": {"metadata.deleted": True}},
@@ -231,9 +231,9 @@ class ElasticsearchIndex:
         order = ["metadata.offset", "metadata.doc_id"]
         return self._of_topic(name, topic, filters, most, sort=order, search_after=list(after))
 
-    def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[Found]:
+    def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[IndexedDocument]:
         """See `port.SearchIndex`; asks for 500 at a time, or fewer where they have very many copies."""
-        out: list[Found] = []
+        out: list[IndexedDocument] = []
         left = [list(doc_ids[start : start + _IDS]) for start in range(0, len(doc_ids), _IDS)]
         while left:
             ids = left.pop()
@@ -244,7 +244,9 @@ class ElasticsearchIndex:
                 left += [ids[: len(ids) // 2], ids[len(ids) // 2 :]]
         return out
 
-    def _of_topic(self, name: str, topic: str, filters: list[dict[str, Any]], most: int, **order: Any) -> list[Found]:
+    def _of_topic(
+        self, name: str, topic: str, filters: list[dict[str, Any]], most: int, **order: Any
+    ) -> list[IndexedDocument]:
         import elasticsearch
 
         try:
@@ -265,7 +267,7 @@ class ElasticsearchIndex:
         if answer["timed_out"] or answer["_shards"]["failed"]:
             raise Transient("a shard does not answer", system="elasticsearch", index=name)
         hits = answer["hits"]["hits"]
-        return [Found(hit["_id"], hit["_version"], hit["_source"], hit.get("_routing")) for hit in hits]
+        return [IndexedDocument(hit["_id"], hit["_version"], hit["_source"], hit.get("_routing")) for hit in hits]
 
     def note(self, name: str, note_id: str) -> Note | None:
         """See `port.SearchIndex`."""

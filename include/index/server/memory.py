@@ -14,7 +14,7 @@ from typing import Any
 
 from include.errors import Terminal
 from include.index.bulk.request import BulkAnswer, ItemAnswer
-from include.index.server.port import Found, IndexInfo, Note
+from include.index.server.port import IndexedDocument, IndexInfo, Note
 
 __all__ = ["MemoryIndex"]
 
@@ -26,8 +26,8 @@ class MemoryIndex:
         self.answers: deque[BulkAnswer | None] = deque()
         self.requests = 0
         self._infos: dict[str, IndexInfo] = {}
-        self._documents: dict[str, dict[str, Found]] = {}
-        self._visible: dict[str, dict[str, Found]] = {}
+        self._documents: dict[str, dict[str, IndexedDocument]] = {}
+        self._visible: dict[str, dict[str, IndexedDocument]] = {}
         self._notes: dict[tuple[str, str], Note] = {}
         self._sequence = 0
         self._written: dict[str, dict[str, int]] = {}
@@ -71,16 +71,16 @@ class MemoryIndex:
             return BulkAnswer(400, type="action_request_validation_exception", reason="Validation Failed")
         return BulkAnswer(200, [self._index(name, action, body) for action, body in given])
 
-    def get(self, name: str, doc_id: str) -> Found | None:
+    def get(self, name: str, doc_id: str) -> IndexedDocument | None:
         """See `port.SearchIndex`."""
         return self._of(name).get(doc_id)
 
-    def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, Found]:
+    def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, IndexedDocument]:
         """See `port.SearchIndex`."""
         self.requests += 1
         found = self._of(name)
         return {
-            i: Found(i, found[i].version, {"metadata": found[i].source.get("metadata", {})})
+            i: IndexedDocument(i, found[i].version, {"metadata": found[i].source.get("metadata", {})})
             for i in doc_ids
             if i in found
         }
@@ -89,7 +89,7 @@ class MemoryIndex:
         """See `port.SearchIndex`."""
         self._visible[self._concrete(name)] = dict(self._of(name))
 
-    def visible(self, name: str) -> dict[str, Found]:
+    def visible(self, name: str) -> dict[str, IndexedDocument]:
         """What a search sees: the state at the last refresh, tombstones included."""
         return self._visible[self._concrete(name)]
 
@@ -97,7 +97,7 @@ class MemoryIndex:
         """The number of each document's last write, counted over all writes; its one shard's `_seq_no`."""
         return self._written[self._concrete(name)]
 
-    def living_below(self, name: str, topic: str, version: int, most: int) -> list[Found]:
+    def living_below(self, name: str, topic: str, version: int, most: int) -> list[IndexedDocument]:
         """See `port.SearchIndex`."""
         return [
             found
@@ -107,10 +107,10 @@ class MemoryIndex:
 
     def tombstones(
         self, name: str, topic: str, partition: int, below: int, after: tuple[int, str], most: int
-    ) -> list[Found]:
+    ) -> list[IndexedDocument]:
         """See `port.SearchIndex`."""
 
-        def place(found: Found) -> tuple[int, str]:
+        def place(found: IndexedDocument) -> tuple[int, str]:
             metadata = found.source["metadata"]
             return metadata["offset"], metadata["doc_id"]
 
@@ -121,7 +121,7 @@ class MemoryIndex:
         ]
         return sorted(found, key=place)[:most]
 
-    def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[Found]:
+    def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[IndexedDocument]:
         """See `port.SearchIndex`."""
         wanted = set(doc_ids)
         return [found for found in self._of_topic(name, topic) if found.source["metadata"]["doc_id"] in wanted]
@@ -156,11 +156,11 @@ class MemoryIndex:
     def close(self) -> None:
         """See `port.SearchIndex`."""
 
-    def _of_topic(self, name: str, topic: str) -> list[Found]:
+    def _of_topic(self, name: str, topic: str) -> list[IndexedDocument]:
         self.requests += 1
         visible = self.visible(name).values()
         return [
-            Found(found.doc_id, found.version, {"metadata": found.source["metadata"]}, found.routing)
+            IndexedDocument(found.doc_id, found.version, {"metadata": found.source["metadata"]}, found.routing)
             for found in visible
             if found.source.get("metadata", {}).get("topic") == topic
         ]
@@ -171,7 +171,7 @@ class MemoryIndex:
             raise Terminal("index does not exist", index=name, fix="Run `lyrebird index create`.")
         return info.name
 
-    def _of(self, name: str) -> dict[str, Found]:
+    def _of(self, name: str) -> dict[str, IndexedDocument]:
         return self._documents[self._concrete(name)]
 
     def _index(self, name: str, action: Mapping[str, Any], body: bytes | None) -> ItemAnswer:
@@ -192,7 +192,7 @@ class MemoryIndex:
         least = action["version"] + (action.get("version_type") == "external_gte")
         if there is not None and there.version >= least:
             return ItemAnswer(409, "version_conflict_engine_exception", "version conflict")
-        self._documents[name][place] = Found(action["_id"], action["version"], source, routing)
+        self._documents[name][place] = IndexedDocument(action["_id"], action["version"], source, routing)
         self._sequence += 1
         self._written[name][place] = self._sequence
         return ItemAnswer(200 if there else 201)

@@ -16,7 +16,7 @@ from include.index.generations.name import IndexName
 from include.index.mapping.declared import LIVING
 from include.index.server.admin import StoredIndex
 from include.index.server.memory import MemoryIndex
-from include.index.server.port import Found, IndexInfo
+from include.index.server.port import IndexedDocument, IndexInfo
 
 __all__ = ["MemoryAdmin"]
 
@@ -156,7 +156,7 @@ def _merge(name: str, have: dict[str, Any], new: Mapping[str, Any]) -> None:
             _merge(name, there, how)
 
 
-def _matches(found: Found, query: Mapping[str, Any]) -> bool:
+def _matches(found: IndexedDocument, query: Mapping[str, Any]) -> bool:
     ((kind, how),) = query.items()
     if kind == "match_all":
         return True
@@ -168,7 +168,7 @@ def _matches(found: Found, query: Mapping[str, Any]) -> bool:
     raise Terminal("the double does not know this query", query=kind, allowed=["exists", "match_all", "term"])
 
 
-def _value(found: Found, field: str) -> Any:
+def _value(found: IndexedDocument, field: str) -> Any:
     part: Any = found.source
     for name in field.split("."):
         part = part.get(name) if isinstance(part, Mapping) else None

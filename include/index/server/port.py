@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from include.index.bulk.request import BulkAnswer
 
-__all__ = ["Found", "IndexInfo", "Note", "SearchIndex"]
+__all__ = ["IndexInfo", "IndexedDocument", "Note", "SearchIndex"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class IndexInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class IndexedDocument:
     """A document as it is at this moment, also before a refresh, tombstones too. `doc_id` is its `_id`."""
 
     doc_id: str
@@ -61,16 +61,16 @@ class SearchIndex(Protocol):
     def bulk(self, name: str, lines: bytes) -> BulkAnswer:
         """Send action and document lines. External versions: an older or equal one is answered 409."""
 
-    def get(self, name: str, doc_id: str) -> Found | None:
+    def get(self, name: str, doc_id: str) -> IndexedDocument | None:
         """One document, realtime; a filtered alias does not hide it. `Terminal` without the index."""
 
-    def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, Found]:
+    def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, IndexedDocument]:
         """Those that exist, realtime, with their metadata only."""
 
     def refresh(self, name: str) -> None:
         """Make what was written visible to searches; `Transient` when a shard did not."""
 
-    def living_below(self, name: str, topic: str, version: int, most: int) -> list[Found]:
+    def living_below(self, name: str, topic: str, version: int, most: int) -> list[IndexedDocument]:
         """At most `most` living documents of `topic` with a version below `version`, with their metadata only.
 
         As of the last refresh, as is `copies`; `Transient` when a shard does not answer.
@@ -78,14 +78,14 @@ class SearchIndex(Protocol):
 
     def tombstones(
         self, name: str, topic: str, partition: int, below: int, after: tuple[int, str], most: int
-    ) -> list[Found]:
+    ) -> list[IndexedDocument]:
         """Soft-delete tombstones from a partition of `topic`, with offsets below `below`, by offset and `doc_id`.
 
         At most `most` behind `after`, an offset and a `metadata.doc_id`; with their metadata only, as of the last
         refresh.
         """
 
-    def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[Found]:
+    def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[IndexedDocument]:
         """All documents of `topic` with these `metadata.doc_id`, whatever their routing, with their metadata only."""
 
     def note(self, name: str, note_id: str) -> Note | None:

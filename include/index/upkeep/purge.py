@@ -31,13 +31,13 @@ import orjson
 
 from include.clock import Clock, iso
 from include.errors import BackPressure, InvalidRecord, Terminal, Transient
-from include.index.progress.document import NOTES, Progress, Vector, note_id, read_progress
-from include.index.server.port import Found, IndexInfo, SearchIndex
+from include.index.progress.document import NOTES, IndexProgress, Vector, note_id, read_progress
+from include.index.server.port import IndexedDocument, IndexInfo, SearchIndex
 from include.index.server_wait import Patience
 from include.index.states import States
 from include.log.ports import Record
 
-__all__ = ["Mark", "Protected", "Purge", "Purged", "delete_line", "horizon_ms", "protected"]
+__all__ = ["Protected", "Purge", "Purged", "SearchMark", "delete_line", "horizon_ms", "protected"]
 
 _DAY_MS: Final = 86_400_000
 _KEPT_MS: Final = 7 * _DAY_MS
@@ -53,7 +53,7 @@ def horizon_ms(kept_ms: int | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SearchMark:
     """Where the searches of an index stood at a moment. `floor`: the greatest that was known."""
 
     at_us: int
@@ -67,7 +67,7 @@ class Mark:
         return {"at_us": self.at_us, "searchable": searchable, "floor": self.floor, "topic_ids": dict(self.topic_ids)}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Mark:
+    def from_json(cls, value: Mapping[str, Any]) -> SearchMark:
         """Inverse of `to_json`."""
         searchable = {int(p): int(offset) for p, offset in value["searchable"].items()}
         return cls(int(value["at_us"]), searchable, int(value["floor"]), dict(value["topic_ids"]))
@@ -171,7 +171,7 @@ class Purge:
         self,
         partition: int,
         below: int,
-        mark: Mark,
+        mark: SearchMark,
         kept: Protected,
         out: Purged,
         on_progress: Callable[[Purged], None],
@@ -197,12 +197,12 @@ class Purge:
                     self._clock.sleep(left_s)
             on_progress(out)
 
-    def _page(self, partition: int, below: int, after: tuple[int, str]) -> list[Found]:
+    def _page(self, partition: int, below: int, after: tuple[int, str]) -> list[IndexedDocument]:
         return self._patience.call(
             lambda: self._index.tombstones(self._info.name, self._topic, partition, below, after, _PAGE)
         )
 
-    def _progress(self, mark: Mark | None) -> Progress | None:
+    def _progress(self, mark: SearchMark | None) -> IndexProgress | None:
         """What the index has by now; raises when it is not the one that was marked, or reads its topic anew."""
         there = self._index.describe(self._info.name)
         if there is None or there.uuid != self._info.uuid:
@@ -223,13 +223,13 @@ class Purge:
             raise Transient("index reads its topic anew", index=self._info.name, topic=self._topic)
         return progress
 
-    def _floor(self, progress: Progress | None) -> int:
+    def _floor(self, progress: IndexProgress | None) -> int:
         return max(progress.floors.values(), default=0) if progress else 0
 
-    def _marked(self, progress: Progress, horizon_ms: int, *, dry_run: bool) -> list[Mark]:
+    def _marked(self, progress: IndexProgress, horizon_ms: int, *, dry_run: bool) -> list[SearchMark]:
         """The marks of this topic as it is, the oldest first, with one of now where the last is not of late."""
         last = self._index.note(NOTES, self._note_id)
-        every = [Mark.from_json(each) for each in last.source["marks"]] if last else []
+        every = [SearchMark.from_json(each) for each in last.source["marks"]] if last else []
         marks = [mark for mark in every if mark.topic_ids.get(self._topic) == progress.topic_ids.get(self._topic)]
         now_us, horizon_us = self._clock.now_us(), horizon_ms * 1000
         if dry_run or (marks and now_us - marks[-1].at_us < horizon_us // _MARKS):
@@ -237,7 +237,7 @@ class Purge:
         # Of those that are old enough the newest does.
         young = [mark for mark in marks if now_us - mark.at_us < horizon_us]
         marks = [*marks[: len(marks) - len(young)][-1:], *young]
-        marks.append(Mark(now_us, progress.searchable, self._floor(progress), progress.topic_ids))
+        marks.append(SearchMark(now_us, progress.searchable, self._floor(progress), progress.topic_ids))
         source = {"index": self._info.name, "topic": self._topic, "marks": [mark.to_json() for mark in marks]}
         if self._index.write_note(NOTES, self._note_id, source, last) is None:
             raise Transient("another purge runs", index=self._info.name, topic=self._topic)
@@ -271,7 +271,7 @@ class Purge:
         return sum(item.status != 409 for item in items)
 
 
-def delete_line(found: Found) -> bytes:
+def delete_line(found: IndexedDocument) -> bytes:
     """Line of a bulk request that deletes a document unless a newer state of it is there.
 
     Its version stays the document's: with the server's own, one more, the next state could be refused.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from include.index.deployed import DeployedIndex
 from include.index.generations.target import fed_indexes
-from include.index.progress.document import Progress, read_progress
+from include.index.progress.document import IndexProgress, read_progress
 from include.index.progress.grown_topics import require_no_growth
 from include.index.server.port import IndexInfo
 from include.index.states import States, feed_of
@@ -37,7 +37,7 @@ def purge_deployed(
             for topic in on.definition.topics:
                 purge = Purge(on.index, info, topic, on.clock, per_second=per_second)
                 there = admin.describe(topic)
-                known = (read_progress(on.index, info, topic) or Progress(topic)).topic_ids.get(topic)
+                known = (read_progress(on.index, info, topic) or IndexProgress(topic)).topic_ids.get(topic)
                 if there is None or there.topic_id != known:
                     found.append(Purged(info.name, topic, why="the application has not read the topic as it is now"))
                     continue
@@ -56,7 +56,7 @@ def purge_deployed(
 
 
 def _protected(on: DeployedIndex, info: IndexInfo, topic: str, registry: ConfluentRegistry) -> Protected:
-    progress = read_progress(on.index, info, topic) or Progress(topic)
+    progress = read_progress(on.index, info, topic) or IndexProgress(topic)
     states = States(feed_of(on.deployment.one("cluster", Cluster), on.definition, topic, progress), registry)
     dead = topics.dead(topic, on.definition.application)
     return protected(letters_of(on.reader, dead, topic, progress.topic_ids.get(topic, "")), states)

@@ -17,7 +17,7 @@ from include.index.deployed import DeployedIndex
 from include.index.generations.target import fed_indexes
 from include.index.mapping.evolving import Evolves
 from include.index.outcome import TaskOutcome
-from include.index.progress.document import Progress, read_progress
+from include.index.progress.document import IndexProgress, read_progress
 from include.index.server.port import IndexInfo
 from include.index.states import States, feed_of
 from include.index.task import IndexTask, raw_of
@@ -63,7 +63,7 @@ def _replayed(
     dry_run: bool,
     on_progress: Callable[[Replayed], None],
 ) -> Replayed:
-    progress = read_progress(on.index, info, topic) or Progress(topic)
+    progress = read_progress(on.index, info, topic) or IndexProgress(topic)
     feed = feed_of(on.deployment.one("cluster", Cluster), on.definition, topic, progress)
     dead = topics.dead(topic, on.definition.application)
     records = letters_of(on.reader, dead, topic, progress.topic_ids.get(topic, ""))

@@ -12,10 +12,10 @@ from itertools import groupby, zip_longest
 from typing import Final, NamedTuple
 
 from include.join.algorithm import versions
-from include.join.algorithm.multimap import Side
+from include.join.algorithm.multimap import JoinSide
 from include.join.algorithm.product import Combination, delta
 from include.join.algorithm.row import (
-    Entry,
+    OutputShare,
     PlainTouch,
     Row,
     Touch,
@@ -25,11 +25,11 @@ from include.join.algorithm.row import (
     row_input,
     row_key,
 )
-from include.join.algorithm.shape import Shape
+from include.join.algorithm.shape import JoinShape
 from include.join.algorithm.versions import Vector
-from include.state.reading import Rows
+from include.state.reading import BucketRows
 
-__all__ = ["Applied", "Held", "Left", "Output", "apply", "finished", "lacking_of", "merged"]
+__all__ = ["Applied", "HeldRecord", "JoinOutput", "Left", "apply", "finished", "lacking_of", "merged"]
 
 _ANYTHING: Final = object()
 """What stood before, where a record is written whether it differs or not."""
@@ -39,7 +39,7 @@ Left = tuple[bytes, int, bytes, tuple[bytes, ...], bytes]
 """A row that left a join key which lacks outputs: join key, slot, primary key, its entry's group, the row as kept."""
 
 
-class Output(NamedTuple):
+class JoinOutput(NamedTuple):
     """A record of the joined topic; `value` None is a tombstone. `version` is its number, without the epoch."""
 
     key: bytes
@@ -48,7 +48,7 @@ class Output(NamedTuple):
     vector: Vector
 
 
-class Held(NamedTuple):
+class HeldRecord(NamedTuple):
     """A record that would have changed more outputs than allowed: its row is in the state, its outputs are not out."""
 
     join_key: bytes
@@ -65,7 +65,7 @@ class Applied:
     Args:
         rows: changes of the state; None deletes.
         outputs: the newest record of each output key that changed, by key.
-        held: see `Held`.
+        held: see `HeldRecord`.
         stale: touches that a newer version of their row had overtaken.
         products: of each input, the most outputs that one of its records changed.
         grown: slot → by how many rows the state has more of it.
@@ -73,15 +73,15 @@ class Applied:
     """
 
     rows: dict[bytes, bytes | None]
-    outputs: list[Output]
-    held: list[Held]
+    outputs: list[JoinOutput]
+    held: list[HeldRecord]
     stale: int
     products: list[int]
     grown: dict[int, int]
     incomplete: int = 0
 
 
-def apply(touches: Iterable[Touch | PlainTouch], state: Rows, shape: Shape) -> Applied:
+def apply(touches: Iterable[Touch | PlainTouch], state: BucketRows, shape: JoinShape) -> Applied:
     """Apply a bucket's touches, in any order, to its state.
 
     Nothing is written: the caller commits `rows` and `outputs` together. A touch that is older than the row it finds
@@ -98,7 +98,7 @@ def apply(touches: Iterable[Touch | PlainTouch], state: Rows, shape: Shape) -> A
     stood = dict(zip(keys, state.get(keys), strict=True))
     places = shape.places
     made = _Made({}, [], 0, [0] * len(places), lacking_of(state), [])
-    newest: dict[bytes, Output] = {}
+    newest: dict[bytes, JoinOutput] = {}
     for join_key, of_key in groupby(ordered, key=lambda touch: touch.join_key):
         for output in _JoinKey(join_key, list(of_key), stood, state, shape, places).follow(made):
             other = newest.get(output.key)
@@ -107,7 +107,7 @@ def apply(touches: Iterable[Touch | PlainTouch], state: Rows, shape: Shape) -> A
     return finished(made.rows, newest, made.held, made.stale, made.products, stood, state.get, made.left)
 
 
-def lacking_of(state: Rows) -> set[bytes]:
+def lacking_of(state: BucketRows) -> set[bytes]:
     """The join keys of a bucket that lack outputs."""
     return {key for kept, _ in state.scan(incomplete_key(b"")) if (key := incomplete_join_key(kept)) is not None}
 
@@ -137,8 +137,10 @@ def finished(
         if (value is None) is not (stood[key] is None):
             slot = row_input(key)
             grown[slot] = grown.get(slot, 0) + (1 if value is not None else -1)
-    outputs = [Output(*newest[key]) for key in sorted(newest)]
-    return Applied(rows | marks | gone, outputs, [Held(*each) for each in held], stale, products, grown, incomplete)
+    outputs = [JoinOutput(*newest[key]) for key in sorted(newest)]
+    return Applied(
+        rows | marks | gone, outputs, [HeldRecord(*each) for each in held], stale, products, grown, incomplete
+    )
 
 
 def merged(one: Applied, other: Applied) -> Applied:
@@ -161,7 +163,7 @@ def merged(one: Applied, other: Applied) -> Applied:
 @dataclass(slots=True)
 class _Made:
     rows: dict[bytes, bytes | None]
-    held: list[Held]
+    held: list[HeldRecord]
     stale: int
     products: list[int]
     lacking: set[bytes]
@@ -186,8 +188,8 @@ class _JoinKey:
         join_key: bytes,
         touches: Sequence[Touch],
         stood: dict[bytes, bytes | None],
-        state: Rows,
-        shape: Shape,
+        state: BucketRows,
+        shape: JoinShape,
         places: Mapping[int, int],
     ) -> None:
         self._touches, self._shape, self._places = touches, shape, places
@@ -196,10 +198,10 @@ class _JoinKey:
             value = stood[row_key(join_key, touch.input, touch.key)]
             kept.setdefault(touch.input, {})[touch.key] = None if value is None else Row.from_bytes(value)
         self._kept = kept
-        self._sides = [Side(i, slot, join_key, state, shape.projection, kept[slot]) for slot, i in places.items()]
+        self._sides = [JoinSide(i, slot, join_key, state, shape.projection, kept[slot]) for slot, i in places.items()]
         self._changes: dict[bytes, _Change] = {}
 
-    def follow(self, made: _Made) -> list[Output]:
+    def follow(self, made: _Made) -> list[JoinOutput]:
         """Take the touches in; the outputs that changed."""
         for touch in self._touches:
             row = self._kept[touch.input][touch.key]
@@ -210,7 +212,7 @@ class _JoinKey:
             else:
                 self._take(touch, made)
         return [
-            Output(key, change.stands, _number(change), change.vector)
+            JoinOutput(key, change.stands, _number(change), change.vector)
             for key, change in self._changes.items()
             if change.stood != change.stands
         ]
@@ -226,7 +228,7 @@ class _JoinKey:
         changed = delta(touch, place, self._sides, self._shape)
         held = changed.size > self._shape.max_product
         if held:
-            made.held.append(Held(touch.join_key, touch.input, touch.key, touch.rank, changed.size))
+            made.held.append(HeldRecord(touch.join_key, touch.input, touch.key, touch.rank, changed.size))
             made.lacking.add(touch.join_key)
         if touch.join_key in made.lacking and stood is not None and was is not None:
             self._leave(touch, stood, was, self._sides[place].entry(touch.key), made)
@@ -236,7 +238,7 @@ class _JoinKey:
         for before, after in changed.combinations():
             self._note(touch, place, before, after)
 
-    def _leave(self, touch: Touch, stood: Row, before: Entry, after: Entry | None, made: _Made) -> None:
+    def _leave(self, touch: Touch, stood: Row, before: OutputShare, after: OutputShare | None, made: _Made) -> None:
         """Remember what the row was, unless what it is now has part in the outputs of the same keys."""
         if after is None or after.group != before.group:
             made.left.append((touch.join_key, touch.input, touch.key, before.group, stood.to_bytes()))

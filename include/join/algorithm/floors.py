@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from include.join.algorithm.row import Row, Touch, row_place
-from include.state.reading import Rows
+from include.state.reading import BucketRows
 
 __all__ = ["touches_of_floor"]
 
 
-def touches_of_floor(state: Rows, input: int, floor: int, rank: int) -> Iterator[Touch]:
+def touches_of_floor(state: BucketRows, input: int, floor: int, rank: int) -> Iterator[Touch]:
     """The touches of a control record of this rank, for all rows of an input in a bucket; it reads all of them."""
     for kept, value in state.scan(b"r"):
         join_key, of_input, key = row_place(kept)

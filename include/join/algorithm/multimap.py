@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from include.join.algorithm.row import Entry, Row, row_prefix
+from include.join.algorithm.row import OutputShare, Row, row_prefix
 from include.join.algorithm.shape import Projection
-from include.state.reading import Rows
+from include.state.reading import BucketRows
 
-__all__ = ["Side", "shown_of"]
+__all__ = ["JoinSide", "shown_of"]
 
-_Groups = dict[tuple[bytes, ...], dict[bytes, Entry]]
+_Groups = dict[tuple[bytes, ...], dict[bytes, OutputShare]]
 """Group → primary key → entry."""
 
 
-class Side:
+class JoinSide:
     """The rows of one input under one join key.
 
     `input` is its position, `slot` the number by which the state knows it. `kept`: rows that were looked up before,
@@ -27,24 +27,24 @@ class Side:
         input: int,
         slot: int,
         join_key: bytes,
-        state: Rows,
+        state: BucketRows,
         projection: Projection,
         kept: dict[bytes, Row | None],
     ) -> None:
         self._input, self._state, self._projection = input, state, projection
         self._prefix = row_prefix(join_key, slot)
         self._kept = kept
-        self._entries: dict[bytes, Entry | None] = {}
+        self._entries: dict[bytes, OutputShare | None] = {}
         self._groups: _Groups | None = None
-        self._shown: dict[tuple[bytes, ...], Entry] = {}
+        self._shown: dict[tuple[bytes, ...], OutputShare] = {}
 
-    def entry(self, key: bytes) -> Entry | None:
+    def entry(self, key: bytes) -> OutputShare | None:
         """What the row with this primary key, one of `kept`, brings; None when it is not there or filtered."""
         if key not in self._entries:
             self._entries[key] = self.entry_of(key, self._kept[key])
         return self._entries[key]
 
-    def entry_of(self, key: bytes, row: Row | None) -> Entry | None:
+    def entry_of(self, key: bytes, row: Row | None) -> OutputShare | None:
         """What this row would bring."""
         return None if row is None else self._projection.entry(self._input, key, row)
 
@@ -56,7 +56,7 @@ class Side:
             self._take_out(self._groups, before)
             self._put_in(self._groups, after)
 
-    def shown(self) -> dict[tuple[bytes, ...], Entry]:
+    def shown(self) -> dict[tuple[bytes, ...], OutputShare]:
         """Group → the entry that stands for it in outputs."""
         if self._groups is None:
             for kept, value in self._state.scan(self._prefix):
@@ -68,7 +68,7 @@ class Side:
                 self._put_in(self._groups, self.entry(key))
         return self._shown
 
-    def _put_in(self, groups: _Groups, entry: Entry | None) -> None:
+    def _put_in(self, groups: _Groups, entry: OutputShare | None) -> None:
         if entry is None:
             return
         groups.setdefault(entry.group, {})[entry.key] = entry
@@ -76,7 +76,7 @@ class Side:
         if shown is None or _rank(shown) < _rank(entry):
             self._shown[entry.group] = entry
 
-    def _take_out(self, groups: _Groups, entry: Entry | None) -> None:
+    def _take_out(self, groups: _Groups, entry: OutputShare | None) -> None:
         if entry is None:
             return
         group = groups[entry.group]
@@ -87,9 +87,9 @@ class Side:
             self._shown[entry.group] = max(group.values(), key=_rank)
 
 
-def shown_of(entries: Iterable[Entry]) -> list[Entry]:
+def shown_of(entries: Iterable[OutputShare]) -> list[OutputShare]:
     """Of each group the entry that stands for it."""
-    shown: dict[tuple[bytes, ...], Entry] = {}
+    shown: dict[tuple[bytes, ...], OutputShare] = {}
     for entry in entries:
         other = shown.get(entry.group)
         if other is None or _rank(other) < _rank(entry):
@@ -97,5 +97,5 @@ def shown_of(entries: Iterable[Entry]) -> list[Entry]:
     return list(shown.values())
 
 
-def _rank(entry: Entry) -> tuple[int, bytes]:
+def _rank(entry: OutputShare) -> tuple[int, bytes]:
     return entry.version or 0, entry.key

@@ -14,21 +14,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from include.join.algorithm.multimap import Side
-from include.join.algorithm.row import Entry, Touch
-from include.join.algorithm.shape import Shape
+from include.join.algorithm.multimap import JoinSide
+from include.join.algorithm.row import OutputShare, Touch
+from include.join.algorithm.shape import JoinShape
 
 __all__ = ["Combination", "Delta", "Exchange", "delta"]
 
-Combination = tuple[Entry, ...]
+Combination = tuple[OutputShare, ...]
 """An entry of each input."""
 
 
 class Exchange(NamedTuple):
     """In the outputs, `before` gives its place to `after`; None: there was or will be none."""
 
-    before: Entry | None
-    after: Entry | None
+    before: OutputShare | None
+    after: OutputShare | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Delta:
 
     input: int
     exchanges: Sequence[Exchange]
-    others: Sequence[Sequence[Entry]]
+    others: Sequence[Sequence[OutputShare]]
 
     @property
     def size(self) -> int:
@@ -60,12 +60,12 @@ class Delta:
                 yield before, after
 
 
-def delta(touch: Touch, input: int, sides: Sequence[Side], shape: Shape) -> Delta:
+def delta(touch: Touch, input: int, sides: Sequence[JoinSide], shape: JoinShape) -> Delta:
     """Puts the row of `touch` into the side of its input; what that changes in the outputs."""
     exchanges = _exchanges(touch, input, sides[input], shape)
     if not exchanges:
         return Delta(input, (), ())
-    others: dict[int, Sequence[Entry]] = {}
+    others: dict[int, Sequence[OutputShare]] = {}
     for other in shape.probe_order(input):
         entries = list(sides[other].shown().values())
         if not entries and not shape.optional[other]:
@@ -74,14 +74,14 @@ def delta(touch: Touch, input: int, sides: Sequence[Side], shape: Shape) -> Delt
     return Delta(input, exchanges, [others[other] for other in sorted(others)])
 
 
-def _exchanges(touch: Touch, input: int, side: Side, shape: Shape) -> list[Exchange]:
+def _exchanges(touch: Touch, input: int, side: JoinSide, shape: JoinShape) -> list[Exchange]:
     optional = shape.optional[input]
     if shape.distinct[input] and not optional:
         # Its group is its own: no neighbour has to be read to know what is shown of it.
         before = side.entry(touch.key)
         side.put(touch.key, touch.row)
         after = side.entry(touch.key)
-        changed: list[tuple[Entry | None, Entry | None]] = [(before, after)]
+        changed: list[tuple[OutputShare | None, OutputShare | None]] = [(before, after)]
         if before is not None and after is not None and before.group != after.group:
             # Its outputs' key has a field beside the row's own key, and that field changed.
             changed = [(before, None), (None, after)]

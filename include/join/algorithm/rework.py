@@ -22,10 +22,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from include.join.algorithm import versions
-from include.join.algorithm.batch import Applied, Held, Output, apply, lacking_of
+from include.join.algorithm.batch import Applied, HeldRecord, JoinOutput, apply, lacking_of
 from include.join.algorithm.multimap import shown_of
 from include.join.algorithm.row import (
-    Entry,
+    OutputShare,
     PlainTouch,
     Row,
     Touch,
@@ -35,9 +35,9 @@ from include.join.algorithm.row import (
     row_place,
     row_prefix,
 )
-from include.join.algorithm.shape import Shape
+from include.join.algorithm.shape import JoinShape
 from include.join.algorithm.versions import Vector
-from include.state.reading import Rows
+from include.state.reading import BucketRows
 
 __all__ = ["BEGIN", "DONE", "Reworked", "apply_partly", "named", "reached", "rework"]
 
@@ -68,15 +68,15 @@ class Reworked:
     """
 
     place: bytes = DONE
-    outputs: list[Output] = field(default_factory=list)
+    outputs: list[JoinOutput] = field(default_factory=list)
     rows: dict[bytes, bytes | None] = field(default_factory=dict)
     grown: dict[int, int] = field(default_factory=dict)
-    held: list[Held] = field(default_factory=list)
+    held: list[HeldRecord] = field(default_factory=list)
     incomplete: int = 0
 
 
 def apply_partly(
-    touches: Iterable[Touch | PlainTouch], state: Rows, old: Shape, new: Shape, place: bytes
+    touches: Iterable[Touch | PlainTouch], state: BucketRows, old: JoinShape, new: JoinShape, place: bytes
 ) -> tuple[Applied, Applied]:
     """`apply` for a bucket that was gone through up to `place`: what the old join makes, and what the new one does."""
     ahead: list[Touch] = []
@@ -91,7 +91,15 @@ def apply_partly(
 
 
 def rework(
-    state: Rows, old: Shape, new: Shape, rank: int, *, place: bytes, most: int, whole: bool = False, sweep: bool = False
+    state: BucketRows,
+    old: JoinShape,
+    new: JoinShape,
+    rank: int,
+    *,
+    place: bytes,
+    most: int,
+    whole: bool = False,
+    sweep: bool = False,
 ) -> Reworked:
     """Go through some join keys of a bucket.
 
@@ -122,24 +130,24 @@ def rework(
     return made
 
 
-def named(state: Rows, shape: Shape, rank: int, keys: Collection[bytes]) -> list[Output]:
+def named(state: BucketRows, shape: JoinShape, rank: int, keys: Collection[bytes]) -> list[JoinOutput]:
     """The outputs of these keys, whatever else their join keys have; what the state does not make is missing. By key.
 
     Reads all rows of the bucket.
     """
-    made: list[Output] = []
+    made: list[JoinOutput] = []
     for _, rows in _join_keys(state, BEGIN):
         table = _Table(_by_slot(rows), shape)
         for key, (value, vector) in table.outputs_of(keys).items():
-            made.append(Output(key, value, versions.of_put(rank), vector))
+            made.append(JoinOutput(key, value, versions.of_put(rank), vector))
     return sorted(made, key=lambda output: output.key)
 
 
 def _rework(
     join_key: bytes,
     rows: list[tuple[int, bytes, bytes]],
-    old: Shape,
-    new: Shape,
+    old: JoinShape,
+    new: JoinShape,
     rank: int,
     made: Reworked,
     *,
@@ -152,15 +160,15 @@ def _rework(
     before, after = _Table(kept, old, left), _Table(kept, new)
     size = max(before.size, after.size)
     if size > new.max_product:
-        made.held.append(Held(join_key, 0, b"", rank, size))
+        made.held.append(HeldRecord(join_key, 0, b"", rank, size))
     else:
         stood = before.outputs()
         for key, (value, vector) in after.outputs().items():
             same = stood.pop(key, (None, ()))[0] == value
             if not same or whole:
-                made.outputs.append(Output(key, value, versions.of_put(rank), vector))
+                made.outputs.append(JoinOutput(key, value, versions.of_put(rank), vector))
         for key, (_, vector) in stood.items():
-            made.outputs.append(Output(key, None, versions.of_tombstone(rank), vector))
+            made.outputs.append(JoinOutput(key, None, versions.of_tombstone(rank), vector))
         if left is not None:
             made.rows |= {each: None for each, _ in left} | {incomplete_key(join_key): None}
             made.incomplete -= 1
@@ -188,10 +196,10 @@ class _Table:
     """
 
     def __init__(
-        self, kept: dict[int, dict[bytes, Row]], shape: Shape, left: Iterable[tuple[bytes, bytes]] | None = None
+        self, kept: dict[int, dict[bytes, Row]], shape: JoinShape, left: Iterable[tuple[bytes, bytes]] | None = None
     ) -> None:
         self._shape = shape
-        self._entries: list[list[Entry]] = []
+        self._entries: list[list[OutputShare]] = []
         gone: dict[int, list[tuple[bytes, Row]]] = {}
         for each, value in left or ():
             if (place_of := left_place(each)) is not None:
@@ -217,12 +225,14 @@ class _Table:
             return {key: made for key, made in self.outputs().items() if key in keys}
         return dict(self._output(entries) for key in keys for entries in self._of_key(key, {}, ()))
 
-    def _output(self, entries: Sequence[Entry]) -> tuple[bytes, tuple[bytes, Vector]]:
+    def _output(self, entries: Sequence[OutputShare]) -> tuple[bytes, tuple[bytes, Vector]]:
         shape = self._shape
         key = shape.key.around(entries[i].group[at] for i, at in shape.key_fields)
         return key, (shape.value.around(entry.part for entry in entries), tuple(each.version for each in entries))
 
-    def _of_key(self, key: bytes, chosen: dict[int, Entry], parts: tuple[bytes, ...]) -> Iterator[tuple[Entry, ...]]:
+    def _of_key(
+        self, key: bytes, chosen: dict[int, OutputShare], parts: tuple[bytes, ...]
+    ) -> Iterator[tuple[OutputShare, ...]]:
         """The entries whose output has this key, found field by field: `parts` are those so far, of `chosen` inputs."""
         if len(parts) == len(self._shape.key_fields):
             if self._shape.key.around(parts) == key:
@@ -253,7 +263,7 @@ def _with(
         yield join_key, []
 
 
-def _join_keys(state: Rows, place: bytes) -> Iterator[tuple[bytes, list[tuple[int, bytes, bytes]]]]:
+def _join_keys(state: BucketRows, place: bytes) -> Iterator[tuple[bytes, list[tuple[int, bytes, bytes]]]]:
     """Each join key behind `place` with its rows: (slot, primary key, value)."""
     found: Iterator[tuple[bytes, int, bytes, bytes]] = (
         (*row_place(kept), value) for kept, value in state.scan(row_prefix(b"", 0)[:1], place)

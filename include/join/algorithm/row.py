@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Self
 from include.errors import Terminal
 
 __all__ = [
-    "Entry",
+    "OutputShare",
     "PlainTouch",
     "Row",
     "Touch",
@@ -91,7 +91,7 @@ class Touch(NamedTuple):
         return cls(*told[:5], None if told[5] is None else Row.from_bytes(told[5]), told[6])
 
 
-class Entry(NamedTuple):
+class OutputShare(NamedTuple):
     """What one row brings to outputs.
 
     Rows of one input and join key with the same `group` compete for one place: the greatest (version, key) is shown.

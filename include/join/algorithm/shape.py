@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
-from include.join.algorithm.row import Entry, PlainTouch, Row, Touch
+from include.join.algorithm.row import OutputShare, PlainTouch, Row, Touch
 from include.join.config.definition import JoinFile
 from include.join.config.fields import FieldPlan
 
-__all__ = ["Frame", "Projection", "Shape"]
+__all__ = ["Frame", "JoinShape", "Projection"]
 
 
 class Projection(Protocol):
     """Makes of rows what they bring to outputs. Pure: the same row always brings the same."""
 
-    def entry(self, input: int, key: bytes, row: Row) -> Entry | None:
+    def entry(self, input: int, key: bytes, row: Row) -> OutputShare | None:
         """What the row brings; None when the input's `where` leaves it out."""
 
-    def absent(self, input: int) -> Entry:
+    def absent(self, input: int) -> OutputShare:
         """What stands for the rows of an optional input under a join key that has none; its version is None."""
 
 
@@ -42,7 +42,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class JoinShape:
     """A join.
 
     Args:

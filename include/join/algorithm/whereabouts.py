@@ -16,7 +16,7 @@ from typing import Final
 
 from include.join.algorithm.moves import touches_of_change
 from include.join.algorithm.row import Row, Touch
-from include.state.reading import Rows
+from include.state.reading import BucketRows
 
 __all__ = ["Located", "Sighting", "forgotten", "locate"]
 
@@ -47,7 +47,7 @@ class Located:
     stale: int = 0
 
 
-def locate(sightings: Iterable[Sighting], state: Rows, *, complete: bool) -> Located:
+def locate(sightings: Iterable[Sighting], state: BucketRows, *, complete: bool) -> Located:
     """Say where each row stood before; in any order, the newer record of a row wins.
 
     A later version of a row gets no lower rank than an earlier one, so that what it puts is never beaten by what the
@@ -69,7 +69,7 @@ def locate(sightings: Iterable[Sighting], state: Rows, *, complete: bool) -> Loc
     return located
 
 
-def forgotten(state: Rows, slots: Collection[int]) -> dict[bytes, None]:
+def forgotten(state: BucketRows, slots: Collection[int]) -> dict[bytes, None]:
     """What is removed of the state where only rows of these slots are remembered."""
     return {key: None for mark in (_ROW, _GONE) for key, _ in state.scan(mark) if key[len(mark)] not in slots}
 

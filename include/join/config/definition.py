@@ -26,7 +26,7 @@ from pydantic import AliasChoices, Field, model_validator
 
 from include.settings.deployment import Deployment, Strict
 
-__all__ = ["Alias", "InputDefinition", "JoinFile", "JoinType", "OutputDefinition", "read_join"]
+__all__ = ["Alias", "InputDefinition", "JoinFile", "JoinOutputDefinition", "JoinType", "read_join"]
 
 JoinType = Literal["inner", "left"]
 """inner: an output has a row of this input. left: it has one, or nulls where there is none."""
@@ -81,7 +81,7 @@ class InputDefinition(Strict):
         return next((alias.to for alias in self.aliases if alias.source == field), field)
 
 
-class OutputDefinition(Strict):
+class JoinOutputDefinition(Strict):
     """The joined topic, `<namespace>.<source>`."""
 
     namespace: str = Field(min_length=1, description="first part of the topic's name")
@@ -101,7 +101,7 @@ class JoinFile(Strict):
     """A join."""
 
     join: list[InputDefinition] = Field(min_length=2, max_length=_MOST_INPUTS, description="the inputs, in order")
-    output: OutputDefinition
+    output: JoinOutputDefinition
     buckets: int = Field(default=16, ge=1, le=4096, description="parts of the state; fixed by the first start")
     max_product_per_change: int = Field(
         default=100_000, ge=1, description="a record that changes more outputs than this is held and told of"

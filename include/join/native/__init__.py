@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from include.join.algorithm.batch import Applied, finished
 from include.join.algorithm.row import PlainTouch, Row, Touch
-from include.join.algorithm.shape import Shape
+from include.join.algorithm.shape import JoinShape
 from include.record.native import why_not
-from include.state.reading import Rows
+from include.state.reading import BucketRows
 
 if TYPE_CHECKING:
     from include.join.native._join import Projector
@@ -24,8 +24,8 @@ WHY_NOT: Final = why_not("include.join.native._join", form=3)
 
 
 def compiled(
-    shape: Shape, projector: Callable[[int, bytes, bytes], Projector | None]
-) -> Callable[[Iterable[Touch | PlainTouch], Rows], Applied] | None:
+    shape: JoinShape, projector: Callable[[int, bytes, bytes], Projector | None]
+) -> Callable[[Iterable[Touch | PlainTouch], BucketRows], Applied] | None:
     """`apply` for this shape, whose outputs are parts behind one prefix; None for the Python way.
 
     `projector`: of an input, a key and a row as the state has it, what reads such rows; None for the Python way.
@@ -50,7 +50,7 @@ def compiled(
         finished,
     )
 
-    def compiled_apply(touches: Iterable[Touch | PlainTouch], state: Rows) -> Any:
+    def compiled_apply(touches: Iterable[Touch | PlainTouch], state: BucketRows) -> Any:
         return apply(touches, state.get, state.scan, program)
 
     return compiled_apply

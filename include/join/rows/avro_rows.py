@@ -15,14 +15,14 @@ import fastavro
 from fastavro.schema import expand_schema
 
 from include.errors import InvalidRecord, SettingsError
-from include.join.algorithm.row import Entry, Row
-from include.join.algorithm.shape import Frame, Shape
+from include.join.algorithm.row import OutputShare, Row
+from include.join.algorithm.shape import Frame, JoinShape
 from include.join.config.definition import JoinFile
 from include.join.config.fields import FieldPlan
 from include.join.config.schema import InputSchema, OutputSchemas, bare
 from include.join.native import WHY_NOT, compiled
-from include.join.rows.pieces import AS_IS, Piece, piece_of
-from include.record.fields import Fields, Images
+from include.join.rows.pieces import AS_IS, FieldPiece, piece_of
+from include.record.fields import EnvelopeFields, Fields
 from include.record.native.program import steps_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class _Source:
 
     of_key: bool
     place: int
-    piece: Piece
+    piece: FieldPiece
 
 
 class AvroRows:
@@ -79,7 +79,7 @@ class AvroRows:
         self._decimals = [_is_decimal(bare(newest.type_of(field))) for field in self._definition.join_keys]
         self.fixed = newest.holds(self._definition.join_keys)
 
-    def entry(self, key: bytes, row: Row) -> Entry | None:
+    def entry(self, key: bytes, row: Row) -> OutputShare | None:
         """What the row brings; None when `where` leaves it out. Raises `InvalidRecord` for bytes that are no row."""
         found = self._plan_of(row.schema_id, key)
         return found.entry(key, row)
@@ -119,13 +119,13 @@ class AvroRows:
         """The row's part of the output's key, in one piece."""
         return b"".join(self._plan_of(schema_id, key).group(key, body))
 
-    def absent(self) -> Entry:
+    def absent(self) -> OutputShare:
         """What stands for no row."""
-        return Entry(None, b"", (_NULL,) * len(self._grouped), _NULL * len(self._shown))
+        return OutputShare(None, b"", (_NULL,) * len(self._grouped), _NULL * len(self._shown))
 
-    def images_of(self, schema_id: int) -> Images:
+    def images_of(self, schema_id: int) -> EnvelopeFields:
         """What takes envelopes of this schema apart."""
-        return Images(self._schema_of(schema_id))
+        return EnvelopeFields(self._schema_of(schema_id))
 
     def _plan_of(self, schema_id: int, key: bytes) -> _Plan:
         head = key[:_HEAD]
@@ -168,7 +168,7 @@ class AvroRows:
         found = self._rows.get(schema_id)
         if found is None:
             schema = self._schema_of(schema_id)
-            found = self._rows[schema_id] = Images(schema).row if self._newest.change else Fields(schema)
+            found = self._rows[schema_id] = EnvelopeFields(schema).row if self._newest.change else Fields(schema)
         return found
 
     def _fields_of_keys(self, head: bytes) -> Fields:
@@ -251,7 +251,7 @@ class _Plan:
             # A field that no such row has, and the output's key needs.
             return None
 
-    def entry(self, key: bytes, row: Row) -> Entry | None:
+    def entry(self, key: bytes, row: Row) -> OutputShare | None:
         body = row.body
         borders, of_key = self._rows.borders(body), self._keys.borders(key, _HEAD)
         for source, wanted in self._where:
@@ -264,7 +264,7 @@ class _Plan:
             else:
                 parts.append(_cut(changed, body, borders, key, of_key))
         group = tuple(_cut(source, body, borders, key, of_key) for source in self._grouped)
-        return Entry(row.version, key, group, b"".join(parts))
+        return OutputShare(row.version, key, group, b"".join(parts))
 
     def group(self, key: bytes, body: bytes) -> tuple[bytes, ...]:
         borders, of_key = self._rows.borders(body), self._keys.borders(key, _HEAD)
@@ -308,11 +308,11 @@ class AvroJoin:
 
     rows: tuple[AvroRows, ...]
 
-    def entry(self, input: int, key: bytes, row: Row) -> Entry | None:
+    def entry(self, input: int, key: bytes, row: Row) -> OutputShare | None:
         """See `Projection`."""
         return self.rows[input].entry(key, row)
 
-    def absent(self, input: int) -> Entry:
+    def absent(self, input: int) -> OutputShare:
         """See `Projection`."""
         return self.rows[input].absent()
 
@@ -328,10 +328,10 @@ class AvroJoin:
         """The rows of a join; arguments as those of `AvroRows`."""
         return cls(tuple(AvroRows(i, join, plan, each, output, schema_of) for i, each in enumerate(newest)))
 
-    def shape(self, join: JoinFile, plan: FieldPlan, ids: tuple[int, int], slots: tuple[int, ...] = ()) -> Shape:
+    def shape(self, join: JoinFile, plan: FieldPlan, ids: tuple[int, int], slots: tuple[int, ...] = ()) -> JoinShape:
         """The join as the algorithm sees it; `ids`: those of the output's key and value schema."""
         key, value = (Frame(prefix=b"\x00" + schema_id.to_bytes(4, "big")) for schema_id in ids)
-        made = Shape.of(join, plan, self, key, value, slots)
+        made = JoinShape.of(join, plan, self, key, value, slots)
         return replace(made, compiled=compiled(made, lambda place, key, kept: self.rows[place].projector(key, kept)))
 
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 import orjson
 
 from include.errors import InvalidRecord
-from include.join.algorithm.row import Entry, Row
-from include.join.algorithm.shape import Frame, Shape
+from include.join.algorithm.row import OutputShare, Row
+from include.join.algorithm.shape import Frame, JoinShape
 from include.join.config.definition import JoinFile
 from include.join.config.fields import FieldPlan
 
@@ -30,7 +30,7 @@ class JsonProjection:
     join: JoinFile
     plan: FieldPlan
 
-    def entry(self, input: int, key: bytes, row: Row) -> Entry | None:
+    def entry(self, input: int, key: bytes, row: Row) -> OutputShare | None:
         """See `Projection`."""
         fields: dict[str, Any] = {**orjson.loads(row.body), **orjson.loads(key)}
         for field, values in self.join.join[input].where.items():
@@ -38,12 +38,12 @@ class JsonProjection:
                 return None
         group = tuple(_piece(each.name, fields.get(each.field)) for each in self.plan.key if each.input == input)
         part = b",".join(_piece(name, fields.get(field)) for field, name in self.plan.values[input])
-        return Entry(row.version, key, group, part)
+        return OutputShare(row.version, key, group, part)
 
-    def absent(self, input: int) -> Entry:
+    def absent(self, input: int) -> OutputShare:
         """See `Projection`."""
         group = tuple(_piece(each.name, None) for each in self.plan.key if each.input == input)
-        return Entry(None, b"", group, b",".join(_piece(name, None) for _, name in self.plan.values[input]))
+        return OutputShare(None, b"", group, b",".join(_piece(name, None) for _, name in self.plan.values[input]))
 
     def alone(self, key: bytes, row: Row) -> bytes:
         """The first input's part of an output's key, for a row that joins nothing."""
@@ -51,9 +51,9 @@ class JsonProjection:
         return b",".join(_piece(each.name, fields.get(each.field)) for each in self.plan.key if each.input == 0)
 
 
-def json_shape(join: JoinFile, plan: FieldPlan) -> Shape:
+def json_shape(join: JoinFile, plan: FieldPlan) -> JoinShape:
     """The join as the algorithm sees it."""
-    return Shape.of(join, plan, JsonProjection(join, plan), _FRAME, _FRAME)
+    return JoinShape.of(join, plan, JsonProjection(join, plan), _FRAME, _FRAME)
 
 
 def json_join_key(fields: Mapping[str, Any], names: Sequence[str]) -> bytes | None:

@@ -15,11 +15,11 @@ import fastavro
 
 from include.errors import InvalidRecord
 
-__all__ = ["AS_IS", "Piece", "piece_of", "same_bytes"]
+__all__ = ["AS_IS", "FieldPiece", "piece_of", "same_bytes"]
 
 
 @dataclass(frozen=True)
-class Piece:
+class FieldPiece:
     """A field's bytes as a record of the output has them; raises `InvalidRecord` for one that has no place there.
 
     Args:
@@ -37,13 +37,13 @@ class Piece:
         return branch + data if isinstance(branch, bytes) else branch(data)
 
 
-AS_IS = Piece((b"",))
+AS_IS = FieldPiece((b"",))
 """The piece that changes nothing, so that neighbours of its kind are copied at once."""
 
 _NULL = "null"
 
 
-def piece_of(written: Any, shown: Any) -> Piece:
+def piece_of(written: Any, shown: Any) -> FieldPiece:
     """From the type that a writer used to the type of the output; both with all names written out.
 
     Values whose bytes are the same in both are copied. Others go by Avro's resolution of schemas.
@@ -61,7 +61,7 @@ def piece_of(written: Any, shown: Any) -> Piece:
         else:
             identical = identical and (not to_union or target == number)
             branches.append(bytes((2 * target,)) if to_union else b"")
-    return AS_IS if identical else Piece(tuple(branches), from_union)
+    return AS_IS if identical else FieldPiece(tuple(branches), from_union)
 
 
 def same_bytes(one: Any, other: Any) -> bool:

@@ -18,7 +18,7 @@ from include.join.algorithm.row import Row, Touch
 from include.join.algorithm.whereabouts import Sighting
 from include.join.native import WHY_NOT
 from include.join.rows.avro_rows import AvroRows
-from include.record.fields import Images
+from include.record.fields import EnvelopeFields
 from include.record.native.program import steps_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class InputReader:
     change: bool
     located: bool
     alone: bool
-    images: dict[int, Images]
+    images: dict[int, EnvelopeFields]
 
     @cached_property
     def compiled(self) -> Source | None:
@@ -81,7 +81,7 @@ class InputReader:
         stood = None if before is None else self._join_key(key, schema_id, before)
         return self._stands(key, rank, version, Row(version, schema_id, after), before=stood)
 
-    def _images_of(self, schema_id: int) -> Images:
+    def _images_of(self, schema_id: int) -> EnvelopeFields:
         images = self.images.get(schema_id)
         if images is None:
             images = self.images[schema_id] = self.rows.images_of(schema_id)

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from include.clock import SystemClock
-from include.lake.backfill.comparison import Comparison
-from include.lake.backfill.deployed import Deployed, Tell, perform
-from include.lake.backfill.request import Request
+from include.lake.backfill.comparison import BackfillComparison
+from include.lake.backfill.deployed import DeployedBackfill, Tell, perform
+from include.lake.backfill.request import BackfillRequest
 from include.lake.backfill.rewrite import rewrite
-from include.lake.groups_spark import SparkPool
+from include.lake.groups_spark import SparkTaskPool
 from include.log.running.batches_spark import session
 from include.settings.deployment import Deployment
 
 __all__ = ["backfill_by_spark"]
 
 
-def backfill_by_spark(deployment: Deployment, request: Request, tell: Tell) -> Comparison:
+def backfill_by_spark(deployment: Deployment, request: BackfillRequest, tell: Tell) -> BackfillComparison:
     """Plan, write and compare; raises as `perform`, and what a plan refuses before Spark is started."""
     clock = SystemClock()
-    deployed = Deployed.of(deployment, clock)
+    deployed = DeployedBackfill.of(deployment, clock)
     plan = deployed.plan(request)
     spark = session("backfill_lake")
     try:
-        pool = SparkPool(spark, deployed.place(plan.asked), rewrite)
+        pool = SparkTaskPool(spark, deployed.place(plan.asked), rewrite)
         try:
             return perform(deployed.bucket, plan, request.run, pool, clock, tell)
         finally:

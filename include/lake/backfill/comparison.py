@@ -15,11 +15,11 @@ from include.lake.dates.event_hours import Period
 from include.lake.protocol.chain import Chain, give_up
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.commit_rules import joined_gaps
-from include.lake.protocol.cut import Commit, StoredFile
+from include.lake.protocol.cut import Commit, CutObject
 from include.lake.protocol.runner import Pause
 from include.store.object_store import ObjectStore
 
-__all__ = ["NO_DATE", "Comparison", "Counts", "Difference", "DifferenceKind", "compare"]
+__all__ = ["NO_DATE", "BackfillComparison", "CommitCounts", "CutDifference", "DifferenceKind", "compare"]
 
 DifferenceKind = Literal["missing", "read", "lost", "bytes", "refused"]
 """Why a backfill is not promoted unless somebody says so:
@@ -36,7 +36,7 @@ _SHOWN: Final = 20
 _AT_ONCE: Final = 8
 
 
-class Difference(NamedTuple):
+class CutDifference(NamedTuple):
     """At the cut [first, next) of a partition."""
 
     partition: int
@@ -46,7 +46,7 @@ class Difference(NamedTuple):
     text: str
 
 
-class Counts(NamedTuple):
+class CommitCounts(NamedTuple):
     """Of commits: read = written + filtered + refused."""
 
     read: int
@@ -55,14 +55,14 @@ class Counts(NamedTuple):
     refused: int
 
     @classmethod
-    def of(cls, commit: Commit) -> Counts:
+    def of(cls, commit: Commit) -> CommitCounts:
         """Those of one."""
         written = commit.n_records - commit.filtered - commit.quarantined
         return cls(commit.n_records, written, commit.filtered, commit.quarantined)
 
 
 @dataclass
-class Comparison:
+class BackfillComparison:
     """Counts `before` (what readers read) and `now`, by name and by day (or `NO_DATE`), and what speaks against it.
 
     `equal` are cuts whose objects have equal bytes. `by_records` are those of the same parser whose bytes may differ,
@@ -77,7 +77,7 @@ class Comparison:
     now: Counter[str] = field(default_factory=Counter)
     dates_before: Counter[str] = field(default_factory=Counter)
     dates_now: Counter[str] = field(default_factory=Counter)
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[CutDifference] = field(default_factory=list)
     commits: dict[PlannedCut, Commit] = field(default_factory=dict, repr=False)
 
     @property
@@ -113,7 +113,7 @@ class Comparison:
             lines.append(
                 f"  {self.by_records} cuts by other versions of libraries, or several attempts: as many records"
             )
-        lines += [f"  {name:9} {self.before[name]:>14,} -> {self.now[name]:>14,}" for name in Counts._fields]
+        lines += [f"  {name:9} {self.before[name]:>14,} -> {self.now[name]:>14,}" for name in CommitCounts._fields]
         days = sorted({*self.dates_before, *self.dates_now})
         changed = [day for day in days if self.dates_before[day] != self.dates_now[day]]
         lines += [f"  {day}: {self.dates_before[day]:,} -> {self.dates_now[day]:,} records" for day in changed]
@@ -128,9 +128,9 @@ class Comparison:
         return [*lines, "clean" if self.clean else f"not clean: {len(self.differences)} differences"]
 
 
-def compare(store: ObjectStore, run: Run, pause: Pause = give_up) -> Comparison:
+def compare(store: ObjectStore, run: Run, pause: Pause = give_up) -> BackfillComparison:
     """Compare each planned cut by the commits of both; they are small, and no data is read."""
-    found = Comparison(run.name, cuts=len(run.plan.cuts))
+    found = BackfillComparison(run.name, cuts=len(run.plan.cuts))
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         pairs = threads.map(lambda cut: _both(store, run, cut, pause), run.plan.cuts)
         for cut, pair in zip(run.plan.cuts, pairs, strict=True):
@@ -147,19 +147,22 @@ def _both(
 
 
 def _add(
-    found: Comparison, cut: PlannedCut, before: tuple[ChainKey, Commit | None], now: tuple[ChainKey, Commit | None]
+    found: BackfillComparison,
+    cut: PlannedCut,
+    before: tuple[ChainKey, Commit | None],
+    now: tuple[ChainKey, Commit | None],
 ) -> None:
     (old_chain, old), (new_chain, new) = before, now
     if old is None or new is None:
         what = "it is not made yet" if new is None else "the cut that readers read is gone"
-        found.differences.append(Difference(*cut[:3], "missing", what))
+        found.differences.append(CutDifference(*cut[:3], "missing", what))
         return
     found.commits[cut] = new
-    found.before.update(Counts.of(old)._asdict())
-    found.now.update(Counts.of(new)._asdict())
+    found.before.update(CommitCounts.of(old)._asdict())
+    found.now.update(CommitCounts.of(new)._asdict())
     found.dates_before.update(dict(_dates(old_chain, old)))
     found.dates_now.update(dict(_dates(new_chain, new)))
-    found.differences += [Difference(*cut[:3], kind, text) for kind, text in _differences(old, new)]
+    found.differences += [CutDifference(*cut[:3], kind, text) for kind, text in _differences(old, new)]
     if old.config != new.config:
         return
     by_bytes = dict(old.versions) == dict(new.versions) and not any(f.adopted for f in (*old.files, *new.files))
@@ -167,7 +170,7 @@ def _add(
     unlike = _unlike(old_chain, old, new_chain, new, by_bytes=by_bytes)
     if unlike:
         text = f"the same parser made {'other bytes' if by_bytes else 'other records'}: {unlike}"
-        found.differences.append(Difference(*cut[:3], "bytes", text))
+        found.differences.append(CutDifference(*cut[:3], "bytes", text))
     found.equal += by_bytes and not unlike
 
 
@@ -191,7 +194,7 @@ def _unlike(old_chain: ChainKey, old: Commit, new_chain: ChainKey, new: Commit, 
 def _contents(chain: ChainKey, commit: Commit, by_bytes: bool) -> dict[str, object]:
     """By folder and extension what a file has to have in common with the other generation's."""
 
-    def content(file: StoredFile) -> object:
+    def content(file: CutObject) -> object:
         return file.sha256 if by_bytes else file.records, file.first, file.last
 
     keys = [(chain.parse_data(file.key, commit.first), file) for file in commit.files]

@@ -7,18 +7,18 @@ import json
 from collections.abc import Sequence
 
 from include.errors import SettingsError
-from include.lake.backfill.selection import Asked
-from include.lake.definition import LakeGroup, Rule
-from include.lake.parsing.definition import Means
+from include.lake.backfill.selection import BackfillSelection
+from include.lake.definition import LakeGroup, TopicRule
+from include.lake.parsing.definition import ParserContext
 from include.lake.parsing.partition_names import TimeName
-from include.lake.parsing.rules import Rules
+from include.lake.parsing.rules import ParserRules
 from include.lake.parsing.versions import ParserVersion, ParserVersions
 from include.lake.writing.topic_pipelines import logics_of
 
 __all__ = ["fingerprint", "narrowed", "zones_of"]
 
 
-def narrowed(group: LakeGroup, asked: Asked) -> LakeGroup:
+def narrowed(group: LakeGroup, asked: BackfillSelection) -> LakeGroup:
     """The group with the parser versions that are asked for of the topic, and no other rule.
 
     Raises:
@@ -34,7 +34,7 @@ def narrowed(group: LakeGroup, asked: Asked) -> LakeGroup:
     return group.model_copy(update={"rules": (rule.model_copy(update={"versions": tuple(versions.versions)}),)})
 
 
-def _rule(group: LakeGroup, asked: Asked) -> Rule:
+def _rule(group: LakeGroup, asked: BackfillSelection) -> TopicRule:
     if group.kind != "partition":
         raise SettingsError(
             "a backup group has no parser, so nothing to make again",
@@ -54,7 +54,7 @@ def _rule(group: LakeGroup, asked: Asked) -> Rule:
     return rule
 
 
-def fingerprint(group: LakeGroup, asked: Asked, means: Means) -> str:
+def fingerprint(group: LakeGroup, asked: BackfillSelection, means: ParserContext) -> str:
     """SHA-256 of all that decides on a backfill's files: each version's hash, and from where it holds."""
     rule = _rule(group, asked)
     parts = []
@@ -66,13 +66,13 @@ def fingerprint(group: LakeGroup, asked: Asked, means: Means) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def zones_of(groups: Sequence[LakeGroup], asked: Asked) -> set[str]:
+def zones_of(groups: Sequence[LakeGroup], asked: BackfillSelection) -> set[str]:
     """Zones whose days the topic's names are, by any version in any of the groups; UTC where none says."""
     versions = [version for group in groups for version in _rule(group, asked).versions or ()]
     return {name for version in versions for name in _zones(version)} or {"UTC"}
 
 
 def _zones(version: ParserVersion) -> set[str]:
-    if not isinstance(version.parser, Rules):
+    if not isinstance(version.parser, ParserRules):
         return {"UTC"}
     return {rule.zone for rule in version.parser.names if isinstance(rule, TimeName)}

@@ -11,30 +11,30 @@ from dataclasses import dataclass
 from typing import Final
 
 from include.clock import Clock, SystemClock
-from include.lake.backfill.comparison import Comparison, compare
+from include.lake.backfill.comparison import BackfillComparison, compare
 from include.lake.backfill.configuration import narrowed
 from include.lake.backfill.live_cuts import only_life
 from include.lake.backfill.plan import BackfillPlan
-from include.lake.backfill.planning import Bucket, make_plan
+from include.lake.backfill.planning import LakeStore, make_plan
 from include.lake.backfill.raw_ranges import check_source
-from include.lake.backfill.request import Request
+from include.lake.backfill.request import BackfillRequest
 from include.lake.backfill.rewrite import carry_out, rewrite, tasks_of
 from include.lake.backfill.run_registry import Run, begin, run_named
-from include.lake.backfill.selection import Asked
+from include.lake.backfill.selection import BackfillSelection
 from include.lake.definition import LakeGroup, backup_prefixes, declared_groups
-from include.lake.parsing.definition import Means
+from include.lake.parsing.definition import ParserContext
 from include.lake.protocol.inventory import require_stored
 from include.lake.reading.kafka_ranges import KafkaRanges
 from include.lake.reading.kept_schemas import KeptRegistry
-from include.lake.writing.driver import Pool
+from include.lake.writing.driver import TaskPool
 from include.lake.writing.task import Outcome, Task, patience
-from include.lake.writing.worker import Place, work
+from include.lake.writing.worker import TaskPlace, work
 from include.log.registry.confluent import ConfluentRegistry
-from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of
 
-__all__ = ["Deployed", "OneByOne", "Tell", "deleting", "perform"]
+__all__ = ["DeployedBackfill", "OneByOne", "Tell", "deleting", "perform"]
 
 _HEADS_AT_ONCE: Final = 8
 
@@ -43,41 +43,41 @@ Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Deployed:
+class DeployedBackfill:
     """What a backfill finds in a deployment."""
 
     groups: dict[str, LakeGroup]
     kafka: Kafka
     registry: Registry | None
-    settings: ObjectStore
+    settings: StoreSettings
     deployment: Deployment
-    bucket: Bucket
+    bucket: LakeStore
 
     @classmethod
-    def of(cls, deployment: Deployment, clock: Clock | None = None) -> Deployed:
+    def of(cls, deployment: Deployment, clock: Clock | None = None) -> DeployedBackfill:
         """From the deployment's sections; raises `SettingsError`."""
-        settings = deployment.one("store", ObjectStore)
+        settings = deployment.one("store", StoreSettings)
         registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
-        bucket = Bucket(store_of(settings), patience(clock or SystemClock()))
+        bucket = LakeStore(store_of(settings), patience(clock or SystemClock()))
         return cls(declared_groups(deployment), deployment.one("kafka", Kafka), registry, settings, deployment, bucket)
 
-    def plan(self, request: Request) -> BackfillPlan:
+    def plan(self, request: BackfillRequest) -> BackfillPlan:
         """The plan of a request; raises what `make_plan` does."""
         self.require_stored(request.topic)
         asked = request.asked(self.groups)
         group = self.groups[asked.group]
         registry = ConfluentRegistry(self.registry) if self.registry else None
         kept = KeptRegistry(registry, self.bucket.store, backup_prefixes(self.groups)) if registry else None
-        means = Means(self.deployment.folder, kept)
+        means = ParserContext(self.deployment.folder, kept)
         log = KafkaRanges(self.kafka.bootstrap, self.kafka.options) if asked.origin == "kafka" else None
         raw_prefix = self.groups[asked.raw].prefix if asked.origin == "raw" else asked.raw
         return make_plan(self.bucket, asked, group, means, raw_prefix=raw_prefix, log=log, topic_id=request.topic_id)
 
-    def place(self, asked: Asked) -> Place:
+    def place(self, asked: BackfillSelection) -> TaskPlace:
         """Where tasks find everything, with the parser that is asked for."""
         wanted = narrowed(self.groups[asked.group], asked)
         kept_in = backup_prefixes(self.groups)
-        return Place.of(wanted, self.kafka, self.registry, self.settings, self.deployment.folder, kept_in=kept_in)
+        return TaskPlace.of(wanted, self.kafka, self.registry, self.settings, self.deployment.folder, kept_in=kept_in)
 
     def require_stored(self, topic: str) -> None:
         """Raise `SettingsError` for a topic of which no partition group has anything, with the nearest names."""
@@ -91,25 +91,27 @@ class Deployed:
 
 
 class OneByOne:
-    """`Pool` in this process: a task at a time, carried out when it is asked what has finished."""
+    """`TaskPool` in this process: a task at a time, carried out when it is asked what has finished."""
 
     slots = together = 1
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: TaskPlace) -> None:
         self._place = place
         self._submitted: list[Task] = []
 
     def submit(self, *tasks: Task) -> None:
-        """See `Pool`."""
+        """See `TaskPool`."""
         self._submitted += tasks
 
     def finished(self) -> list[Outcome]:
-        """See `Pool`. Blocks for as long as the task takes."""
+        """See `TaskPool`. Blocks for as long as the task takes."""
         tasks, self._submitted = self._submitted, []
         return [work(self._place, task, rewrite) for task in tasks]
 
 
-def perform(bucket: Bucket, plan: BackfillPlan, name: str, pool: Pool, clock: Clock, tell: Tell) -> Comparison:
+def perform(
+    bucket: LakeStore, plan: BackfillPlan, name: str, pool: TaskPool, clock: Clock, tell: Tell
+) -> BackfillComparison:
     """Begin the run or go on with it, check its sources, write all cuts, compare them. Readers see none of it.
 
     Raises what `begin`, `check_source` and `carry_out` raise; called again under the same name it goes on.
@@ -131,9 +133,9 @@ def perform(bucket: Bucket, plan: BackfillPlan, name: str, pool: Pool, clock: Cl
     return compare(bucket.store, run, bucket.pause)
 
 
-def deleting(deployment: Deployment) -> ObjectStore:
+def deleting(deployment: Deployment) -> StoreSettings:
     """Section `expiry`: the bucket of `store`, by credentials that may delete; `SettingsError` for another bucket."""
-    found, store = deployment.one("expiry", ObjectStore), deployment.one("store", ObjectStore)
+    found, store = deployment.one("expiry", StoreSettings), deployment.one("store", StoreSettings)
     if (found.endpoint, found.bucket) != (store.endpoint, store.bucket):
         raise deployment.error(
             ("expiry",), "another bucket than `store`", got=found.bucket, fix="Change the credentials alone."

@@ -20,7 +20,7 @@ from include.errors import Terminal
 from include.lake.protocol.chain import give_up
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.object_key import ObjectKey, topic_path
-from include.lake.protocol.pointer import Pointer, change_pointer, read_pointer
+from include.lake.protocol.pointer import ReadersPointer, change_pointer, read_pointer
 from include.lake.protocol.runner import Pause, Runner
 from include.store.object_store import ObjectStore
 
@@ -153,7 +153,7 @@ def expire(
         on_removed(each)
 
 
-def _given_up(now: Pointer, expiry: Expiry) -> Pointer:
+def _given_up(now: ReadersPointer, expiry: Expiry) -> ReadersPointer:
     entry = next((each for each in now.entries if each.generation == expiry.generation), None)
     if entry is not None and entry.cuts:
         raise Terminal(

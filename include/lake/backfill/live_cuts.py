@@ -11,7 +11,7 @@ from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.generations import lives
 from include.lake.protocol.inventory import require_stored, stored_partitions
-from include.lake.protocol.pointer import Pointer
+from include.lake.protocol.pointer import ReadersPointer
 from include.lake.protocol.runner import Pause
 from include.store.object_store import ObjectStore
 
@@ -26,7 +26,7 @@ class Followed(NamedTuple):
 
 
 def live_cuts(
-    store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int, since: int = 0, pause: Pause = give_up
+    store: ObjectStore, topic: TopicKey, pointer: ReadersPointer, partition: int, since: int = 0, pause: Pause = give_up
 ) -> Iterator[Followed]:
     """The cuts that were written live and end after `since`, one behind the other, none that is forgotten.
 
@@ -48,7 +48,7 @@ def live_cuts(
 
 
 def read_instead(
-    store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int, live: Followed, pause: Pause = give_up
+    store: ObjectStore, topic: TopicKey, pointer: ReadersPointer, partition: int, live: Followed, pause: Pause = give_up
 ) -> Followed:
     """What readers read of a live cut: itself, or what a backfill made of it."""
     generation = pointer.generation_of(partition, live.commit.first)
@@ -65,7 +65,7 @@ def read_instead(
     return Followed(generation, commit)
 
 
-def partitions_of(store: ObjectStore, topic: TopicKey, pointer: Pointer) -> list[int]:
+def partitions_of(store: ObjectStore, topic: TopicKey, pointer: ReadersPointer) -> list[int]:
     """Kafka partitions that have a chain in a live generation; one listing for each."""
     generations = [entry.generation for entry in pointer.entries if entry.others]
     return sorted({partition for each in generations for partition in stored_partitions(store, topic, each)})

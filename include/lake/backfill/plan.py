@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from include.lake.backfill.selection import Asked
+from include.lake.backfill.selection import BackfillSelection
 from include.lake.protocol.canonical import dump, load, offset, text, unreadable
 from include.lake.protocol.chain_key import TopicKey
 
-__all__ = ["BackfillPlan", "PlannedCut", "Source"]
+__all__ = ["BackfillPlan", "PlannedCut", "RawObject"]
 
 _FIELDS: Final = frozenset({"asked", "topic_id", "prefix", "configuration", "cuts", "raw_prefix", "sources"})
 
@@ -38,7 +38,7 @@ class PlannedCut(NamedTuple):
     bytes: int
 
 
-class Source(NamedTuple):
+class RawObject(NamedTuple):
     """An object of the raw copy, which has records of a planned cut."""
 
     partition: int
@@ -55,12 +55,12 @@ class BackfillPlan:
     `configuration` is the fingerprint of the parser that is asked for.
     """
 
-    asked: Asked
+    asked: BackfillSelection
     topic: TopicKey
     configuration: str
     cuts: tuple[PlannedCut, ...]
     raw: TopicKey | None = None
-    sources: tuple[Source, ...] = ()
+    sources: tuple[RawObject, ...] = ()
 
     @property
     def run(self) -> str:
@@ -108,7 +108,7 @@ class BackfillPlan:
         """Inverse of `to_bytes`; `Terminal` naming the object for anything else."""
         found = load(body, key, _FIELDS)
         try:
-            asked, topic_id = Asked.from_json(found["asked"]), text(found["topic_id"])
+            asked, topic_id = BackfillSelection.from_json(found["asked"]), text(found["topic_id"])
             raw_prefix = found["raw_prefix"]
             return cls(
                 asked,
@@ -162,6 +162,6 @@ class BackfillPlan:
         ]
 
 
-def _source(value: Sequence[Any]) -> Source:
+def _source(value: Sequence[Any]) -> RawObject:
     partition, key, size, sha256, records = value
-    return Source(offset(partition), text(key), offset(size), text(sha256), offset(records))
+    return RawObject(offset(partition), text(key), offset(size), text(sha256), offset(records))

@@ -12,17 +12,17 @@ from typing import Final
 from include.errors import Terminal
 from include.lake.backfill.configuration import fingerprint, narrowed, zones_of
 from include.lake.backfill.live_cuts import Followed, live_cuts, only_life, partitions_of, read_instead
-from include.lake.backfill.plan import BackfillPlan, PlannedCut, Source
+from include.lake.backfill.plan import BackfillPlan, PlannedCut, RawObject
 from include.lake.backfill.secor_ranges import archived
-from include.lake.backfill.selection import Asked, span_ms
+from include.lake.backfill.selection import BackfillSelection, span_ms
 from include.lake.dates.event_hours import Period
 from include.lake.definition import LakeGroup
-from include.lake.parsing.definition import Means
+from include.lake.parsing.definition import ParserContext
 from include.lake.protocol.chain import give_up
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.commit_rules import joined_gaps
 from include.lake.protocol.cut import Commit
-from include.lake.protocol.pointer import Pointer, read_pointer
+from include.lake.protocol.pointer import ReadersPointer, read_pointer
 from include.lake.protocol.read_cuts import read_cuts
 from include.lake.protocol.runner import Pause
 from include.lake.reading.log_ranges import LogRanges
@@ -30,7 +30,7 @@ from include.lake.writing.log_cuts import Logics
 from include.lake.writing.topic_pipelines import logics_of
 from include.store.object_store import ObjectStore
 
-__all__ = ["Bucket", "NothingCommitted", "make_plan", "missing_offsets"]
+__all__ = ["LakeStore", "NothingCommitted", "make_plan", "missing_offsets"]
 
 _SHOWN: Final = 3
 
@@ -40,7 +40,7 @@ class NothingCommitted(Terminal):
 
 
 @dataclass(frozen=True)
-class Bucket:
+class LakeStore:
     """Where the lake is: the store, and how long to go on asking it."""
 
     store: ObjectStore
@@ -48,10 +48,10 @@ class Bucket:
 
 
 def make_plan(
-    bucket: Bucket,
-    asked: Asked,
+    bucket: LakeStore,
+    asked: BackfillSelection,
     group: LakeGroup,
-    means: Means,
+    means: ParserContext,
     *,
     raw_prefix: str = "",
     log: LogRanges | None = None,
@@ -80,7 +80,7 @@ def make_plan(
         )
     _check_borders(logics_of(asked.group, wanted, asked.topic, means), chosen)
     raw: TopicKey | None = None
-    sources: list[Source] = []
+    sources: list[RawObject] = []
     if asked.origin != "kafka":
         raw = TopicKey(raw_prefix, topic.topic, topic.topic_id)
         sources = (_sources if asked.origin == "raw" else _archived)(bucket, raw, chosen)
@@ -95,7 +95,7 @@ _Chosen = tuple[int, Followed, Followed]
 
 
 def _chosen(
-    bucket: Bucket, topic: TopicKey, pointer: Pointer, asked: Asked, groups: Sequence[LakeGroup]
+    bucket: LakeStore, topic: TopicKey, pointer: ReadersPointer, asked: BackfillSelection, groups: Sequence[LakeGroup]
 ) -> list[_Chosen]:
     found: list[_Chosen] = []
     if asked.days is not None:
@@ -118,13 +118,13 @@ def _chosen(
 
 
 def _both(
-    bucket: Bucket, topic: TopicKey, pointer: Pointer, partition: int, since: int
+    bucket: LakeStore, topic: TopicKey, pointer: ReadersPointer, partition: int, since: int
 ) -> Iterator[tuple[Followed, Followed]]:
     for live in live_cuts(bucket.store, topic, pointer, partition, since, bucket.pause):
         yield live, read_instead(bucket.store, topic, pointer, partition, live, bucket.pause)
 
 
-def _has_days(chain: ChainKey, commit: Commit, asked: Asked, span: tuple[int, int]) -> bool:
+def _has_days(chain: ChainKey, commit: Commit, asked: BackfillSelection, span: tuple[int, int]) -> bool:
     assert asked.days is not None  # noqa: S101 - asked for by who calls
     periods = (Period.of(chain.parse_data(file.key, commit.first).names) for file in commit.files if file.records)
     if any(period is not None and period.day in asked.days for period in periods):
@@ -169,7 +169,7 @@ def missing_offsets(commit: Commit, gaps: Iterable[tuple[int, int]]) -> list[tup
     return had
 
 
-def _sources(bucket: Bucket, raw: TopicKey, chosen: Sequence[_Chosen]) -> list[Source]:
+def _sources(bucket: LakeStore, raw: TopicKey, chosen: Sequence[_Chosen]) -> list[RawObject]:
     """The raw objects of all cuts, by partition and offset; `Terminal` where they do not cover them."""
     pointer = read_pointer(bucket.store, raw)
     if pointer.live is None:
@@ -180,7 +180,7 @@ def _sources(bucket: Bucket, raw: TopicKey, chosen: Sequence[_Chosen]) -> list[S
             prefix=raw.prefix,
             fix="Name the backup group that has it: --raw; or take the records from Kafka: --source kafka.",
         )
-    sources: list[Source] = []
+    sources: list[RawObject] = []
     refused: list[str] = []
     for partition in dict.fromkeys(partition for partition, _, _ in chosen):
         cuts = [live.commit for number, live, _ in chosen if number == partition]
@@ -189,7 +189,7 @@ def _sources(bucket: Bucket, raw: TopicKey, chosen: Sequence[_Chosen]) -> list[S
         for commit in stored:
             after = bisect.bisect_right(cuts, commit.first, key=attrgetter("next"))
             if after < len(cuts) and cuts[after].first < commit.next:
-                sources += [Source(partition, f.key, f.bytes, f.sha256, f.records) for f in commit.files]
+                sources += [RawObject(partition, f.key, f.bytes, f.sha256, f.records) for f in commit.files]
     if refused:
         raise Terminal(
             "the raw copy does not have all records of these cuts",
@@ -202,7 +202,7 @@ def _sources(bucket: Bucket, raw: TopicKey, chosen: Sequence[_Chosen]) -> list[S
     return sources
 
 
-def _archived(bucket: Bucket, raw: TopicKey, chosen: Sequence[_Chosen]) -> list[Source]:
+def _archived(bucket: LakeStore, raw: TopicKey, chosen: Sequence[_Chosen]) -> list[RawObject]:
     """The objects of Secor's archive that may have something of these cuts; `Terminal` where it has nothing."""
     archive = archived(bucket.store, raw.prefix, raw.topic)
     found = {
@@ -221,7 +221,9 @@ def _archived(bucket: Bucket, raw: TopicKey, chosen: Sequence[_Chosen]) -> list[
     return sorted(found)
 
 
-def _stored(bucket: Bucket, raw: TopicKey, pointer: Pointer, partition: int, first: int, until: int) -> list[Commit]:
+def _stored(
+    bucket: LakeStore, raw: TopicKey, pointer: ReadersPointer, partition: int, first: int, until: int
+) -> list[Commit]:
     """The raw cuts of [first, until) that readers of the raw copy read."""
     found = (each.commit for each in read_cuts(bucket.store, raw, pointer, partition, first))
     return list(takewhile(lambda commit: commit.first < until, found))

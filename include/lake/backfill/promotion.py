@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any
 
 from include.errors import Terminal
-from include.lake.backfill.comparison import Comparison, compare
+from include.lake.backfill.comparison import BackfillComparison, compare
 from include.lake.backfill.run_registry import Run, standing
 from include.lake.protocol.chain import Chain, give_up
 from include.lake.protocol.chain_key import ChainKey
-from include.lake.protocol.pointer import Cuts, Pointer, change_pointer, ranges_of, read_pointer
+from include.lake.protocol.pointer import Cuts, ReadersPointer, change_pointer, ranges_of, read_pointer
 from include.lake.protocol.runner import Pause
 from include.store.object_store import ObjectStore
 
@@ -29,7 +29,7 @@ class Promoted:
 
     run: str
     generations: tuple[int, ...]
-    comparison: Comparison
+    comparison: BackfillComparison
     anew: bool
 
     def to_json(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class _MovedError(Exception):
     """The pointer is another one than was looked at."""
 
 
-def _check_moved(store: ObjectStore, run: Run, found: Comparison, now: Pointer, pause: Pause) -> None:
+def _check_moved(store: ObjectStore, run: Run, found: BackfillComparison, now: ReadersPointer, pause: Pause) -> None:
     """Raise `Terminal` where readers read a cut by another parser than when it was planned, or than it has here.
 
     Backfills of neighbouring days share the cut between them: both make it the same.
@@ -104,7 +104,7 @@ _Entry = tuple[int, int, Cuts]
 """Live generation, the one that stands in for it, its cuts."""
 
 
-def _entries(run: Run, found: Comparison) -> list[_Entry]:
+def _entries(run: Run, found: BackfillComparison) -> list[_Entry]:
     entries: list[_Entry] = []
     for replaces, planned in sorted(run.plan.by_replaced().items()):
         partitions = {cut.partition for cut in planned}
@@ -113,7 +113,7 @@ def _entries(run: Run, found: Comparison) -> list[_Entry]:
     return entries
 
 
-def _appended(now: Pointer, run: Run, entries: list[_Entry], known: Pointer) -> Pointer:
+def _appended(now: ReadersPointer, run: Run, entries: list[_Entry], known: ReadersPointer) -> ReadersPointer:
     if standing(now, run) == "promoted":
         return now
     if now.entries != known.entries:
@@ -123,7 +123,7 @@ def _appended(now: Pointer, run: Run, entries: list[_Entry], known: Pointer) -> 
     return now
 
 
-def _refused(run: Run, found: Comparison) -> Terminal:
+def _refused(run: Run, found: BackfillComparison) -> Terminal:
     if not found.whole:
         made = len(found.commits)
         return Terminal(

@@ -15,14 +15,14 @@ from operator import attrgetter
 from typing import Final
 
 from include.errors import Terminal
-from include.lake.backfill.plan import Source
+from include.lake.backfill.plan import RawObject
 from include.lake.formats.sequence_file import layout_of, read_messages
 from include.lake.formats.sequence_reader import SequenceReader
 from include.lake.formats.verbatim import VerbatimKey
 from include.lake.message import Message
 from include.lake.protocol.chain import give_up
 from include.lake.protocol.chain_key import ChainKey, TopicKey
-from include.lake.protocol.cut import Commit, Gap, StoredFile
+from include.lake.protocol.cut import Commit, CutObject, Gap
 from include.lake.protocol.pointer import read_pointer
 from include.lake.protocol.read_cuts import ReadCut, read_cuts
 from include.lake.protocol.runner import Pause, Runner
@@ -98,7 +98,7 @@ class RawRanges:
         if (topic, partition) != (self._raw.topic, self._partition):
             raise Terminal("another partition than the copy was opened for", topic=topic, partition=partition)
 
-    def _messages(self, chain: ChainKey, commit: Commit, file: StoredFile) -> Iterator[Message]:
+    def _messages(self, chain: ChainKey, commit: Commit, file: CutObject) -> Iterator[Message]:
         """Those of one file, in the order of their offsets."""
         refused = chain.parse_data(file.key, commit.first).refused
         reader = SequenceReader(io.BytesIO(self._body(file)))
@@ -122,7 +122,7 @@ class RawRanges:
             before = message.offset
             yield _as_it_came(message) if refused else message
 
-    def _body(self, file: StoredFile) -> bytes:
+    def _body(self, file: CutObject) -> bytes:
         if self._held[0] == file.key:
             return self._held[1]
         found = self._runner.ask(lambda: self._store.get(file.key))
@@ -134,7 +134,7 @@ class RawRanges:
         return body
 
 
-def check_source(store: ObjectStore, source: Source) -> None:
+def check_source(store: ObjectStore, source: RawObject) -> None:
     """Raise `Terminal` unless the object is there, with the size and the digest that its commit says; a HEAD."""
     found = store.head(source.key)
     metadata = (found.metadata or {}) if found else {}

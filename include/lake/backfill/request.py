@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Final, get_args
 
 from include.errors import SettingsError
-from include.lake.backfill.selection import Asked, Days, Origin, parse_offsets
+from include.lake.backfill.selection import BackfillSelection, Days, Origin, parse_offsets
 from include.lake.definition import Kind, LakeGroup
 
-__all__ = ["ORIGINS", "Request", "group_of"]
+__all__ = ["ORIGINS", "BackfillRequest", "group_of"]
 
 ORIGINS: Final[tuple[Origin, ...]] = get_args(Origin)
 
 
 @dataclass(frozen=True)
-class Request:
+class BackfillRequest:
     """Texts as commands have them; what is "" or None is left out.
 
     `since` and `until` are days (both included; one day without `until`), `as_of` a time with its zone, `group` the
@@ -38,12 +38,12 @@ class Request:
     topic_id: str = ""
     run: str = ""
 
-    def asked(self, groups: Mapping[str, LakeGroup]) -> Asked:
+    def asked(self, groups: Mapping[str, LakeGroup]) -> BackfillSelection:
         """What is asked for of these groups, all that are declared; `SettingsError` for what cannot be."""
         if self.until and not self.since:
             raise SettingsError("a last day without a first one", until=self.until, fix="Give --from, too.")
         first = _day(self.since) if self.since else None
-        return Asked(
+        return BackfillSelection(
             group=group_of(groups, self.topic, "partition", self.group, "--group"),
             topic=self.topic,
             days=None if first is None else Days(first, _day(self.until) if self.until else first),
@@ -78,7 +78,7 @@ class Request:
         return [self.topic, *given, *(part for each in self.offsets for part in ("--offsets", each))]
 
     @classmethod
-    def parse(cls, arguments: Sequence[str] | None, description: str) -> Request:
+    def parse(cls, arguments: Sequence[str] | None, description: str) -> BackfillRequest:
         """Inverse of `arguments`, for a program; ends it with its usage for anything else."""
         parser = argparse.ArgumentParser(
             description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False

@@ -17,15 +17,15 @@ from include.lake.backfill.raw_ranges import RawRanges
 from include.lake.backfill.secor_ranges import SecorRanges
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import TopicKey
-from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.commit_protocol import PlannedEnd
 from include.lake.protocol.commit_rules import joined_gaps
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.runner import OnCommit
 from include.lake.protocol.steps import LocalCut, ReadRange
-from include.lake.writing.driver import Pool
+from include.lake.writing.driver import TaskPool
 from include.lake.writing.log_cuts import LogCuts
 from include.lake.writing.planner import Range, Spot
-from include.lake.writing.task import Means, Outcome, Task, patience
+from include.lake.writing.task import Outcome, Task, TaskContext, patience
 
 __all__ = ["RANGE_BYTES", "Rewrite", "carry_out", "rewrite", "tasks_of"]
 
@@ -86,7 +86,7 @@ def _task(plan: BackfillPlan, run: list[PlannedCut], generation: int, writer: st
     )
 
 
-def rewrite(task: Task, means: Means) -> Outcome:
+def rewrite(task: Task, means: TaskContext) -> Outcome:
     """Carry out a `Rewrite`; an error of ours is told, not raised."""
     commits: list[Commit] = []
     try:
@@ -100,7 +100,7 @@ def rewrite(task: Task, means: Means) -> Outcome:
     return Outcome(task, task.range.until, tuple(commits))
 
 
-def _make_cuts(task: Rewrite, means: Means, on_commit: OnCommit) -> None:
+def _make_cuts(task: Rewrite, means: TaskContext, on_commit: OnCommit) -> None:
     spot, pause = task.range.spot, patience(means.clock)
     target = Chain(means.store, task.chain, pause=pause)
     reader: LogCuts | None = None
@@ -118,7 +118,7 @@ def _make_cuts(task: Rewrite, means: Means, on_commit: OnCommit) -> None:
                         source = RawRanges(means.store, raw, spot.partition, first, task.range.until, pause)
                 log, folder = source or means.log, means.folder / "cut"
                 reader = LogCuts(log, task.chain, means.logics, folder, task.max_bytes, task.max_folders)
-            plan = Plan(until, "backfill", task.range.policy, task.writer, exact=True)
+            plan = PlannedEnd(until, "backfill", task.range.policy, task.writer, exact=True)
             try:
                 commit = target.write_cut(first, plan, _Replay(reader, source) if source else reader)
             finally:
@@ -172,7 +172,7 @@ class _Progress:
             self.failed = self.failed or error
 
 
-def carry_out(tasks: Iterable[Rewrite], pool: Pool, clock: Clock, on_outcome: Callable[[Outcome], None]) -> None:
+def carry_out(tasks: Iterable[Rewrite], pool: TaskPool, clock: Clock, on_outcome: Callable[[Outcome], None]) -> None:
     """Run all tasks, as many at once as the pool has room for; those that fail for a while are tried again.
 
     Raises the first error that is no such, or comes too often, when those that run have ended. What is whole stays so.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from include.errors import SettingsError
-from include.lake.backfill.request import ORIGINS, Request
+from include.lake.backfill.request import ORIGINS, BackfillRequest
 from include.settings.deployment import Deployment
 
 __all__ = ["NOTHING_STATUS", "BackfillRun", "partition_groups"]
@@ -34,7 +34,7 @@ def partition_groups(deployment: Deployment) -> list[str]:
 class BackfillRun:
     """One run: what is made again, whether it is only planned, and what readers' promotion accepts."""
 
-    request: Request
+    request: BackfillRequest
     dry_run: bool = False
     accept: bool = False
 
@@ -72,7 +72,7 @@ class BackfillRun:
                 )
             since = day.isoformat()
         version = params.get("version")
-        request = Request(
+        request = BackfillRequest(
             topic=topic,
             since=since,
             until=until,

@@ -19,7 +19,7 @@ from include.errors import SettingsError, Terminal
 from include.lake.backfill.plan import BackfillPlan
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.generations import least_generation
-from include.lake.protocol.pointer import Pointer, change_pointer, read_pointer
+from include.lake.protocol.pointer import ReadersPointer, change_pointer, read_pointer
 from include.store.object_store import ObjectStore
 
 __all__ = ["Run", "Standing", "begin", "run_named", "standing"]
@@ -86,7 +86,7 @@ def run_named(store: ObjectStore, topic: TopicKey, name: str) -> Run:
     return Run(name, plan, generations)
 
 
-def standing(pointer: Pointer, run: Run) -> Standing:
+def standing(pointer: ReadersPointer, run: Run) -> Standing:
     """How readers' pointer knows it."""
     entries = [each for each in pointer.entries if each.generation in run.generations.values()]
     if not entries:
@@ -123,12 +123,12 @@ def _by(name: str, replaces: int) -> str:
     return f"backfill {name} of {replaces}"
 
 
-def _reserved(now: Pointer, plan: BackfillPlan, name: str, least: int) -> Pointer:
+def _reserved(now: ReadersPointer, plan: BackfillPlan, name: str, least: int) -> ReadersPointer:
     for replaces in plan.by_replaced():
         now = now.reserve(_by(name, replaces), "backfill", least=least)
     return now
 
 
-def _generations(pointer: Pointer, plan: BackfillPlan, name: str) -> dict[int, int]:
+def _generations(pointer: ReadersPointer, plan: BackfillPlan, name: str) -> dict[int, int]:
     found = {replaces: pointer.reservation(_by(name, replaces)) for replaces in plan.by_replaced()}
     return {replaces: taken.generation for replaces, taken in found.items() if taken is not None}

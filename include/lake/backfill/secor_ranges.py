@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from include.errors import Terminal
-from include.lake.backfill.plan import Source
+from include.lake.backfill.plan import RawObject
 from include.lake.formats.secor import SecorName
 from include.lake.inspect.object_reader import open_contents
 from include.lake.message import Message
@@ -62,13 +62,13 @@ class Archive:
         """Kafka partitions that it has anything of."""
         return sorted(self._folders)
 
-    def sources(self, partition: int, first: int, until: int) -> list[Source]:
+    def sources(self, partition: int, first: int, until: int) -> list[RawObject]:
         """Those that may have a record of [first, until), by key; no digest is known of them."""
         found: list[_Archived] = []
         for folder in self._folders.get(partition, {}).values():
             begin = max(0, bisect.bisect_right(folder, first, key=attrgetter("first")) - 1)
             found += folder[begin : bisect.bisect_left(folder, until, key=attrgetter("first"))]
-        return sorted(Source(partition, each.key, each.bytes, "", 0) for each in found)
+        return sorted(RawObject(partition, each.key, each.bytes, "", 0) for each in found)
 
     def begin(self, partition: int) -> int | None:
         """Where its first object of a partition began; None where it has none."""

@@ -12,7 +12,7 @@ from include.lake.dates.event_hours import Period
 from include.lake.parsing.zones import zone
 from include.lake.protocol.canonical import choice, offset, text
 
-__all__ = ["Asked", "Days", "Offsets", "Origin", "parse_offsets", "span_ms"]
+__all__ = ["BackfillSelection", "Days", "Offsets", "Origin", "parse_offsets", "span_ms"]
 
 Origin = Literal["raw", "kafka", "secor"]
 """raw: the objects of a backup group; kafka: the log, while it has the records; secor: an archive that Secor wrote."""
@@ -45,7 +45,7 @@ class Days:
 
 
 @dataclass(frozen=True)
-class Asked:
+class BackfillSelection:
     """One request. Exactly one of `days` and `offsets` is given; at most one of `version` and `as_of`.
 
     Without `version` and `as_of` the parser is what the deployment declares now. `raw` is the backup group's name where
@@ -108,7 +108,7 @@ class Asked:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Asked:
+    def from_json(cls, value: Mapping[str, Any]) -> BackfillSelection:
         """Inverse of `to_json`; KeyError, TypeError or ValueError for anything else."""
         days, as_of = value["days"], value["as_of"]
         return cls(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from include.lake.dates.event_hours import Period
 
-__all__ = ["CommittedTimes", "Progress", "came_late", "finished", "passed"]
+__all__ = ["CommittedTimes", "PartitionProgress", "came_late", "finished", "passed"]
 
 
 class CommittedTimes(NamedTuple):
@@ -29,7 +29,7 @@ class CommittedTimes(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PartitionProgress:
     """How far one Kafka partition is. `observed_ms` is when `end` was asked for, after `head` was read.
 
     `head` is None while its chain has no commit; `end` is the log's last stable offset. `commits` are recent ones in
@@ -47,7 +47,7 @@ class Progress:
         return self.end == 0 if self.head is None else self.head >= self.end
 
 
-def passed(progress: Progress, now_ms: int, witnesses: int = 2) -> int | None:
+def passed(progress: PartitionProgress, now_ms: int, witnesses: int = 2) -> int | None:
     """Event time in ms that at least `witnesses` committed records have reached, now at most; None when unknown."""
     reached = _reached(progress.commits, witnesses)
     if progress.drained:
@@ -57,7 +57,7 @@ def passed(progress: Progress, now_ms: int, witnesses: int = 2) -> int | None:
 
 def finished(
     names: Iterable[tuple[str, ...]],
-    partitions: Iterable[Progress],
+    partitions: Iterable[PartitionProgress],
     zone_name: str,
     lateness_s: int,
     now_ms: int,

@@ -28,10 +28,10 @@ from include.errors import Terminal
 from include.lake.dates.event_hours import Period, folder_of
 from include.lake.protocol.canonical import dump, load
 from include.lake.protocol.chain_key import TopicKey
-from include.lake.protocol.pointer import Pointer
+from include.lake.protocol.pointer import ReadersPointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["ANY_DAY", "DateIndex", "IndexedFile", "Mark", "NamedTimes", "Void", "folders_of", "latest"]
+__all__ = ["ANY_DAY", "DateIndex", "IndexedFile", "IndexedTo", "NamedTimes", "Void", "folders_of", "latest"]
 
 ANY_DAY: Final = "any"
 """In place of a day: objects that may have records of any."""
@@ -99,7 +99,7 @@ class IndexedFile(NamedTuple):
             yield from days if len(days) == end + 1 - begin else (ANY_DAY,)
 
 
-class Mark(NamedTuple):
+class IndexedTo(NamedTuple):
     """How far the index goes in a partition: to `next`. `first` (-1: it has no cut) and `etag` are of its last commit.
 
     `whole`: nothing was left to read. `times` are those that decide how far the partition is.
@@ -119,10 +119,10 @@ class DateIndex:
 
     store: ObjectStore
     topic: TopicKey
-    pointer: Pointer
+    pointer: ReadersPointer
     complete: bool = False
     floors: dict[int, int] = field(default_factory=dict)
-    marks: dict[int, Mark] = field(default_factory=dict)
+    marks: dict[int, IndexedTo] = field(default_factory=dict)
     files: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By day: names of its files."""
     open: set[str] = field(default_factory=set)
@@ -138,7 +138,7 @@ class DateIndex:
         return f"{self.topic}/index/state"
 
     @classmethod
-    def read(cls, store: ObjectStore, topic: TopicKey, pointer: Pointer) -> DateIndex:
+    def read(cls, store: ObjectStore, topic: TopicKey, pointer: ReadersPointer) -> DateIndex:
         """As it is kept; an empty one where it is void."""
         index = cls(store, topic, pointer)
         found = store.get(index.key)
@@ -300,7 +300,7 @@ def _most(times: list[NamedTimes]) -> list[NamedTimes]:
     return by_end[:2] + ([last] if last is not None and last not in by_end[:2] else [])
 
 
-def _behind(pointer: Pointer, entries: int, marks: Mapping[int, Mark]) -> bool:
+def _behind(pointer: ReadersPointer, entries: int, marks: Mapping[int, IndexedTo]) -> bool:
     """Whether the entries from that number on hold nothing that the marks have passed."""
     for entry in pointer.entries[entries:]:
         for partition, mark in marks.items():
@@ -310,8 +310,8 @@ def _behind(pointer: Pointer, entries: int, marks: Mapping[int, Mark]) -> bool:
     return True
 
 
-def _view(pointer: Pointer, entries: int) -> str:
-    seen = Pointer(pointer.entries[:entries]).to_bytes()
+def _view(pointer: ReadersPointer, entries: int) -> str:
+    seen = ReadersPointer(pointer.entries[:entries]).to_bytes()
     return _digest(seen) if len(pointer.entries) >= entries else ""
 
 
@@ -319,7 +319,7 @@ def _digest(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()[:32]
 
 
-def _mark_json(mark: Mark) -> list[Any]:
+def _mark_json(mark: IndexedTo) -> list[Any]:
     times = [
         [*((each.period.day.isoformat(), each.period.hour) if each.period else (None, None)), *each[1:]]
         for each in mark.times
@@ -327,9 +327,9 @@ def _mark_json(mark: Mark) -> list[Any]:
     return [*mark[:-1], times]
 
 
-def _mark(value: list[Any]) -> Mark:
+def _mark(value: list[Any]) -> IndexedTo:
     end, whole, generation, first, etag, times = value
-    return Mark(
+    return IndexedTo(
         end, whole, generation, first, etag, tuple(NamedTimes(_period(day, hour), *rest) for day, hour, *rest in times)
     )
 

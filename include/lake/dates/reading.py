@@ -15,13 +15,13 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from include.lake.dates.event_hours import Period
-from include.lake.dates.kept import DateIndex, IndexedFile, Mark, NamedTimes, Void, latest
+from include.lake.dates.kept import DateIndex, IndexedFile, IndexedTo, NamedTimes, Void, latest
 from include.lake.protocol.chain import SUMMARY_COMMITS, Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey, parse_cut_key
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.inventory import stored_partitions
 from include.lake.protocol.object_key import digits
-from include.lake.protocol.pointer import Pointer
+from include.lake.protocol.pointer import ReadersPointer
 from include.lake.protocol.read_cuts import ReadCut, read_cuts, read_partitions
 from include.store.object_store import ObjectStore
 
@@ -76,11 +76,13 @@ def catch_up(
 
 class _Part(NamedTuple):
     files: list[IndexedFile]
-    mark: Mark
+    mark: IndexedTo
     more: bool
 
 
-def _read(store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int, mark: Mark | None) -> _Part:
+def _read(
+    store: ObjectStore, topic: TopicKey, pointer: ReadersPointer, partition: int, mark: IndexedTo | None
+) -> _Part:
     floor, files = pointer.floor(partition), []
     tail: list[Commit] | None = None
     if mark is not None and (mark.next <= floor or any(each.first < floor for each in mark.times)):
@@ -88,7 +90,7 @@ def _read(store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int,
     if mark is not None and mark.first >= 0:
         tail = _tail(store, topic, pointer, partition, mark)
     if mark is None:
-        mark = Mark(floor, False, 0, -1, "", ())
+        mark = IndexedTo(floor, False, 0, -1, "", ())
         if len(pointer.entries) > 1:
             files = list(_replaced(store, topic, pointer, partition))
     known = {pointer.live.generation: tail} if tail is not None and pointer.live else None
@@ -104,13 +106,15 @@ def _read(store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int,
         chain, commit = found[-1]
         info = store.head(chain.commit(commit.first))
         etag = info.etag if info else ""
-        mark = Mark(commit.next, not more, chain.generation, commit.first, etag, latest(times))
+        mark = IndexedTo(commit.next, not more, chain.generation, commit.first, etag, latest(times))
     elif mark.first >= 0:
         mark = mark._replace(whole=True)
     return _Part(files, mark, more)
 
 
-def _tail(store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int, mark: Mark) -> list[Commit] | None:
+def _tail(
+    store: ObjectStore, topic: TopicKey, pointer: ReadersPointer, partition: int, mark: IndexedTo
+) -> list[Commit] | None:
     """The commits of the live chain behind the mark, None where they are better read otherwise; `Void`: see above."""
     last = ChainKey(topic, mark.generation, partition)
     live = pointer.live
@@ -134,7 +138,7 @@ def _tail(store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int,
     return None if len(firsts) > SUMMARY_COMMITS else list(Chain(store, last).each(firsts))
 
 
-def _replaced(store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int) -> Iterator[IndexedFile]:
+def _replaced(store: ObjectStore, topic: TopicKey, pointer: ReadersPointer, partition: int) -> Iterator[IndexedFile]:
     """Of cuts that readers read in another generation: a date may have nothing else left."""
     for generation in sorted({entry.generation for entry in pointer.entries}):
         chain = ChainKey(topic, generation, partition)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pydantic import Field
 
 from include.lake.parsing.partition_names import TimeName
-from include.lake.parsing.rules import Rules
+from include.lake.parsing.rules import ParserRules
 from include.lake.parsing.versions import ParserVersion
 from include.lake.parsing.zones import ZoneName
 from include.settings.deployment import Strict
@@ -48,5 +48,5 @@ def zones_of(declared: Finalising, versions: Iterable[ParserVersion]) -> tuple[s
     if declared.zone is not None:
         return (declared.zone,)
     parsers = [each.parser for each in versions]
-    rules = [rule for parser in parsers if isinstance(parser, Rules) for rule in parser.names]
+    rules = [rule for parser in parsers if isinstance(parser, ParserRules) for rule in parser.names]
     return tuple(sorted({rule.zone for rule in rules if isinstance(rule, TimeName)})) or ("UTC",)

@@ -27,9 +27,9 @@ from include.lake.dates.kept import Void
 from include.lake.definition import LakeGroup
 from include.lake.finalising.declared import zones_of
 from include.lake.finalising.marker import LATE, SUCCESS, Success, marker_key
-from include.lake.finalising.plan import DateStep, Standing, TopicPlan, plan_topic
+from include.lake.finalising.plan import DateStep, StandingMark, TopicPlan, plan_topic
 from include.lake.finalising.report import DateReport, TopicReport
-from include.lake.finalising.scan import DatedObject, Folder, Gathered, gather
+from include.lake.finalising.scan import DatedObject, Folder, TopicDates, gather
 from include.lake.protocol.inventory import stored_topics
 from include.lake.writing.driver import GroupLog
 from include.lake.writing.planner import Spot
@@ -93,7 +93,7 @@ def _finalised(
     log: GroupLog,
     name: str,
     group: LakeGroup,
-    gathered: Gathered,
+    gathered: TopicDates,
     info: TopicInfo | None,
     clock: Clock,
     *,
@@ -144,10 +144,10 @@ def acknowledge(store: ObjectStore, report: Mapping[str, Any]) -> int:
     return done
 
 
-_Judge = Callable[[Mapping[Folder, Sequence[DatedObject]], Mapping[Folder, Standing]], TopicPlan]
+_Judge = Callable[[Mapping[Folder, Sequence[DatedObject]], Mapping[Folder, StandingMark]], TopicPlan]
 
 
-def _judge(log: GroupLog, group: LakeGroup, gathered: Gathered, info: TopicInfo | None, clock: Clock) -> _Judge:
+def _judge(log: GroupLog, group: LakeGroup, gathered: TopicDates, info: TopicInfo | None, clock: Clock) -> _Judge:
     # Behind the commits: a partition whose head has reached this end had passed this moment.
     observed_ms = clock.now_us() // 1000
     edges: dict[tuple[str, int], tuple[int, int] | None] = {}
@@ -161,12 +161,12 @@ def _judge(log: GroupLog, group: LakeGroup, gathered: Gathered, info: TopicInfo 
     return lambda folders, standing: plan_topic(gathered, folders, standing, edges, zones, lateness_s, observed_ms)
 
 
-def _standing(store: ObjectStore, prefix: str, topic: str, folders: Sequence[Folder]) -> dict[Folder, Standing]:
+def _standing(store: ObjectStore, prefix: str, topic: str, folders: Sequence[Folder]) -> dict[Folder, StandingMark]:
     keys = [marker_key(prefix, topic, folder, SUCCESS) for folder in folders]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         found = list(pool.map(store.get, keys))
     return {
-        folder: Standing(Success.parse(each.body, key), each.info.etag)
+        folder: StandingMark(Success.parse(each.body, key), each.info.etag)
         for folder, key, each in zip(folders, keys, found, strict=True)
         if each is not None
     }

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, get_args
 from include.lake.protocol.canonical import choice, dump, load, offset, text, unreadable
 from include.lake.protocol.object_key import topic_path
 
-__all__ = ["LATE", "SUCCESS", "Change", "Late", "Success", "digest_of", "marker_key"]
+__all__ = ["LATE", "SUCCESS", "Change", "LateArrivals", "Success", "digest_of", "marker_key"]
 
 SUCCESS: Final = "_SUCCESS"
 LATE: Final = "_LATE"
@@ -73,7 +73,7 @@ class Success:
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class LateArrivals:
     """`objects` hold what came after `since`; `_SUCCESS` speaks of them from `edition` on. The newest arrival only."""
 
     edition: int
@@ -93,7 +93,7 @@ class Late:
         )
 
     @classmethod
-    def parse(cls, body: bytes, key: str) -> Late:
+    def parse(cls, body: bytes, key: str) -> LateArrivals:
         """Inverse of `to_bytes`; `Terminal` naming the object for anything else."""
         found = load(body, key, _LATE)
         try:

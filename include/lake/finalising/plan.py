@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from include.lake.dates.event_hours import Period
-from include.lake.dates.finalised import Progress, came_late, finished, passed
-from include.lake.finalising.marker import Late, Success, digest_of
-from include.lake.finalising.scan import DatedObject, Folder, Gathered, committed_times
+from include.lake.dates.finalised import PartitionProgress, came_late, finished, passed
+from include.lake.finalising.marker import LateArrivals, Success, digest_of
+from include.lake.finalising.scan import DatedObject, Folder, TopicDates, committed_times
 
-__all__ = ["DateStep", "Standing", "TopicPlan", "plan_topic"]
+__all__ = ["DateStep", "StandingMark", "TopicPlan", "plan_topic"]
 
 # Nothing passes it: no record is committed, and some wait.
 _NOTHING: Final = (None, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StandingMark:
     """A `_SUCCESS` that stands, with the etag by which it is replaced."""
 
     success: Success
@@ -35,8 +35,8 @@ class DateStep:
     folder: Folder
     period: Period
     success: Success
-    before: Standing | None = None
-    late: Late | None = None
+    before: StandingMark | None = None
+    late: LateArrivals | None = None
 
     @property
     def writes(self) -> bool:
@@ -62,9 +62,9 @@ class TopicPlan:
 
 
 def plan_topic(
-    gathered: Gathered,
+    gathered: TopicDates,
     folders: Mapping[Folder, Sequence[DatedObject]],
-    standing: Mapping[Folder, Standing],
+    standing: Mapping[Folder, StandingMark],
     edges: Mapping[tuple[str, int], tuple[int, int] | None],
     zones: Sequence[str],
     lateness_s: int,
@@ -105,33 +105,37 @@ def plan_topic(
     )
 
 
-def _head(gathered: Gathered, place: tuple[str, int]) -> int | None:
+def _head(gathered: TopicDates, place: tuple[str, int]) -> int | None:
     return gathered.heads.get(place[0], {}).get(place[1])
 
 
 def _progress(
-    gathered: Gathered,
+    gathered: TopicDates,
     place: tuple[str, int],
     head: int | None,
     edges: Mapping[tuple[str, int], tuple[int, int] | None],
     zone_name: str,
     observed_ms: int,
-) -> Progress:
+) -> PartitionProgress:
     commits = committed_times(gathered.times.get(place, []), zone_name)
     if place not in edges:
-        return Progress(head, head or 0, observed_ms, commits)
+        return PartitionProgress(head, head or 0, observed_ms, commits)
     found = edges[place]
     if found is None or (head is not None and found[1] < head):
-        return Progress(*_NOTHING, observed_ms)
+        return PartitionProgress(*_NOTHING, observed_ms)
     begin, end = found
     if head is None and begin == end:
         # Retention has emptied it before anything was stored.
         end = 0
-    return Progress(head, end, observed_ms, commits)
+    return PartitionProgress(head, end, observed_ms, commits)
 
 
 def _step(
-    gathered: Gathered, folder: Folder, objects: Sequence[DatedObject], standing: Standing | None, over: set[Folder]
+    gathered: TopicDates,
+    folder: Folder,
+    objects: Sequence[DatedObject],
+    standing: StandingMark | None,
+    over: set[Folder],
 ) -> DateStep | None:
     period = Period.of(folder)
     assert period is not None  # noqa: S101 - only dated folders are gathered
@@ -151,7 +155,7 @@ def _step(
     if late:
         now = replace(now, edition=before.edition + 1, change="late")
         keys = tuple(sorted(each.key for each in late))
-        return DateStep(folder, period, now, standing, Late(now.edition, before.heads, gathered.heads, keys))
+        return DateStep(folder, period, now, standing, LateArrivals(now.edition, before.heads, gathered.heads, keys))
     if _digest(objects) != before.digest:
         return DateStep(folder, period, replace(now, edition=before.edition + 1, change="replaced"), standing)
     return None if before.announced else DateStep(folder, period, before, standing)

@@ -21,7 +21,7 @@ from include.lake.protocol.generations import lives
 from include.lake.protocol.pointer import read_pointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["DatedObject", "Folder", "Gathered", "NamedTimes", "committed_times", "gather"]
+__all__ = ["DatedObject", "Folder", "NamedTimes", "TopicDates", "committed_times", "gather"]
 
 Folder = tuple[str, ...]
 """Names below the topic down to a date, or to an hour of it."""
@@ -40,7 +40,7 @@ class DatedObject(NamedTuple):
 
 
 @dataclass
-class Gathered:
+class TopicDates:
     """One topic of a group, all its lives. `open` has also folders of replaced cuts, which may have nothing now."""
 
     topic: str
@@ -74,7 +74,7 @@ class Gathered:
             index.save()
 
 
-def gather(store: ObjectStore, prefix: str, topic: str, *, keep: bool = True, anew: bool = False) -> Gathered:
+def gather(store: ObjectStore, prefix: str, topic: str, *, keep: bool = True, anew: bool = False) -> TopicDates:
     """Read what is new; with `keep` it is not read again. `anew`: read everything.
 
     The store's errors as they come; `Terminal` for a hole in what readers find.
@@ -90,8 +90,8 @@ def gather(store: ObjectStore, prefix: str, topic: str, *, keep: bool = True, an
     return _gathered(topic, indexes, keep=keep)
 
 
-def _gathered(topic: str, indexes: Sequence[DateIndex], *, keep: bool) -> Gathered:
-    found = Gathered(topic, indexes)
+def _gathered(topic: str, indexes: Sequence[DateIndex], *, keep: bool) -> TopicDates:
+    found = TopicDates(topic, indexes)
     for index in indexes:
         catch_up(index, partitions_of(index), save=index.save if keep else None)
         index.raise_floors()

@@ -27,7 +27,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from include.errors import InvalidRecord
 
-__all__ = ["Column", "Target", "columns_of"]
+__all__ = ["ArrowColumn", "Target", "columns_of"]
 
 Convert = Callable[[Any], Any]
 Target = Literal["parquet", "delta"]
@@ -48,7 +48,7 @@ _DELTA_DIGITS: Final = 38
 _EXACT: Final = Context(prec=_MOST_DIGITS)
 
 
-class Column(NamedTuple):
+class ArrowColumn(NamedTuple):
     """A column; `convert` makes a value as read into one that Arrow takes, None where it does as it is.
 
     `whole`: its values are the messages' values themselves, not fields of them.
@@ -73,7 +73,7 @@ class Column(NamedTuple):
         return values if convert is None else [None if value is None else convert(value) for value in values]
 
 
-def columns_of(schema: Any, *, strict: bool = False, target: Target = "parquet") -> list[Column]:
+def columns_of(schema: Any, *, strict: bool = False, target: Target = "parquet") -> list[ArrowColumn]:
     """Columns of a record's fields; of any other schema one, `value`. `InvalidRecord` when it has none.
 
     `strict`: they convert whatever Arrow could refuse, with `InvalidRecord` for a value that does not fit. So a value
@@ -91,7 +91,7 @@ class _Types:
         self._named: dict[str, tuple[Mapping[str, Any], str]] = {}
         self._open: list[str] = []
 
-    def fields(self, record: Mapping[str, Any], space: str, path: str) -> list[Column]:
+    def fields(self, record: Mapping[str, Any], space: str, path: str) -> list[ArrowColumn]:
         """Columns of a record's fields; `space` is the namespace around it, `path` its place, for errors."""
         name, inside = _full_name(record, space)
         self._named[name] = record, space
@@ -106,13 +106,13 @@ class _Types:
         self._open.pop()
         return columns
 
-    def column(self, name: str, schema: Any, space: str, path: str) -> Column:
+    def column(self, name: str, schema: Any, space: str, path: str) -> ArrowColumn:
         """The column of one type."""
         kind, schema, space = self._resolved(schema, space)
         if kind == "union":
             return self._union(name, schema, space, path)
         type_, nullable, convert = self._one(kind, schema, space, path)
-        return Column(name, type_, nullable or self._delta, convert)
+        return ArrowColumn(name, type_, nullable or self._delta, convert)
 
     def _resolved(self, schema: Any, space: str) -> tuple[str, Any, str]:
         """Kind, definition and the namespace around it; a name leads to what was defined under it."""
@@ -129,7 +129,7 @@ class _Types:
             return self._resolved(kind, space)
         return kind, schema, space
 
-    def _union(self, name: str, branches: list[Any], space: str, path: str) -> Column:
+    def _union(self, name: str, branches: list[Any], space: str, path: str) -> ArrowColumn:
         present = [branch for branch in branches if self._resolved(branch, space)[0] != "null"]
         members = [self.column(self._member(branch, space), branch, space, path) for branch in present]
         nullable = len(members) < len(branches)
@@ -144,7 +144,7 @@ class _Types:
 
         fields = [pa.field(member.name, member.type, True) for member in members]
         chosen = _chosen(dict(zip(kinds, members, strict=True)))
-        return Column(name, pa.struct(fields), nullable or self._delta, chosen)
+        return ArrowColumn(name, pa.struct(fields), nullable or self._delta, chosen)
 
     def _member(self, branch: Any, space: str) -> str:
         kind, schema, _ = self._resolved(branch, space)
@@ -249,7 +249,7 @@ def _decimal(precision: int, scale: int) -> Convert:
     return convert
 
 
-def _record(columns: list[Column]) -> Convert | None:
+def _record(columns: list[ArrowColumn]) -> Convert | None:
     changed = [(column.name, column.convert) for column in columns if column.convert]
     if not changed:
         return None
@@ -264,14 +264,14 @@ def _record(columns: list[Column]) -> Convert | None:
     return convert
 
 
-def _map(column: Column) -> Convert:
+def _map(column: ArrowColumn) -> Convert:
     inner = column.convert
     if inner is None:
         return lambda value: list(value.items())
     return lambda value: [(key, None if held is None else inner(held)) for key, held in value.items()]
 
 
-def _chosen(members: dict[str, Column]) -> Convert:
+def _chosen(members: dict[str, ArrowColumn]) -> Convert:
     def convert(value: Any) -> dict[str, Any]:
         member = members[type(value).__name__]
         return {member.name: member.convert(value) if member.convert else value}

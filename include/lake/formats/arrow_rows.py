@@ -14,7 +14,7 @@ import fastavro
 from fastavro.schema import UnknownType
 
 from include.errors import InvalidRecord
-from include.lake.formats.arrow_columns import Column
+from include.lake.formats.arrow_columns import ArrowColumn
 from include.lake.formats.avro_schemas import plain_schema
 from include.record.fields import Fields
 from include.record.native import columnar_of
@@ -28,7 +28,7 @@ Told = tuple[bytes | None, int, bytes | None, bytes]
 class ArrowRows:
     """Rows of one schema. Not for several threads at once."""
 
-    def __init__(self, schema: Mapping[str, Any], columns: Sequence[Column]) -> None:
+    def __init__(self, schema: Mapping[str, Any], columns: Sequence[ArrowColumn]) -> None:
         """`columns`: of that schema, for Delta tables (`columns_of`)."""
         fields = Fields(schema)
         self._columns = columns
@@ -57,12 +57,12 @@ class ArrowRows:
 class _Decoded:
     """Of fields that have a structure: few of a row, and mostly null."""
 
-    def __init__(self, schema: Any, column: Column) -> None:
+    def __init__(self, schema: Any, column: ArrowColumn) -> None:
         """`schema`: of a record with this field alone."""
         self._schema, self._column = schema, column
 
     @classmethod
-    def of(cls, schema: Mapping[str, Any], place: int, column: Column) -> Self | None:
+    def of(cls, schema: Mapping[str, Any], place: int, column: ArrowColumn) -> Self | None:
         """Of a field; None where its type is named in another one."""
         alone = {name: value for name, value in schema.items() if not name.startswith("__")}
         try:

@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 from include.errors import InvalidRecord, Terminal
 from include.lake.formats.avro_blocks import read_bodies
 from include.lake.formats.avro_schemas import SchemaLookup, WireSchemas
-from include.lake.formats.port import Closed, Identity
+from include.lake.formats.port import Closed, FileIdentity
 from include.lake.formats.zstd_frame import zstd_frame, zstd_version
 from include.lake.message import Message
 from include.record.codec import frame
@@ -86,7 +86,7 @@ class AvroContainer:
         found = self._schemas.refused(message)
         return found if isinstance(found, str) else ""
 
-    def open(self, stream: BinaryIO, identity: Identity) -> _Writer:
+    def open(self, stream: BinaryIO, identity: FileIdentity) -> _Writer:
         """Begin a file; `Terminal` when nothing tells its schema."""
         schema_id = self._schemas.of_file(identity)
         try:
@@ -105,7 +105,7 @@ class AvroContainer:
 
 class _Writer:
     def __init__(
-        self, stream: BinaryIO, identity: Identity, schema_id: int, header: bytes, options: AvroContainerOptions
+        self, stream: BinaryIO, identity: FileIdentity, schema_id: int, header: bytes, options: AvroContainerOptions
     ) -> None:
         self._stream = stream
         self._identity = identity
@@ -186,7 +186,7 @@ class _Writer:
             at = end
 
 
-def sync_marker(identity: Identity, counter: int) -> bytes:
+def sync_marker(identity: FileIdentity, counter: int) -> bytes:
     """The marker of a file, the generation aside; `counter` is 0 unless the content holds those before."""
     text = f"avro {identity.topic_id} {identity.partition} {identity.first} {counter}"
     return hashlib.sha256(text.encode()).digest()[:_MARKER]

@@ -16,7 +16,7 @@ from typing import Any, Final
 import fastavro
 
 from include.errors import InvalidRecord, Terminal
-from include.lake.formats.port import Identity
+from include.lake.formats.port import FileIdentity
 from include.lake.message import Message
 from include.record.codec import unframe
 
@@ -46,7 +46,7 @@ class WireSchemas:
             return ()
         return (f"schema={unframe(message.value or b'')[0]}",)
 
-    def of_file(self, identity: Identity) -> int:
+    def of_file(self, identity: FileIdentity) -> int:
         """The id of the file's schema; `Terminal` when neither configuration nor names tell it."""
         if self._schema_id is not None:
             return self._schema_id

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from include.errors import Terminal
 from include.lake.formats.compressed_file import CompressedFile, Compression, read_lines
-from include.lake.formats.port import Closed, Identity
+from include.lake.formats.port import Closed, FileIdentity
 from include.lake.message import Message
 from include.settings.deployment import Strict
 
@@ -69,7 +69,7 @@ class DelimitedText:
             return "line break in delimited text"
         return ""
 
-    def open(self, stream: BinaryIO, identity: Identity) -> _Writer:
+    def open(self, stream: BinaryIO, identity: FileIdentity) -> _Writer:
         """Begin a file; the identity decides on nothing in it."""
         return _Writer(CompressedFile(stream, self.options.compression), self.options)
 

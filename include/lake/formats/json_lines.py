@@ -20,7 +20,7 @@ from pydantic import Field
 
 from include.errors import Terminal
 from include.lake.formats.compressed_file import CompressedFile, Compression, read_lines
-from include.lake.formats.port import Closed, Identity
+from include.lake.formats.port import Closed, FileIdentity
 from include.lake.message import Message
 from include.settings.deployment import Strict
 
@@ -70,7 +70,7 @@ class JsonLines:
             return f"value is not JSON: {error}"
         return ""
 
-    def open(self, stream: BinaryIO, identity: Identity) -> _Writer:
+    def open(self, stream: BinaryIO, identity: FileIdentity) -> _Writer:
         """Begin a file; the identity decides on nothing in it."""
         lines = _whole_lines if self.options.content == "message" else _payload_lines
         return _Writer(CompressedFile(stream, self.options.compression), lines)

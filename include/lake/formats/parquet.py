@@ -17,10 +17,10 @@ from typing import Any, BinaryIO, Final, Literal
 from pydantic import Field, model_validator
 
 from include.errors import InvalidRecord, Terminal
-from include.lake.formats.arrow_columns import Column, columns_of
+from include.lake.formats.arrow_columns import ArrowColumn, columns_of
 from include.lake.formats.avro_schemas import SchemaLookup, WireSchemas
 from include.lake.formats.parquet_rows import read_rows
-from include.lake.formats.port import Closed, Identity
+from include.lake.formats.port import Closed, FileIdentity
 from include.lake.message import Message
 from include.record.codec import frame
 from include.settings.deployment import Strict
@@ -59,7 +59,7 @@ class Parquet:
     def __init__(self, options: ParquetOptions, lookup: SchemaLookup) -> None:
         self.options = options
         self._schemas = WireSchemas(lookup, options.schema_id)
-        self._columns: dict[int, tuple[list[Column], list[Column]]] = {}
+        self._columns: dict[int, tuple[list[ArrowColumn], list[ArrowColumn]]] = {}
 
     @property
     def extension(self) -> str:
@@ -88,7 +88,7 @@ class Parquet:
             return str(error)
         return ""
 
-    def open(self, stream: BinaryIO, identity: Identity) -> _Writer:
+    def open(self, stream: BinaryIO, identity: FileIdentity) -> _Writer:
         """Begin a file; `Terminal` when nothing tells its schema, or it has no columns."""
         schema_id = self._schemas.of_file(identity)
         try:
@@ -101,11 +101,11 @@ class Parquet:
         """Each row: coordinates as far as they are columns, its value as JSON with times as the numbers they were."""
         yield from read_rows(stream, _COORDINATES)
 
-    def columns(self, schema_id: int) -> list[Column]:
+    def columns(self, schema_id: int) -> list[ArrowColumn]:
         """Those of a schema; `InvalidRecord` when it has none, or one of a name that coordinates need."""
         return self._of(schema_id)[0]
 
-    def _of(self, schema_id: int) -> tuple[list[Column], list[Column]]:
+    def _of(self, schema_id: int) -> tuple[list[ArrowColumn], list[ArrowColumn]]:
         """All columns, and strict ones of those in which a value may not fit."""
         if schema_id not in self._columns:
             schema = self._schemas.source(schema_id)
@@ -119,7 +119,12 @@ class Parquet:
 
 class _Writer:
     def __init__(
-        self, stream: BinaryIO, schema_id: int, columns: list[Column], schemas: WireSchemas, options: ParquetOptions
+        self,
+        stream: BinaryIO,
+        schema_id: int,
+        columns: list[ArrowColumn],
+        schemas: WireSchemas,
+        options: ParquetOptions,
     ) -> None:
         import pyarrow.lib as pa
         from pyarrow.parquet import ParquetWriter
@@ -243,7 +248,7 @@ def _coordinates(messages: list[Message]) -> list[list[Any]]:
     ]
 
 
-def _batch(columns: list[Column], data: list[Any], before: Sequence[list[Any]] = (), schema: Any = None) -> Any:
+def _batch(columns: list[ArrowColumn], data: list[Any], before: Sequence[list[Any]] = (), schema: Any = None) -> Any:
     """Rows of Avro data; `before` are the values of the columns before them. `InvalidRecord` when one does not fit."""
     import pyarrow.lib as pa
 

@@ -8,11 +8,11 @@ from typing import BinaryIO, Protocol
 
 from include.lake.message import Message
 
-__all__ = ["Closed", "FileWriter", "Format", "Identity"]
+__all__ = ["Closed", "FileIdentity", "FileWriter", "Format"]
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class FileIdentity:
     """Which file this is: all that its bytes may depend on besides the messages and the configuration.
 
     No generation: a backfill has to make the same bytes under the next one.
@@ -68,7 +68,7 @@ class Format(Protocol):
     def refuses(self, message: Message) -> str:
         """Why the format cannot hold this message, "" when it can: such records are set aside beforehand."""
 
-    def open(self, stream: BinaryIO, identity: Identity) -> FileWriter:
+    def open(self, stream: BinaryIO, identity: FileIdentity) -> FileWriter:
         """Begin a file on a seekable stream that can be read back."""
 
     def read(self, stream: BinaryIO) -> Iterator[Message]:

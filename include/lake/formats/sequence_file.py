@@ -18,7 +18,7 @@ from include.errors import Terminal
 from include.lake.formats.codecs import Codec, CodecName, codec
 from include.lake.formats.key_layout import KeyLayout, NullValue, OffsetKey
 from include.lake.formats.message_pack_key import MessagePackKey
-from include.lake.formats.port import FileWriter, Identity
+from include.lake.formats.port import FileIdentity, FileWriter
 from include.lake.formats.sequence_header import BYTES_WRITABLE, LONG_WRITABLE, Compression, SequenceHeader
 from include.lake.formats.sequence_reader import SequenceReader
 from include.lake.formats.sequence_writer import BLOCK_BYTES, BlockWriter, RecordWriter, sync_markers
@@ -84,7 +84,7 @@ class SequenceFile(Strict):
         """A null value where the layout has no place for it and it is not stored as empty."""
         return self._layout.refuses(message)
 
-    def open(self, stream: BinaryIO, identity: Identity) -> FileWriter:
+    def open(self, stream: BinaryIO, identity: FileIdentity) -> FileWriter:
         """Begin a file at the start of an empty stream that can be read and written at any place."""
         return self.open_with(stream, sync_markers(identity))
 

@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 
 from include.lake.formats.codecs import Codec
 from include.lake.formats.key_layout import KeyLayout
-from include.lake.formats.port import Closed, Identity
+from include.lake.formats.port import Closed, FileIdentity
 from include.lake.formats.sequence_header import (
     BYTES_WRITABLE,
     ESCAPE,
@@ -44,7 +44,7 @@ _SEAM: Final = SYNC_BYTES - 1
 _READ_BYTES: Final = 1 << 20
 
 
-def sync_markers(identity: Identity) -> Iterator[bytes]:
+def sync_markers(identity: FileIdentity) -> Iterator[bytes]:
     """The markers that a file may have, best first: hashes of which file it is, without its generation.
 
     None of them overlaps itself, so that counting its occurrences finds each.

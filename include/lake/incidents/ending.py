@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from include.clock import SystemClock
 from include.errors import Restart, Terminal
-from include.lake.incidents.incidents import Incidents
+from include.lake.incidents.incidents import LakeIncidents
 from include.metrics.progress import GAVE_UP, RunFolder
 from include.settings.environment import state_folder
 
@@ -27,5 +27,5 @@ def ending_told(application: str, *, again: bool = False) -> Iterator[None]:
             clock = SystemClock()
             folder = RunFolder.from_environment(application, state_folder(), clock)
             if not folder.kept(GAVE_UP):
-                folder.give_up(Incidents(application, folder, clock).on_end(error, again=again).to_json())
+                folder.give_up(LakeIncidents(application, folder, clock).on_end(error, again=again).to_json())
         raise

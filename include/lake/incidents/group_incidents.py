@@ -26,8 +26,8 @@ from include.lake.incidents.outages import Troubles
 from include.lake.incidents.unreported_commits import UntoldCuts
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.object_key import QUARANTINE
-from include.lake.writing.driver import Watcher
-from include.lake.writing.planner import Planner, Remade, Spot
+from include.lake.writing.driver import GroupWatcher
+from include.lake.writing.planner import GroupPlanner, Remade, Spot
 from include.lake.writing.task import Outcome
 from include.log.publishing.unended import find_hanging
 from include.metrics.incidents import IncidentLedger
@@ -45,7 +45,7 @@ _MOST_LOST: Final = 20
 _GROWN: Final = 10
 
 
-class GroupIncidents(Watcher):
+class GroupIncidents(GroupWatcher):
     """Hears as a watcher of the group's driver, and looks at its planner once a second or so."""
 
     def __init__(
@@ -58,7 +58,7 @@ class GroupIncidents(Watcher):
         self._stood_us: dict[Spot, int] = {}
 
     def on_outcome(self, outcome: Outcome) -> None:
-        """See `Watcher`."""
+        """See `GroupWatcher`."""
         spot = outcome.task.range.spot
         self._untold.on_outcome(outcome)
         for commit in outcome.commits:
@@ -72,18 +72,18 @@ class GroupIncidents(Watcher):
             self._on_going(spot)
 
     def on_lost(self, remade: Remade) -> None:
-        """See `Watcher`."""
+        """See `GroupWatcher`."""
         self._lose(remade.spot, remade.head, remade.end, "the topic was deleted or made anew")
 
     def on_away(self, error: LyrebirdError) -> None:
-        """See `Watcher`."""
+        """See `GroupWatcher`."""
         self._troubles.on_error(self._name, error)
 
     def on_back(self) -> None:
-        """See `Watcher`."""
+        """See `GroupWatcher`."""
         self._troubles.on_good(self._name)
 
-    def look(self, planner: Planner, *, ends: bool = False) -> None:
+    def look(self, planner: GroupPlanner, *, ends: bool = False) -> None:
         """Open and end incidents by what the planner knows now; `ends`: it is the last look, of a run on a schedule."""
         for spot, commit in self._untold.found():
             self._on_cut(spot, commit)
@@ -150,7 +150,7 @@ class GroupIncidents(Watcher):
                 if found is not None and self._clock.now_us() >= found["until_us"]:
                     self._ledger.end(key)
 
-    def _look_at_delay(self, planner: Planner, waiting: Mapping[Spot, int]) -> None:
+    def _look_at_delay(self, planner: GroupPlanner, waiting: Mapping[Spot, int]) -> None:
         key, now_us = f"late:{self._name}", self._clock.now_us()
         open_ = self._ledger.find(key) is not None
         # What was told is over when nothing is late, also behind a restart that finds it as a backlog.
@@ -176,7 +176,7 @@ class GroupIncidents(Watcher):
         elif open_ and self._calm_us is not None and now_us - self._calm_us >= _CALM_US:
             self._ledger.end(key)
 
-    def _look_at_transactions(self, planner: Planner) -> None:
+    def _look_at_transactions(self, planner: GroupPlanner) -> None:
         key, held_up = f"hanging:{self._name}", planner.held_up()
         if held_up is None:
             return

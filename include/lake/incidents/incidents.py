@@ -16,42 +16,42 @@ from include.lake.incidents.group_incidents import GroupIncidents
 from include.lake.incidents.kinds import LeftStanding, end_incident
 from include.lake.incidents.outages import Troubles
 from include.lake.incidents.unreported_commits import ReadCuts, UntoldCuts
-from include.lake.writing.driver import Watcher
-from include.lake.writing.planner import Planner, Remade
+from include.lake.writing.driver import GroupWatcher
+from include.lake.writing.planner import GroupPlanner, Remade
 from include.lake.writing.task import Outcome
 from include.metrics.incidents import Incident, IncidentLedger, Keeper
 
-__all__ = ["Incidents", "Watchers"]
+__all__ = ["LakeIncidents", "Watchers"]
 
 
-class Watchers(Watcher):
+class Watchers(GroupWatcher):
     """Several that hear the same, in their order."""
 
-    def __init__(self, *watchers: Watcher) -> None:
+    def __init__(self, *watchers: GroupWatcher) -> None:
         self._watchers = watchers
 
     def on_outcome(self, outcome: Outcome) -> None:
-        """See `Watcher`."""
+        """See `GroupWatcher`."""
         for each in self._watchers:
             each.on_outcome(outcome)
 
     def on_lost(self, remade: Remade) -> None:
-        """See `Watcher`."""
+        """See `GroupWatcher`."""
         for each in self._watchers:
             each.on_lost(remade)
 
     def on_away(self, error: LyrebirdError) -> None:
-        """See `Watcher`."""
+        """See `GroupWatcher`."""
         for each in self._watchers:
             each.on_away(error)
 
     def on_back(self) -> None:
-        """See `Watcher`."""
+        """See `GroupWatcher`."""
         for each in self._watchers:
             each.on_back()
 
 
-class Incidents:
+class LakeIncidents:
     """Of one application. `look` at its planners once a second or so. Not for use from several threads."""
 
     def __init__(self, application: str, keeper: Keeper, clock: Clock) -> None:
@@ -61,14 +61,14 @@ class Incidents:
         self._groups: dict[str, GroupIncidents] = {}
         self._known: set[str] = {each.id for each in self._ledger.all()}
 
-    def of(self, name: str, group: LakeGroup, read: ReadCuts) -> Watcher:
+    def of(self, name: str, group: LakeGroup, read: ReadCuts) -> GroupWatcher:
         """The watcher of a group; `read` gives commits of its chains."""
         untold = UntoldCuts(self._ledger.heard, f"{name}:", read)
         found = GroupIncidents(name, group, self._ledger, self._troubles, untold, self._clock)
         self._groups[name] = found
         return found
 
-    def look(self, planners: Mapping[str, Planner], *, ends: bool = False) -> list[Incident]:
+    def look(self, planners: Mapping[str, GroupPlanner], *, ends: bool = False) -> list[Incident]:
         """All that are open now; they are kept when it returns. `ends`: what stands still now stays so."""
         for name, planner in planners.items():
             self._groups[name].look(planner, ends=ends)

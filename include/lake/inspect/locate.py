@@ -12,13 +12,13 @@ from include.lake.inspect.replay import Fate
 from include.lake.message import Message
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
-from include.lake.protocol.cut import Commit, Intent, StoredFile
+from include.lake.protocol.cut import Commit, CutObject, Intent
 from include.lake.protocol.inventory import chain_head, cut_at
-from include.lake.protocol.pointer import Pointer, read_pointer
+from include.lake.protocol.pointer import ReadersPointer, read_pointer
 from include.lake.writing.cut_files import REFUSED_HEADER
 from include.store.object_store import ObjectStore, StoredObject
 
-__all__ = ["Ask", "Found", "State", "find_record", "refusal"]
+__all__ = ["Ask", "LocatedRecord", "State", "find_record", "refusal"]
 
 State = Literal[
     "stored", "refused", "filtered", "no record", "not told", "gap", "under way", "not yet", "missing", "forgotten"
@@ -33,7 +33,7 @@ Ask = Callable[[ChainKey, Commit, int], Fate | str]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LocatedRecord:
     """Where one offset of one life of a topic is in a group. The cut is [`first`, `next`) of `generation`."""
 
     topic: TopicKey
@@ -55,14 +55,14 @@ def find_record(
     offset: int,
     declared: FormatDefinition | None = None,
     ask: Ask | None = None,
-) -> Found:
+) -> LocatedRecord:
     """Where readers find the record; a few requests and, where offsets are left out in it, the object that may hold it.
 
     `ask` is asked where objects do not tell. Raises the store's errors, and `Terminal` for an object that is damaged.
     """
     pointer = read_pointer(store, topic)
     if offset < (kept_from := pointer.floor(partition)):
-        return Found(topic, partition, offset, "forgotten", f"the lake keeps offsets from {kept_from} on")
+        return LocatedRecord(topic, partition, offset, "forgotten", f"the lake keeps offsets from {kept_from} on")
     for generation in sorted({entry.generation for entry in pointer.entries}, reverse=True):
         chain = ChainKey(topic, generation, partition)
         cut = cut_at(store, chain, offset)
@@ -71,7 +71,7 @@ def find_record(
         if not cut.committed:
             if offset < _promised(store, chain, cut.first):
                 text = f"the cut that begins at {cut.first} is promised, and not committed yet"
-                return Found(topic, partition, offset, "under way", text, generation, cut.first)
+                return LocatedRecord(topic, partition, offset, "under way", text, generation, cut.first)
             continue
         commit = Chain(store, chain).commit(cut.first)
         if commit is not None and offset < commit.next:
@@ -85,23 +85,25 @@ def _promised(store: ObjectStore, chain: ChainKey, first: int) -> int:
     return Intent.parse(found.body, chain, first).end if found else first
 
 
-def _outside(store: ObjectStore, topic: TopicKey, pointer: Pointer, partition: int, offset: int) -> Found:
+def _outside(
+    store: ObjectStore, topic: TopicKey, pointer: ReadersPointer, partition: int, offset: int
+) -> LocatedRecord:
     live = pointer.live
     if live is None:
-        return Found(topic, partition, offset, "not yet", "the group has nothing of this topic")
+        return LocatedRecord(topic, partition, offset, "not yet", "the group has nothing of this topic")
     chain = ChainKey(topic, live.generation, partition)
     start = pointer.start(live, partition)
     head = chain_head(store, chain, start, near=offset)
     if offset < head.next:
         text = f"no cut has it, though the chain goes on to {head.next}: run `lyrebird lake audit {topic.topic}`"
-        return Found(topic, partition, offset, "missing", text, live.generation)
+        return LocatedRecord(topic, partition, offset, "missing", text, live.generation)
     see = f"`lyrebird lake status --topic {topic.topic}` says what Kafka has"
     if head.last is None and not start:
-        return Found(
+        return LocatedRecord(
             topic, partition, offset, "not yet", f"nothing of this partition is stored; {see}", live.generation
         )
     text = f"the partition is committed up to {head.next}, which is {offset - head.next} offsets before this one; {see}"
-    return Found(topic, partition, offset, "not yet", text, live.generation)
+    return LocatedRecord(topic, partition, offset, "not yet", text, live.generation)
 
 
 def _in_cut(
@@ -111,12 +113,12 @@ def _in_cut(
     offset: int,
     declared: FormatDefinition | None,
     ask: Ask | None,
-) -> Found:
-    def found(state: State, text: str, key: str = "", index: int | None = None) -> Found:
+) -> LocatedRecord:
+    def found(state: State, text: str, key: str = "", index: int | None = None) -> LocatedRecord:
         place = chain.generation, commit.first, commit.next
-        return Found(chain.of, chain.partition, offset, state, text, *place, key, index)
+        return LocatedRecord(chain.of, chain.partition, offset, state, text, *place, key, index)
 
-    silent: list[StoredFile] = []
+    silent: list[CutObject] = []
     for file in commit.files:
         if file.first is None or file.last is None or not file.first <= offset <= file.last:
             continue
@@ -165,7 +167,7 @@ _TOLD: dict[str, tuple[State, str]] = {
 }
 
 
-def _span(file: StoredFile) -> int:
+def _span(file: CutObject) -> int:
     return (file.last or 0) - (file.first or 0) + 1
 
 

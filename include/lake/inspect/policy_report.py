@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from include.errors import SettingsError
-from include.lake.definition import LakeGroup, Rule
-from include.lake.parsing.definition import Means
+from include.lake.definition import LakeGroup, TopicRule
+from include.lake.parsing.definition import ParserContext
 from include.lake.parsing.versions import ParserVersion
 from include.lake.writing.topic_pipelines import logics_of
 from include.settings.deployment import Deployment
@@ -79,7 +79,7 @@ def list_rules(deployment: Deployment, name: str, group: LakeGroup) -> list[Rule
     ]
 
 
-def explain_topic(deployment: Deployment, name: str, group: LakeGroup, topic: str, means: Means) -> RuleReport:
+def explain_topic(deployment: Deployment, name: str, group: LakeGroup, topic: str, means: ParserContext) -> RuleReport:
     """What holds for a topic, whether or not it is there; what cannot be carried out is among `problems`."""
     stored, why = _wanted(deployment, name, group, topic)
     policy, pattern = group.policy.of(topic)
@@ -132,7 +132,7 @@ def _wanted(deployment: Deployment, name: str, group: LakeGroup, topic: str) -> 
 
 
 def _version(
-    name: str, group: LakeGroup, rule: Rule, version: ParserVersion, topic: str, means: Means
+    name: str, group: LakeGroup, rule: TopicRule, version: ParserVersion, topic: str, means: ParserContext
 ) -> VersionReport:
     alone = version.model_copy(update={"from_offsets": None, "from_time": None})
     config, problem = _config(name, group, rule.model_copy(update={"versions": (alone,)}), topic, means)
@@ -146,7 +146,7 @@ def _version(
     return VersionReport(version.version, version.added.isoformat(), starts, declared, config, problem)
 
 
-def _config(name: str, group: LakeGroup, rule: Rule, topic: str, means: Means) -> tuple[str, str]:
+def _config(name: str, group: LakeGroup, rule: TopicRule, topic: str, means: ParserContext) -> tuple[str, str]:
     """The hash of a logic alone, or what keeps it from being made."""
     try:
         alone = group.model_copy(update={"rules": (rule.model_copy(update={"topics": "*"}),)})
@@ -159,7 +159,7 @@ def _schedule(group: LakeGroup) -> str:
     return group.schedule if group.run == "schedule" else ""
 
 
-def _format(rule: Rule) -> dict[str, Any]:
+def _format(rule: TopicRule) -> dict[str, Any]:
     return rule.format.model_dump(mode="json", exclude_unset=True)
 
 

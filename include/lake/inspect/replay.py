@@ -21,7 +21,7 @@ from include.lake.protocol.read_cuts import read_cuts
 from include.lake.writing.log_cuts import Logic, Logics
 from include.store.object_store import ObjectStore
 
-__all__ = ["Fate", "FateKind", "Replay", "backed_up", "fate_of"]
+__all__ = ["CutReplay", "Fate", "FateKind", "backed_up", "fate_of"]
 
 FateKind = Literal["kept", "filtered", "refused", "none"]
 """kept: in the object at `key`; refused: in the quarantine object; none: the log had no record at this offset."""
@@ -38,7 +38,7 @@ class Fate:
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class CutReplay:
     """Asks the logics of a group about records that a backup has, below the prefix `backup` (None: there is none)."""
 
     store: ObjectStore

@@ -16,9 +16,9 @@ from include.lake.incidents.diagnosis import Diagnosis, diagnose
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.inventory import chain_head, stored_topics
-from include.lake.protocol.pointer import Pointer, read_pointer
+from include.lake.protocol.pointer import ReadersPointer, read_pointer
 from include.lake.protocol.read_cuts import read_partitions
-from include.lake.upload_policy import Standing, decide
+from include.lake.upload_policy import PartitionBacklog, decide
 from include.lake.writing.driver import GroupLog
 from include.lake.writing.planner import Spot
 from include.log.planning.survey import Hidden
@@ -134,7 +134,7 @@ class _Look:
         self._log_answers = self._store_answers = True
         self._edges: Mapping[Spot, tuple[int, int]] = {}
         self._hidden: Mapping[Spot, Hidden] = {}
-        self._pointers: dict[TopicKey, Pointer] = {}
+        self._pointers: dict[TopicKey, ReadersPointer] = {}
 
     def status(self, name: str) -> GroupStatus:
         stored = self._stored()
@@ -196,12 +196,12 @@ class _Look:
             found += [Spot(key.topic, key.topic_id, partition) for partition in partitions]
         return found
 
-    def _pointer(self, key: TopicKey) -> Pointer:
+    def _pointer(self, key: TopicKey) -> ReadersPointer:
         try:
             return read_pointer(self._store, key)
         except LyrebirdError as error:
             self._troubles.append(diagnose(error))
-            return Pointer()
+            return ReadersPointer()
 
     def _topic(self, spot: Spot) -> TopicKey:
         return TopicKey(self._group.prefix, spot.topic, spot.topic_id)
@@ -311,7 +311,7 @@ def _unhidden(spot: Spot) -> str:
     return f"A transaction has no end: unless its producer still writes, find it (`{find}`) and abort it."
 
 
-def standing_of(one: PartitionStatus, now_ms: int) -> Standing | None:
+def standing_of(one: PartitionStatus, now_ms: int) -> PartitionBacklog | None:
     """What the upload policy is asked with; None where head or end is not known."""
     if one.committed is None or one.end is None or one.lag_records is None:
         return None
@@ -320,8 +320,8 @@ def standing_of(one: PartitionStatus, now_ms: int) -> Standing | None:
     return _standing(one.end - waiting, one.end, one.last, now_ms, waited_ms)
 
 
-def _standing(head: int, end: int, last: LastCommit | None, now_ms: int, waited_ms: int | None) -> Standing:
-    return Standing(
+def _standing(head: int, end: int, last: LastCommit | None, now_ms: int, waited_ms: int | None) -> PartitionBacklog:
+    return PartitionBacklog(
         head,
         end,
         recent_bytes=last.bytes if last else 0,

@@ -10,12 +10,12 @@ from pydantic import Field, model_validator
 from include.lake.parsing.fields import PathField
 from include.settings.deployment import Strict
 
-__all__ = ["Condition", "Scalar", "holds"]
+__all__ = ["FieldCondition", "Scalar", "holds"]
 
 Scalar = str | int | bool | None
 
 
-class Condition(Strict):
+class FieldCondition(Strict):
     """Holds for a value that is one of `one_of`, or, with `present`, for any that is there (or none that is).
 
     Values are compared with their type: 1 is neither `true` nor "1". Formats of text alone give texts.
@@ -28,13 +28,13 @@ class Condition(Strict):
     """Whether it holds for a value that is there, or for one that is not."""
 
     @model_validator(mode="after")
-    def _whole(self) -> Condition:
+    def _whole(self) -> FieldCondition:
         if (self.one_of is None) == (self.present is None):
             raise ValueError("a condition has either one_of or present")
         return self
 
 
-def holds(condition: Condition) -> Callable[[Any], bool]:
+def holds(condition: FieldCondition) -> Callable[[Any], bool]:
     """The test of the value at the condition's field, None where there is none."""
     if condition.one_of is None:
         wanted = condition.present

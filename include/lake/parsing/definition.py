@@ -28,13 +28,13 @@ from include.lake.parsing.delimited_fields import delimited_reader
 from include.lake.parsing.descriptor_set import DescriptorSet
 from include.lake.parsing.event_time import EventTime
 from include.lake.parsing.field_parser import FieldParser
-from include.lake.parsing.fields import Read, Wanted
+from include.lake.parsing.fields import Read, WantedValue
 from include.lake.parsing.json_fields import JsonFraming, json_reader
 from include.lake.parsing.message_pack_fields import message_pack_reader
 from include.lake.parsing.port import Parser
 from include.lake.parsing.protobuf_fields import ProtobufFraming, protobuf_reader
 from include.lake.parsing.regex_fields import check_pattern, regex_reader
-from include.lake.parsing.rules import ClassReference, Rules
+from include.lake.parsing.rules import ClassReference, ParserRules
 from include.lake.parsing.thrift_fields import ThriftProtocol, thrift_reader
 from include.lake.parsing.zones import RULES
 from include.log.ports import SchemaRegistry
@@ -45,9 +45,9 @@ __all__ = [
     "CustomParser",
     "DelimitedParser",
     "JsonParser",
-    "Means",
     "MessagePackParser",
     "OpaqueParser",
+    "ParserContext",
     "ParserDefinition",
     "ProtobufParser",
     "RegexParser",
@@ -61,14 +61,14 @@ _TYPED: Final = ("avro", "messagepack", "protobuf")
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class ParserContext:
     """What parsers are made with. `folder`: that of the deployment, where their files lie."""
 
     folder: Path
     registry: SchemaRegistry | None = None
 
 
-class JsonParser(Rules):
+class JsonParser(ParserRules):
     """JSON objects; fields by names of members and indexes of arrays."""
 
     format: Literal["json"]
@@ -76,19 +76,19 @@ class JsonParser(Rules):
     """none: the text alone; confluent: 0x00 and a schema id of 4 bytes in front of it."""
 
 
-class AvroParser(Rules):
+class AvroParser(ParserRules):
     """Avro in the Confluent wire format; fields by names, keys of maps and indexes of arrays."""
 
     format: Literal["avro"]
 
 
-class MessagePackParser(Rules):
+class MessagePackParser(ParserRules):
     """MessagePack; fields by keys of maps (text, or whole numbers) and indexes of arrays."""
 
     format: Literal["messagepack"]
 
 
-class DelimitedParser(Rules):
+class DelimitedParser(ParserRules):
     """Delimited text; fields are numbers of columns, from 1, or names of `columns`."""
 
     format: Literal["delimited"]
@@ -106,7 +106,7 @@ class DelimitedParser(Rules):
         return self
 
 
-class RegexParser(Rules):
+class RegexParser(ParserRules):
     """A regular expression (Python's, over bytes); fields are its named groups."""
 
     format: Literal["regex"]
@@ -120,7 +120,7 @@ class RegexParser(Rules):
         return self
 
 
-class ThriftParser(Rules):
+class ThriftParser(ParserRules):
     """Thrift structs; fields are paths of field ids, as in 1.3."""
 
     format: Literal["thrift"]
@@ -128,7 +128,7 @@ class ThriftParser(Rules):
     """How structs are written."""
 
 
-class ProtobufParser(Rules):
+class ProtobufParser(ParserRules):
     """Protobuf messages; fields by names."""
 
     format: Literal["protobuf"]
@@ -138,7 +138,7 @@ class ProtobufParser(Rules):
     """none: the message alone; confluent: 0x00, schema id, the message's index in its file in front of it."""
 
 
-class OpaqueParser(Rules):
+class OpaqueParser(ParserRules):
     """Looks at no content: names by offset, and by the Kafka timestamp."""
 
     format: Literal["opaque"]
@@ -173,7 +173,7 @@ ParserDefinition = Annotated[
 ]
 
 
-def build(definition: ParserDefinition, means: Means) -> Parser:
+def build(definition: ParserDefinition, means: ParserContext) -> Parser:
     """The parser; `SettingsError` when its files, classes or fields are not there."""
     if isinstance(definition, CustomParser):
         return CheckedParser(load(definition.parser, "parse"))
@@ -194,7 +194,7 @@ def build(definition: ParserDefinition, means: Means) -> Parser:
         ) from None
 
 
-def configuration_hash(definition: ParserDefinition, means: Means) -> str:
+def configuration_hash(definition: ParserDefinition, means: ParserContext) -> str:
     """SHA-256 (hex) of all that decides on the parser's answers.
 
     That is the definition without what stands at its default, the version of the code or of the user's classes, the
@@ -202,7 +202,7 @@ def configuration_hash(definition: ParserDefinition, means: Means) -> str:
     """
     declared = definition.model_dump(mode="json", exclude_defaults=True)
     parts: dict[str, Any] = {"parser": declared, "version": build(definition, means).version}
-    if isinstance(definition, Rules) and definition.transformer is not None:
+    if isinstance(definition, ParserRules) and definition.transformer is not None:
         parts["transformer"] = load(definition.transformer, "transform").version
     if isinstance(definition, ProtobufParser):
         parts["descriptor_set"] = hashlib.sha256(_file(definition.descriptor_set, means)).hexdigest()
@@ -218,7 +218,7 @@ def _zoned(declared: Any) -> bool:
     return isinstance(declared, list) and any(_zoned(value) for value in declared)
 
 
-def _reader(definition: Rules, means: Means) -> Callable[[Sequence[Wanted]], Read]:
+def _reader(definition: ParserRules, means: ParserContext) -> Callable[[Sequence[WantedValue]], Read]:
     match definition:
         case JsonParser():
             return lambda wanted: json_reader(wanted, definition.framing)
@@ -242,7 +242,7 @@ def _reader(definition: Rules, means: Means) -> Callable[[Sequence[Wanted]], Rea
             return lambda _wanted: lambda _data: ()
 
 
-def _file(name: str, means: Means) -> bytes:
+def _file(name: str, means: ParserContext) -> bytes:
     try:
         return (means.folder / name).read_bytes()
     except OSError as error:

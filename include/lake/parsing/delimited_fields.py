@@ -6,12 +6,12 @@ import csv
 from collections.abc import Sequence
 from typing import Any
 
-from include.lake.parsing.fields import Path, Read, Wanted, invalid, shown
+from include.lake.parsing.fields import Path, Read, WantedValue, invalid, shown
 
 __all__ = ["delimited_reader"]
 
 
-def delimited_reader(wanted: Sequence[Wanted], delimiter: str, columns: Sequence[str], quote: str | None) -> Read:
+def delimited_reader(wanted: Sequence[WantedValue], delimiter: str, columns: Sequence[str], quote: str | None) -> Read:
     """Reads columns as bytes; a line end after the last is none of it.
 
     With `columns` a message of another number of columns is refused. `quote`: values may stand between two of it,

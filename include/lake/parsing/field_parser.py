@@ -9,7 +9,7 @@ from include.errors import InvalidRecord, Terminal
 from include.lake.message import Message
 from include.lake.parsing.conditions import holds
 from include.lake.parsing.event_time import Clocked, EventTime, clocked
-from include.lake.parsing.fields import Read, Wanted, invalid
+from include.lake.parsing.fields import Read, WantedValue, invalid
 from include.lake.parsing.partition_names import (
     ContentName,
     NameRule,
@@ -20,7 +20,7 @@ from include.lake.parsing.partition_names import (
     time_names,
 )
 from include.lake.parsing.port import Batch, Parsed, Transformer
-from include.lake.parsing.rules import Rules, time_wanted
+from include.lake.parsing.rules import ParserRules, time_wanted
 
 __all__ = ["BUILD", "FieldParser"]
 
@@ -41,14 +41,17 @@ class FieldParser:
     version = BUILD
 
     def __init__(
-        self, rules: Rules, reader: Callable[[Sequence[Wanted]], Read], transformer: Transformer | None = None
+        self,
+        rules: ParserRules,
+        reader: Callable[[Sequence[WantedValue]], Read],
+        transformer: Transformer | None = None,
     ) -> None:
         wanted = rules.wanted()
         places = {want: place for place, want in enumerate(wanted)}
         self._read = reader(wanted)
         self._nothing: Sequence[Any] = [None] * len(wanted)
-        self._drop = [(places[Wanted(each.field)], holds(each)) for each in rules.drop]
-        self._keep = [(places[Wanted(each.field)], holds(each)) for each in rules.keep]
+        self._drop = [(places[WantedValue(each.field)], holds(each)) for each in rules.drop]
+        self._keep = [(places[WantedValue(each.field)], holds(each)) for each in rules.keep]
         self._tombstones = rules.tombstones
         self._transformer = transformer
         self._clock: Clocked | None = clocked(rules.time) if rules.time else None
@@ -169,10 +172,10 @@ class FieldParser:
         return names
 
 
-def _name(rule: NameRule, places: dict[Wanted, int]) -> _Name:
+def _name(rule: NameRule, places: dict[WantedValue, int]) -> _Name:
     """One rule as a function of (values, event time, offset)."""
     if isinstance(rule, ContentName):
-        place, by_content = places[Wanted(rule.field)], content_names(rule)
+        place, by_content = places[WantedValue(rule.field)], content_names(rule)
         return lambda values, _us, _offset: by_content(values[place])
     if isinstance(rule, OffsetName):
         step = rule.step

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from include.errors import InvalidRecord
 
-__all__ = ["Instant", "Path", "PathField", "Read", "Wanted", "invalid", "plan", "shown"]
+__all__ = ["Instant", "Path", "PathField", "Read", "WantedValue", "invalid", "plan", "shown"]
 
 Path = tuple[str | int, ...]
 Read = Callable[[bytes], Sequence[Any]]
@@ -22,7 +22,7 @@ Read = Callable[[bytes], Sequence[Any]]
 _MOST_SHOWN: Final = 80
 
 
-class Wanted(NamedTuple):
+class WantedValue(NamedTuple):
     """One value that a parser needs of each message."""
 
     path: Path
@@ -59,7 +59,7 @@ PathField = Annotated[
 ]
 
 
-def plan(wanted: Sequence[Wanted]) -> dict[str | int, Any]:
+def plan(wanted: Sequence[WantedValue]) -> dict[str | int, Any]:
     """The wanted paths as one tree: step → tree below, or the places of the values that end there.
 
     A leaf is a list of indexes into `wanted`. A path that ends where another goes on raises `ValueError`.

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from include.lake.parsing.fields import Path, Read, Wanted, invalid
+from include.lake.parsing.fields import Path, Read, WantedValue, invalid
 
 __all__ = ["JsonFraming", "json_reader"]
 
@@ -22,7 +22,7 @@ JsonFraming = Literal["none", "confluent"]
 _HEAD: Final = 5
 
 
-def json_reader(wanted: Sequence[Wanted], framing: JsonFraming = "none") -> Read:
+def json_reader(wanted: Sequence[WantedValue], framing: JsonFraming = "none") -> Read:
     """Reads the values of objects; a step through what has no such member gives None."""
     read = _plain(wanted)
     if framing == "none":
@@ -36,7 +36,7 @@ def json_reader(wanted: Sequence[Wanted], framing: JsonFraming = "none") -> Read
     return framed
 
 
-def _plain(wanted: Sequence[Wanted]) -> Read:
+def _plain(wanted: Sequence[WantedValue]) -> Read:
     paths = [want.path for want in wanted]
     loads, broken = orjson.loads, orjson.JSONDecodeError
     only = str(paths[0][0]) if len(paths) == 1 and len(paths[0]) == 1 else None

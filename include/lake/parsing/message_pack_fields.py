@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Final
 
-from include.lake.parsing.fields import Instant, Read, Wanted, invalid, plan
+from include.lake.parsing.fields import Instant, Read, WantedValue, invalid, plan
 
 __all__ = ["message_pack_reader"]
 
@@ -36,7 +36,7 @@ _WHOLE: Final = [
 ]
 
 
-def message_pack_reader(wanted: Sequence[Wanted]) -> Read:
+def message_pack_reader(wanted: Sequence[WantedValue]) -> Read:
     """Reads values as Python's own; the timestamp extension as `Instant`, other wanted containers are refused."""
     tree = _raw(plan(wanted))
     count = len(wanted)

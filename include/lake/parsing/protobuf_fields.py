@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
 from include.lake.parsing.descriptor_set import DescriptorSet, FieldType, MessageType
-from include.lake.parsing.fields import Instant, Read, Wanted, invalid, shown
+from include.lake.parsing.fields import Instant, Read, WantedValue, invalid, shown
 from include.lake.parsing.thrift_compact import varint
 from include.lake.parsing.wire import FIXED32, FIXED64, SIZED, VARINT, fields_of, skip
 
@@ -59,7 +59,9 @@ _KINDS: Final[dict[int, tuple[int, Callable[[Any], Any], Any]]] = {
 _Plan = dict[int, tuple[int, Any, list[int]]]
 
 
-def protobuf_reader(wanted: Sequence[Wanted], types: DescriptorSet, message: str, framing: ProtobufFraming) -> Read:
+def protobuf_reader(
+    wanted: Sequence[WantedValue], types: DescriptorSet, message: str, framing: ProtobufFraming
+) -> Read:
     """Reads values, enums by name, `google.protobuf.Timestamp` as `Instant`. `ValueError` for paths that are none."""
     root = _message(types, message)
     tree: _Plan = {}
@@ -97,7 +99,7 @@ def _message(types: DescriptorSet, name: str) -> MessageType:
     return types.messages[name]
 
 
-def _add(types: DescriptorSet, root: MessageType, want: Wanted, place: int, tree: _Plan) -> tuple[Any, list[int]]:
+def _add(types: DescriptorSet, root: MessageType, want: WantedValue, place: int, tree: _Plan) -> tuple[Any, list[int]]:
     """Put a wanted path into the plan; its zero (None without one) and the numbers of the messages around it."""
     at, numbers, level = root, list[int](), tree
     for depth, step in enumerate(want.path):

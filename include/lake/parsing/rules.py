@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from include.lake.parsing.conditions import Condition
+from include.lake.parsing.conditions import FieldCondition
 from include.lake.parsing.event_time import EventTime
-from include.lake.parsing.fields import Wanted
+from include.lake.parsing.fields import WantedValue
 from include.lake.parsing.partition_names import ContentName, NameRule, TimeName
 from include.settings.deployment import Strict
 
-__all__ = ["ClassReference", "Rules", "Tombstones", "time_wanted"]
+__all__ = ["ClassReference", "ParserRules", "Tombstones", "time_wanted"]
 
 Tombstones = Literal["refuse", "drop", "kafka"]
 """refuse: set aside; drop: filtered; kafka: kept, by the Kafka timestamp, and null for names by content."""
@@ -26,22 +26,24 @@ class ClassReference(Strict):
     """What the class is made with."""
 
 
-class Rules(Strict):
+class ParserRules(Strict):
     """Filters come first, so that a filtered message needs no event time; then the time, then the names."""
 
     time: EventTime | None = None
     """When a message happened; needed by names of days and hours."""
     names: tuple[NameRule, ...] = Field(default=(TimeName(by="day"),), min_length=1, max_length=8)
     """The folders, in order."""
-    drop: tuple[Condition, ...] = Field(default=(), description="a message for which any of them holds is filtered")
-    keep: tuple[Condition, ...] = Field(default=(), description="one for which not all of them hold, too")
+    drop: tuple[FieldCondition, ...] = Field(
+        default=(), description="a message for which any of them holds is filtered"
+    )
+    keep: tuple[FieldCondition, ...] = Field(default=(), description="one for which not all of them hold, too")
     tombstones: Tombstones = "refuse"
     """refuse: records without a value are set aside; drop: filtered; kafka: kept, by the Kafka timestamp."""
     transformer: ClassReference | None = None
     """A class that changes a message before it is stored."""
 
     @model_validator(mode="after")
-    def _whole(self) -> Rules:
+    def _whole(self) -> ParserRules:
         timed = any(isinstance(rule, TimeName) for rule in self.names)
         if timed and self.time is None:
             raise ValueError("names by day or hour need `time`")
@@ -50,22 +52,22 @@ class Rules(Strict):
             raise ValueError(f"two names of a path are the same: {', '.join(keys)}")
         return self
 
-    def wanted(self) -> list[Wanted]:
+    def wanted(self) -> list[WantedValue]:
         """Each value that a message is read for, once; the order is that of the rules."""
-        found: dict[Wanted, None] = {}
+        found: dict[WantedValue, None] = {}
         if self.time is not None and self.time.field is not None:
             found[time_wanted(self.time)] = None
         for rule in self.names:
             if isinstance(rule, ContentName):
-                found[Wanted(rule.field)] = None
+                found[WantedValue(rule.field)] = None
         for condition in (*self.drop, *self.keep):
-            found[Wanted(condition.field)] = None
+            found[WantedValue(condition.field)] = None
         return list(found)
 
 
-def time_wanted(time: EventTime) -> Wanted:
+def time_wanted(time: EventTime) -> WantedValue:
     """What is read for the event time; `field` must be there."""
-    return Wanted(time.field or (), time=True, instant=time.unit == "instant")
+    return WantedValue(time.field or (), time=True, instant=time.unit == "instant")
 
 
 def _key(rule: NameRule) -> str:

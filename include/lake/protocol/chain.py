@@ -12,7 +12,7 @@ import orjson
 from include.errors import BackPressure, Terminal, Transient
 from include.lake.protocol.canonical import offset, unreadable
 from include.lake.protocol.chain_key import ChainKey, CutKey, parse_cut_key
-from include.lake.protocol.commit_protocol import Head, Plan, advance, find_head, write_cut
+from include.lake.protocol.commit_protocol import Head, PlannedEnd, advance, find_head, write_cut
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.object_key import digits
 from include.lake.protocol.runner import AT_ONCE, CutReader, OnCommit, Pause, Runner, Sending
@@ -68,7 +68,7 @@ class Chain:
         self._last = head.last
         return head
 
-    def advance(self, plan: Plan, reader: CutReader, on_commit: OnCommit) -> Head:
+    def advance(self, plan: PlannedEnd, reader: CutReader, on_commit: OnCommit) -> Head:
         """Carry it to `plan.until`; tells of each cut that is whole. Nothing when its head is beyond."""
         hint = self._hint() if self._last is None else self._last
         steps = advance(self.key, self.start, hint, plan, known=self._last is not None)
@@ -76,7 +76,7 @@ class Chain:
         self._last = head.last
         return head
 
-    def write_cut(self, first: int, plan: Plan, reader: CutReader) -> Commit:
+    def write_cut(self, first: int, plan: PlannedEnd, reader: CutReader) -> Commit:
         """Make the cut at `first` whole, wherever the head is: for a backfill, with an exact plan."""
         return self._runner.run(write_cut(self.key, first, plan), reader)
 

@@ -39,24 +39,24 @@ from include.lake.protocol.commit_rules import (
     planned,
     stopped,
 )
-from include.lake.protocol.cut import Commit, Gap, Intent, Reason, StoredFile
+from include.lake.protocol.cut import Commit, CutObject, Gap, Intent, Reason
 from include.lake.protocol.object_key import digits
 from include.lake.protocol.steps import (
-    Committed,
+    CutCommitted,
     Get,
     Heads,
     ListAfter,
     LocalCut,
+    ObjectSeen,
     PutBody,
     PutFile,
     PutFiles,
     PutOutcome,
     ReadRange,
-    Seen,
     Steps,
 )
 
-__all__ = ["Head", "Plan", "advance", "find_head", "write_cut"]
+__all__ = ["Head", "PlannedEnd", "advance", "find_head", "write_cut"]
 
 _FIX: Final = (
     "Let no lifecycle rule of the bucket touch `_chain/`. Put the commits back from older versions of the bucket; or "
@@ -65,7 +65,7 @@ _FIX: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlannedEnd:
     """Up to where the upload policy wants the partition stored, and why.
 
     `policy` and `writer` are noted in the intent, nothing depends on them. `exact`: in one cut, whatever its size.
@@ -93,7 +93,7 @@ class Head:
     epoch: int | None = None
 
 
-def advance(chain: ChainKey, start: int, hint: int | None, plan: Plan, *, known: bool = False) -> Steps[Head]:
+def advance(chain: ChainKey, start: int, hint: int | None, plan: PlannedEnd, *, known: bool = False) -> Steps[Head]:
     """Carry the chain to `plan.until` at least, from wherever its head is; nothing when it is beyond.
 
     `start` is where a chain of this generation begins (its entry's range in the pointer), `hint` the `first` of any
@@ -104,7 +104,7 @@ def advance(chain: ChainKey, start: int, hint: int | None, plan: Plan, *, known:
         raise stopped("a commit that stood there is gone: did a lifecycle rule take it?", chain.commit(hint), _FIX)
     while head.next < plan.until:
         commit = yield from write_cut(chain, head.next, plan, begun=head.unfinished, epoch=head.epoch)
-        yield Committed(commit)
+        yield CutCommitted(commit)
         # A cut without records changes nothing in what is known.
         epoch = head.epoch if commit.leader_epoch is None else commit.leader_epoch
         head = Head(commit.next, commit.first, unfinished=False, epoch=epoch)
@@ -125,7 +125,7 @@ def find_head(chain: ChainKey, start: int, hint: int | None) -> Steps[Head]:
 
 
 def write_cut(
-    chain: ChainKey, first: int, plan: Plan, *, begun: bool = False, epoch: int | None = None
+    chain: ChainKey, first: int, plan: PlannedEnd, *, begun: bool = False, epoch: int | None = None
 ) -> Steps[Commit]:
     """Make the cut at `first` whole: that of `plan`, or the one that stands there already (`begun`: it is known to).
 
@@ -155,7 +155,7 @@ def write_cut(
     return (yield from _settle_commit(chain, commit_of(chain, first, intent, local, stored, gaps), intent))
 
 
-def _promise(chain: ChainKey, first: int, plan: Plan, cut: LocalCut) -> Intent:
+def _promise(chain: ChainKey, first: int, plan: PlannedEnd, cut: LocalCut) -> Intent:
     if not (first < cut.end <= plan.until and (cut.end == plan.until or not plan.exact)):
         raise stopped("a reader ended a cut where it must not", chain.intent(first), end=cut.end, until=plan.until)
     reason: Reason = plan.reason if cut.end == plan.until else "size"
@@ -182,11 +182,11 @@ def _settle_intent(chain: ChainKey, first: int, mine: Intent) -> Steps[Intent]:
 
 def _store(
     chain: ChainKey, first: int, cut: LocalCut, intent: Intent
-) -> Steps[tuple[list[StoredFile], tuple[Gap, ...]]]:
+) -> Steps[tuple[list[CutObject], tuple[Gap, ...]]]:
     """Every file of the cut as the store has it, sorted by key, and what the log had lost when they were made."""
     promise = intent.id(chain, first)
     promised = {file.key: file for file in intent.files}
-    stored: list[StoredFile] = []
+    stored: list[CutObject] = []
     gaps = [gap[:2] for gap in cut.gaps]
     pending = sorted(cut.files, key=lambda file: file.key)
     contradictions = Contradictions(chain.intent(first))
@@ -198,7 +198,7 @@ def _store(
         answered = [each for each in answered if each[1] != "created"]
         if not answered:
             break
-        seen: tuple[Seen | None, ...] = yield Heads(tuple(file.key for file, _ in answered))
+        seen: tuple[ObjectSeen | None, ...] = yield Heads(tuple(file.key for file, _ in answered))
         pending, absent = [], []
         for (file, outcome), found in zip(answered, seen, strict=True):
             if found is None:

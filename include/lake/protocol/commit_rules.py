@@ -7,8 +7,8 @@ from typing import Final
 
 from include.errors import Terminal
 from include.lake.protocol.chain_key import ChainKey
-from include.lake.protocol.cut import Commit, Gap, Intent, PlannedFile, StoredFile, gap_kind
-from include.lake.protocol.steps import LocalCut, LocalFile, PutOutcome, Seen
+from include.lake.protocol.cut import Commit, CutObject, Gap, Intent, PlannedFile, gap_kind
+from include.lake.protocol.steps import LocalCut, LocalFile, ObjectSeen, PutOutcome
 
 __all__ = [
     "Contradictions",
@@ -79,14 +79,14 @@ def metadata_of(file: LocalFile, promise: str, gaps: Iterable[Gap]) -> dict[str,
     }
 
 
-def as_stored(file: LocalFile) -> StoredFile:
+def as_stored(file: LocalFile) -> CutObject:
     """A local file once its object is there."""
-    return StoredFile(file.key, *file[2:])
+    return CutObject(file.key, *file[2:])
 
 
 def judge(
-    file: LocalFile, found: Seen, promise: str, promised: PlannedFile
-) -> tuple[StoredFile, tuple[tuple[int, int], ...]]:
+    file: LocalFile, found: ObjectSeen, promise: str, promised: PlannedFile
+) -> tuple[CutObject, tuple[tuple[int, int], ...]]:
     """The object under a name of ours, the file itself or another attempt's, and the gaps that it was made with.
 
     `Terminal` when it is neither.
@@ -106,12 +106,12 @@ def judge(
 
 def _adopted(
     key: str, size: int, metadata: Mapping[str, str], promised: PlannedFile
-) -> tuple[StoredFile, tuple[tuple[int, int], ...]]:
+) -> tuple[CutObject, tuple[tuple[int, int], ...]]:
     try:
         first, last, least, most = (
             int(metadata[name]) if name in metadata else None for name in ("first", "last", "min-ts", "max-ts")
         )
-        found = StoredFile(key, size, metadata["sha256"], int(metadata["records"]), first, last, least, most, True)
+        found = CutObject(key, size, metadata["sha256"], int(metadata["records"]), first, last, least, most, True)
         texts = (text.split("-") for text in metadata.get("gaps", "").split(",") if text)
         gaps = tuple((int(start), int(until)) for start, until in texts)
     except (KeyError, ValueError) as error:
@@ -133,7 +133,7 @@ def joined_gaps(first: int, gaps: Iterable[tuple[int, int]]) -> tuple[Gap, ...]:
 
 
 def commit_of(
-    chain: ChainKey, first: int, intent: Intent, cut: LocalCut, stored: Sequence[StoredFile], gaps: Sequence[Gap]
+    chain: ChainKey, first: int, intent: Intent, cut: LocalCut, stored: Sequence[CutObject], gaps: Sequence[Gap]
 ) -> Commit:
     """The commit of a cut whose files are all stored; counts are of the objects, also of those adopted."""
     least = [time for time in (cut.min_ts, *(file.min_ts for file in stored)) if time is not None]

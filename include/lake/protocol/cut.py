@@ -17,7 +17,7 @@ from include.errors import Terminal
 from include.lake.protocol.canonical import choice, dump, load, offset, offset_or_none, text, unreadable, whole
 from include.lake.protocol.chain_key import ChainKey
 
-__all__ = ["Commit", "Gap", "GapKind", "Intent", "PlannedFile", "Reason", "StoredFile", "gap_kind"]
+__all__ = ["Commit", "CutObject", "Gap", "GapKind", "Intent", "PlannedFile", "Reason", "gap_kind"]
 
 Reason = Literal["size", "age", "flush", "ending", "backfill"]
 """Why a cut ends where it does: enough bytes; old enough; asked for; the run ends; as the cut that it replaces."""
@@ -51,7 +51,7 @@ class PlannedFile(NamedTuple):
     last: int | None
 
 
-class StoredFile(NamedTuple):
+class CutObject(NamedTuple):
     """An object of a cut. Times are of its records, in milliseconds; None where none has one.
 
     `adopted`: another attempt made its bytes, from records that were not compacted yet or with other libraries.
@@ -156,7 +156,7 @@ class Commit:
     leader_epoch: int | None
     config: str
     versions: Mapping[str, str]
-    files: tuple[StoredFile, ...]
+    files: tuple[CutObject, ...]
 
     def to_bytes(self) -> bytes:
         """Canonical JSON."""
@@ -202,7 +202,7 @@ class Commit:
         return commit
 
 
-def _check_files(files: tuple[PlannedFile | StoredFile, ...], chain: ChainKey, first: int, end: int) -> int:
+def _check_files(files: tuple[PlannedFile | CutObject, ...], chain: ChainKey, first: int, end: int) -> int:
     """Names of this cut, sorted, each once, offsets within it; gives the records of the file of refused ones."""
     if end <= first:
         raise ValueError(f"it ends at {end}, where it begins or before")
@@ -225,11 +225,11 @@ def _planned(value: Any) -> PlannedFile:
     return PlannedFile(text(key), offset(records), offset_or_none(least), offset_or_none(last))
 
 
-def _stored(value: Any) -> StoredFile:
+def _stored(value: Any) -> CutObject:
     key, size, sha256, records, least, last, min_ts, max_ts, adopted = value
     if type(adopted) is not bool:
         raise ValueError(f"{adopted!r} is no truth value")
-    return StoredFile(
+    return CutObject(
         text(key),
         offset(size),
         _hex(sha256, 64),

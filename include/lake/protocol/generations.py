@@ -20,7 +20,7 @@ from typing import Final
 
 from include.errors import Fenced, Terminal
 from include.lake.protocol.chain_key import ChainKey, TopicKey
-from include.lake.protocol.pointer import Entry, Pointer, Purpose, change_pointer, read_pointer
+from include.lake.protocol.pointer import PointerEntry, Purpose, ReadersPointer, change_pointer, read_pointer
 from include.store.object_store import ObjectStore
 
 __all__ = ["HeadsOf", "Live", "least_generation", "lives", "note_heads", "require_current", "take_over"]
@@ -37,11 +37,11 @@ class Live:
 
     topic: TopicKey
     generation: int
-    pointer: Pointer
+    pointer: ReadersPointer
     """As it was when it was taken over."""
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> PointerEntry:
         """That of the generation."""
         return next(each for each in self.pointer.entries if each.generation == self.generation)
 
@@ -115,7 +115,7 @@ def require_current(store: ObjectStore, live: Live) -> None:
         )
 
 
-def _heads(topic: TopicKey, pointer: Pointer, partitions: int, heads_of: HeadsOf) -> dict[int, int]:
+def _heads(topic: TopicKey, pointer: ReadersPointer, partitions: int, heads_of: HeadsOf) -> dict[int, int]:
     live = pointer.live
     if live is None:
         return {}
@@ -130,7 +130,9 @@ def note_heads(store: ObjectStore, live: Live, heads: Mapping[int, int], day: st
     change_pointer(store, live.topic, lambda now: now.note(live.generation, heads, day))
 
 
-def _upgraded(now: Pointer, generation: int, before: Entry | None, heads: dict[int, int]) -> Pointer:
+def _upgraded(
+    now: ReadersPointer, generation: int, before: PointerEntry | None, heads: dict[int, int]
+) -> ReadersPointer:
     """Nothing is done where another took over meanwhile: these heads are not its own."""
     return now.upgrade(generation, heads) if now.live == before else now
 
@@ -152,7 +154,7 @@ def lives(store: ObjectStore, prefix: str, topic: str) -> Iterator[TopicKey]:
         after = f"{folder}{topic_id}0"
 
 
-def _reserved(now: Pointer, revision: int, by: str, purpose: Purpose, least: int) -> Pointer:
+def _reserved(now: ReadersPointer, revision: int, by: str, purpose: Purpose, least: int) -> ReadersPointer:
     for each in now.reserved:
         found = _LIVE.fullmatch(each.by)
         if found and int(found[1]) > revision:

@@ -29,7 +29,16 @@ from include.lake.protocol.cut import Commit
 from include.lake.protocol.object_key import ObjectKey
 from include.store.object_store import ObjectStore
 
-__all__ = ["Cuts", "Entry", "Pointer", "Purpose", "Reservation", "change_pointer", "ranges_of", "read_pointer"]
+__all__ = [
+    "Cuts",
+    "PointerEntry",
+    "Purpose",
+    "ReadersPointer",
+    "Reservation",
+    "change_pointer",
+    "ranges_of",
+    "read_pointer",
+]
 
 Range = tuple[int, int | None]
 """[from, until) of cuts' `first`; None: without end."""
@@ -48,7 +57,7 @@ _TRIES: Final = 100
 
 
 @dataclass(frozen=True)
-class Entry:
+class PointerEntry:
     """Cuts that are read in `generation`: by partition, sorted and apart; `others`: all of partitions not in `cuts`."""
 
     generation: int
@@ -92,10 +101,10 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer:
+class ReadersPointer:
     """All entries, oldest first, and all numbers that are taken."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[PointerEntry, ...] = ()
     reserved: tuple[Reservation, ...] = ()
     floors: Mapping[int, int] = field(default_factory=dict)
     """By partition: cuts that begin below it are forgotten."""
@@ -112,7 +121,7 @@ class Pointer:
         """Where what readers find of a partition begins; 0 while nothing is forgotten."""
         return self.floors.get(partition, 0)
 
-    def start(self, entry: Entry, partition: int) -> int:
+    def start(self, entry: PointerEntry, partition: int) -> int:
         """Where the chain of an entry begins when it has no commit: never below the floor."""
         return max(entry.start(partition) or 0, self.floor(partition))
 
@@ -135,7 +144,7 @@ class Pointer:
         return next((each.generation for each in reversed(self.entries) if each.holds(partition, first)), None)
 
     @property
-    def live(self) -> Entry | None:
+    def live(self) -> PointerEntry | None:
         """The entry whose generation new records are written in; None before the first writer."""
         return next((each for each in reversed(self.entries) if each.others), None)
 
@@ -143,7 +152,7 @@ class Pointer:
         """Whether readers read this data object."""
         return self.generation_of(key.partition, key.first) == key.generation
 
-    def reserve(self, by: str, purpose: Purpose, *, least: int = 1) -> Pointer:
+    def reserve(self, by: str, purpose: Purpose, *, least: int = 1) -> ReadersPointer:
         """Take the next number, `least` or above (a topic made anew goes on after the old one); once for each `by`."""
         if self.reservation(by) is not None:
             return self
@@ -154,7 +163,7 @@ class Pointer:
         """What `by` has taken."""
         return next((each for each in self.reserved if each.by == by), None)
 
-    def _append(self, entry: Entry) -> Pointer:
+    def _append(self, entry: PointerEntry) -> ReadersPointer:
         if all(each.generation != entry.generation for each in self.reserved):
             raise Terminal(
                 "a generation that nobody reserved", generation=entry.generation, fix="Reserve its number first."
@@ -167,7 +176,7 @@ class Pointer:
             )
         return replace(self, entries=(*self.entries, entry))
 
-    def upgrade(self, generation: int, heads: Mapping[int, int]) -> Pointer:
+    def upgrade(self, generation: int, heads: Mapping[int, int]) -> ReadersPointer:
         """Let `generation` take over live at the heads of the chains of `live`; the first one takes everything.
 
         Whoever changes the pointer so makes sure, inside of the change, that these are still the heads of `live`:
@@ -177,15 +186,15 @@ class Pointer:
             return self
         cuts: Cuts = {partition: ((head, None),) for partition, head in heads.items()} if self.live else {}
         # What was noted is of the one before, which may have come further.
-        return replace(self._append(Entry(generation, cuts, others=True)), heads={}, noted="")
+        return replace(self._append(PointerEntry(generation, cuts, others=True)), heads={}, noted="")
 
-    def promote(self, generation: int, cuts: Cuts, *, replaces: int) -> Pointer:
+    def promote(self, generation: int, cuts: Cuts, *, replaces: int) -> ReadersPointer:
         """Let readers read a backfill's `cuts`, which are whole ones of the live generation `replaces`.
 
         `Terminal` when another one has taken them over meanwhile: its cuts begin elsewhere, and what reaches over
         an edge would be read twice or not at all.
         """
-        entry = Entry(generation, cuts)
+        entry = PointerEntry(generation, cuts)
         if entry in self.entries:
             return self
         for partition, ranges in cuts.items():
@@ -202,7 +211,7 @@ class Pointer:
                     )
         return self._append(entry)
 
-    def forget(self, floors: Mapping[int, int], before: str = "") -> Pointer:
+    def forget(self, floors: Mapping[int, int], before: str = "") -> ReadersPointer:
         """Raise the floors of these partitions; a floor never goes down. `before`: see `forgotten`."""
         raised = _raised(self.floors, floors)
         if raised == self.floors:
@@ -210,11 +219,11 @@ class Pointer:
         known = before and (self.forgotten or not self.floors)
         return replace(self, floors=raised, forgotten=max(self.forgotten, before) if known else "")
 
-    def sweep(self, floors: Mapping[int, int]) -> Pointer:
+    def sweep(self, floors: Mapping[int, int]) -> ReadersPointer:
         """Note that the data below these floors are removed."""
         return replace(self, swept=_raised(self.swept, floors))
 
-    def note(self, generation: int, heads: Mapping[int, int], day: str) -> Pointer:
+    def note(self, generation: int, heads: Mapping[int, int], day: str) -> ReadersPointer:
         """Note how far the live generation has come, once a day; nothing where another one is live."""
         if self.noted == day or self.live is None or self.live.generation != generation:
             return self
@@ -243,7 +252,7 @@ class Pointer:
         return dump({"entries": entries, "reserved": reserved, **later})
 
     @classmethod
-    def parse(cls, body: bytes, topic: TopicKey) -> Pointer:
+    def parse(cls, body: bytes, topic: TopicKey) -> ReadersPointer:
         """Inverse of `to_bytes`; `Terminal` naming the object for anything else."""
         found = load(body, topic.pointer, _FIELDS, frozenset(_LATER))
         try:
@@ -270,13 +279,15 @@ def ranges_of(commits: Sequence[Commit]) -> tuple[Range, ...]:
     return tuple(ranges)
 
 
-def read_pointer(store: ObjectStore, topic: TopicKey) -> Pointer:
+def read_pointer(store: ObjectStore, topic: TopicKey) -> ReadersPointer:
     """The pointer as it stands; an empty one where there is none."""
     found = store.get(topic.pointer)
-    return Pointer.parse(found.body, topic) if found else Pointer()
+    return ReadersPointer.parse(found.body, topic) if found else ReadersPointer()
 
 
-def change_pointer(store: ObjectStore, topic: TopicKey, change: Callable[[Pointer], Pointer]) -> Pointer:
+def change_pointer(
+    store: ObjectStore, topic: TopicKey, change: Callable[[ReadersPointer], ReadersPointer]
+) -> ReadersPointer:
     """Apply `change`, again on what others wrote meanwhile; gives what stands then.
 
     `change` gives its argument back when there is nothing (left) to do: so an answer that was lost does no harm.
@@ -286,7 +297,7 @@ def change_pointer(store: ObjectStore, topic: TopicKey, change: Callable[[Pointe
         found = store.get(topic.pointer)
         if found is None and _begun(store, topic):
             continue
-        before = Pointer.parse(found.body, topic) if found else Pointer()
+        before = ReadersPointer.parse(found.body, topic) if found else ReadersPointer()
         after = change(before)
         if found is not None and after == before:
             return before
@@ -298,7 +309,7 @@ def change_pointer(store: ObjectStore, topic: TopicKey, change: Callable[[Pointe
                 written = store.put_if_match(topic.pointer, body, found.info.etag)
         except (Transient, BackPressure):
             now = store.get(topic.pointer)
-            if now is None or change(standing := Pointer.parse(now.body, topic)) != standing:
+            if now is None or change(standing := ReadersPointer.parse(now.body, topic)) != standing:
                 raise
             return standing
         if written is not None:
@@ -327,14 +338,14 @@ def _raised(before: Mapping[int, int], to: Mapping[int, int]) -> dict[int, int]:
     return {p: max(before.get(p, 0), to.get(p, 0)) for p in sorted({*before, *to}) if before.get(p) or to.get(p)}
 
 
-def _entry(value: Any) -> Entry:
+def _entry(value: Any) -> PointerEntry:
     if value.keys() != _ENTRY or type(value["others"]) is not bool:
         raise ValueError(f"{value!r} is no entry")
     cuts = {
         _number(partition): tuple((offset(first), None if until is None else offset(until)) for first, until in ranges)
         for partition, ranges in value["cuts"].items()
     }
-    return Entry(offset(value["generation"]), cuts, value["others"])
+    return PointerEntry(offset(value["generation"]), cuts, value["others"])
 
 
 def _number(value: str) -> int:

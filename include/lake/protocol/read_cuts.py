@@ -11,7 +11,7 @@ from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.inventory import stored_partitions
-from include.lake.protocol.pointer import Pointer
+from include.lake.protocol.pointer import ReadersPointer
 from include.store.object_store import ObjectStore
 
 __all__ = ["ReadCut", "read_cuts", "read_partitions"]
@@ -24,7 +24,7 @@ class ReadCut(NamedTuple):
     commit: Commit
 
 
-def read_partitions(store: ObjectStore, topic: TopicKey, pointer: Pointer) -> list[int]:
+def read_partitions(store: ObjectStore, topic: TopicKey, pointer: ReadersPointer) -> list[int]:
     """Kafka partitions of which readers may find something."""
     generations = {entry.generation for entry in pointer.entries}
     return sorted({p for generation in generations for p in stored_partitions(store, topic, generation)})
@@ -33,7 +33,7 @@ def read_partitions(store: ObjectStore, topic: TopicKey, pointer: Pointer) -> li
 def read_cuts(
     store: ObjectStore,
     topic: TopicKey,
-    pointer: Pointer,
+    pointer: ReadersPointer,
     partition: int,
     since: int = 0,
     *,
@@ -78,7 +78,7 @@ def _commits(store: ObjectStore, chain: ChainKey, since: int) -> Iterator[Commit
     return Chain(store, chain).commits(since, contiguous=False)
 
 
-def _of(chain: ChainKey, pointer: Pointer, commits: Iterable[Commit]) -> Iterator[ReadCut]:
+def _of(chain: ChainKey, pointer: ReadersPointer, commits: Iterable[Commit]) -> Iterator[ReadCut]:
     for commit in commits:
         if pointer.generation_of(chain.partition, commit.first) == chain.generation:
             yield ReadCut(chain, commit)

@@ -13,17 +13,17 @@ from include.errors import BackPressure, Terminal, Transient
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.steps import (
     Action,
-    Committed,
+    CutCommitted,
     Get,
     Heads,
     ListAfter,
     LocalCut,
+    ObjectSeen,
     PutBody,
     PutFile,
     PutFiles,
     PutOutcome,
     ReadRange,
-    Seen,
     Steps,
 )
 from include.store.object_store import PART_BYTES, ObjectInfo, ObjectStore
@@ -111,7 +111,7 @@ class Runner:
                 if reader is None:
                     raise Terminal("a run that only looks was asked to read the log", first=action.first)
                 return reader.read(action)
-            case Committed(commit):
+            case CutCommitted(commit):
                 return on_commit(commit) if on_commit else None
 
     def _each(self, call: Callable[[T], U], items: Sequence[T]) -> tuple[U, ...]:
@@ -120,12 +120,12 @@ class Runner:
         with ThreadPoolExecutor(min(self._sending.at_once, len(items))) as pool:
             return tuple(pool.map(call, items))
 
-    def _seen(self, key: str) -> Seen | None:
+    def _seen(self, key: str) -> ObjectSeen | None:
         info = self.ask(lambda: self._store.head(key))
         if info is None:
             return None
         metadata: Mapping[str, str] = info.metadata or {}
-        return Seen(info.size_bytes, metadata)
+        return ObjectSeen(info.size_bytes, metadata)
 
     def _send(self, put: PutFile) -> PutOutcome:
         path, key, size = Path(put.file.path), put.file.key, put.file.bytes

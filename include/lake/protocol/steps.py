@@ -9,18 +9,18 @@ from include.lake.protocol.cut import Commit, Gap
 
 __all__ = [
     "Action",
-    "Committed",
+    "CutCommitted",
     "Get",
     "Heads",
     "ListAfter",
     "LocalCut",
     "LocalFile",
+    "ObjectSeen",
     "PutBody",
     "PutFile",
     "PutFiles",
     "PutOutcome",
     "ReadRange",
-    "Seen",
     "Steps",
 ]
 
@@ -73,12 +73,12 @@ class Get(NamedTuple):
 
 
 class Heads(NamedTuple):
-    """What objects are → tuple of `Seen`, None for each that is not there."""
+    """What objects are → tuple of `ObjectSeen`, None for each that is not there."""
 
     keys: tuple[str, ...]
 
 
-class Seen(NamedTuple):
+class ObjectSeen(NamedTuple):
     """An object without its bytes."""
 
     size_bytes: int
@@ -127,13 +127,13 @@ class ReadRange(NamedTuple):
     epoch: int | None = None
 
 
-class Committed(NamedTuple):
+class CutCommitted(NamedTuple):
     """Told when a cut is whole, whoever wrote it → None. Local files are of no use any more."""
 
     commit: Commit
 
 
-Action: TypeAlias = ListAfter | Get | Heads | PutBody | PutFiles | ReadRange | Committed
+Action: TypeAlias = ListAfter | Get | Heads | PutBody | PutFiles | ReadRange | CutCommitted
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[Action, Any, T]

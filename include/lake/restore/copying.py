@@ -19,7 +19,7 @@ from typing import Final
 
 from include.clock import Clock
 from include.errors import LyrebirdError, Terminal, Transient
-from include.lake.backfill.planning import Bucket
+from include.lake.backfill.planning import LakeStore
 from include.lake.backfill.raw_ranges import RawRanges
 from include.lake.message import Message
 from include.lake.protocol.runner import Runner
@@ -28,7 +28,7 @@ from include.lake.restore.offset_map import PartName, Totals, committed_parts, p
 from include.lake.restore.schema_ids import SchemaIds
 from include.log.ports import LogReader, LogWriter, TopicAdmin
 
-__all__ = ["Kafka", "Limits", "PartitionMap", "Tell", "copy"]
+__all__ = ["PartitionMap", "RestoreLog", "Tell", "TransactionLimits", "copy"]
 
 _END_S: Final = 60.0
 _STEP_S: Final = 0.05
@@ -38,7 +38,7 @@ Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Kafka:
+class RestoreLog:
     """The ports of a log; `open_writer` by transactional id."""
 
     reader: LogReader
@@ -47,7 +47,7 @@ class Kafka:
 
 
 @dataclass(frozen=True)
-class Limits:
+class TransactionLimits:
     """Of one transaction: it ends with the record that reaches either."""
 
     records: int = 20_000
@@ -75,12 +75,12 @@ class PartitionMap:
 
 
 def copy(
-    bucket: Bucket,
-    kafka: Kafka,
+    bucket: LakeStore,
+    kafka: RestoreLog,
     restore: Restore,
     clock: Clock,
     tell: Tell,
-    limits: Limits | None = None,
+    limits: TransactionLimits | None = None,
     ids: SchemaIds | None = None,
 ) -> dict[int, PartitionMap]:
     """Write what is not written yet, with schema ids as `ids` has them; by partition what stands then.
@@ -90,7 +90,7 @@ def copy(
     """
     writer = kafka.open_writer(restore.name)
     try:
-        return _Copy(bucket, kafka, restore, writer, clock, tell, limits or Limits(), ids).run()
+        return _Copy(bucket, kafka, restore, writer, clock, tell, limits or TransactionLimits(), ids).run()
     finally:
         writer.close()
 
@@ -98,13 +98,13 @@ def copy(
 class _Copy:
     def __init__(
         self,
-        bucket: Bucket,
-        kafka: Kafka,
+        bucket: LakeStore,
+        kafka: RestoreLog,
         restore: Restore,
         writer: LogWriter,
         clock: Clock,
         tell: Tell,
-        limits: Limits,
+        limits: TransactionLimits,
         ids: SchemaIds | None,
     ) -> None:
         self._bucket, self._kafka, self._restore, self._writer = bucket, kafka, restore, writer

@@ -10,19 +10,19 @@ from functools import partial
 from include.clock import Clock
 from include.errors import SettingsError
 from include.lake.backfill.live_cuts import only_life
-from include.lake.backfill.planning import Bucket
+from include.lake.backfill.planning import LakeStore
 from include.lake.backfill.request import group_of
 from include.lake.backfill.selection import Days, parse_offsets
 from include.lake.definition import declared_groups
 from include.lake.protocol.inventory import require_stored
 from include.lake.protocol.runner import Runner
-from include.lake.restore.copying import Kafka, Limits, Tell, copy
+from include.lake.restore.copying import RestoreLog, Tell, TransactionLimits, copy
 from include.lake.restore.groups import committed_of, translate
 from include.lake.restore.manifest import Restore, begin, check_target
-from include.lake.restore.offset_map import Span, committed_parts, read_part
+from include.lake.restore.offset_map import OffsetSpan, committed_parts, read_part
 from include.lake.restore.plan import RestoreAsked, RestorePlan
 from include.lake.restore.planning import make_plan
-from include.lake.restore.result import Restored
+from include.lake.restore.result import RestoreResult
 from include.lake.restore.schema_ids import SchemaIds
 from include.lake.writing.task import patience
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
@@ -30,11 +30,11 @@ from include.log.ports import SchemaRegistry
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.topics import declared
 from include.settings.connections import Kafka as KafkaSettings
-from include.settings.connections import ObjectStore, Registry
+from include.settings.connections import Registry, StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of
 
-__all__ = ["Deployed", "RestoreRequest", "Standing", "kafka_of"]
+__all__ = ["DeployedRestore", "RestoreRequest", "RestoreState", "kafka_of"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class RestoreRequest:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RestoreState:
     """A plan, and what stands of it: the restore that has begun, what the consumer groups have committed.
 
     `there`: the target is, though no restore has begun.
@@ -95,24 +95,24 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Deployed:
+class DeployedRestore:
     """What a restore finds in a deployment."""
 
     deployment: Deployment
-    bucket: Bucket
-    kafka: Kafka
+    bucket: LakeStore
+    kafka: RestoreLog
     clock: Clock
     registry: SchemaRegistry | None = None
 
     @classmethod
-    def of(cls, deployment: Deployment, clock: Clock) -> Deployed:
+    def of(cls, deployment: Deployment, clock: Clock) -> DeployedRestore:
         """From the deployment's sections; raises `SettingsError`."""
-        store = store_of(deployment.one("store", ObjectStore))
+        store = store_of(deployment.one("store", StoreSettings))
         kafka = kafka_of(deployment.one("kafka", KafkaSettings))
         registry = ConfluentRegistry(deployment.one("registry", Registry)) if "registry" in deployment.values else None
-        return cls(deployment, Bucket(store, patience(clock)), kafka, clock, registry)
+        return cls(deployment, LakeStore(store, patience(clock)), kafka, clock, registry)
 
-    def plan(self, request: RestoreRequest) -> Standing:
+    def plan(self, request: RestoreRequest) -> RestoreState:
         """What would be done; writes nothing. Raises what `make_plan`, `check_target` and `committed_of` do."""
         groups = declared_groups(self.deployment)
         asked = request.asked(keep_ids=self.registry is None)
@@ -135,9 +135,9 @@ class Deployed:
         committed = committed_of(self.kafka, source, request.groups)
         ids = self._ids(begun.plan if begun else plan)
         lacking = tuple(ids.lacking) if ids else ()
-        return Standing(begun.plan if begun else plan, begun, there, committed, lacking)
+        return RestoreState(begun.plan if begun else plan, begun, there, committed, lacking)
 
-    def spans(self, request: RestoreRequest) -> dict[int, list[Span]]:
+    def spans(self, request: RestoreRequest) -> dict[int, list[OffsetSpan]]:
         """Which records of a topic are where in what it was restored to, by partition.
 
         Raises:
@@ -165,7 +165,7 @@ class Deployed:
             return None
         return SchemaIds(self.registry, self.bucket.store, plan.source.prefix, plan.asked.target)
 
-    def perform(self, standing: Standing, tell: Tell, limits: Limits | None = None) -> Restored:
+    def perform(self, standing: RestoreState, tell: Tell, limits: TransactionLimits | None = None) -> RestoreResult:
         """Carry it out, or go on with it; each step may be taken again after a crash.
 
         1. the target topic and the kept plan
@@ -179,18 +179,18 @@ class Deployed:
         # 2. The records.
         ids = self._ids(restore.plan)
         maps = copy(bucket, self.kafka, restore, self.clock, tell, limits, ids)
-        whole = Restored(restore, maps)
+        whole = RestoreResult(restore, maps)
         # 3. The map.
         Runner(bucket.store, bucket.pause).ask(lambda: bucket.store.put(whole.map_key, whole.map_bytes()))
         # 4. The groups.
         groups = translate(self.kafka, bucket, restore, maps, standing.committed)
-        return Restored(restore, maps, groups, ids.replaced if ids else ())
+        return RestoreResult(restore, maps, groups, ids.replaced if ids else ())
 
 
-def kafka_of(settings: KafkaSettings) -> Kafka:
+def kafka_of(settings: KafkaSettings) -> RestoreLog:
     """The ports of a real Kafka."""
     bootstrap, options = settings.bootstrap, settings.options
-    return Kafka(
+    return RestoreLog(
         KafkaReader(bootstrap, options),
         KafkaAdmin(bootstrap, options),
         lambda transactional_id: KafkaWriter(bootstrap, transactional_id, options),

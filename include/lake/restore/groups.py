@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from include.errors import SettingsError, Terminal
-from include.lake.backfill.planning import Bucket
+from include.lake.backfill.planning import LakeStore
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.runner import Runner
-from include.lake.restore.copying import Kafka, PartitionMap
+from include.lake.restore.copying import PartitionMap, RestoreLog
 from include.lake.restore.manifest import Restore
 from include.lake.restore.offset_map import new_offset
 
@@ -32,7 +32,7 @@ class Translated:
     how: How
 
 
-def committed_of(kafka: Kafka, source: TopicKey, groups: Iterable[str]) -> dict[str, dict[int, int]]:
+def committed_of(kafka: RestoreLog, source: TopicKey, groups: Iterable[str]) -> dict[str, dict[int, int]]:
     """What each group has committed of the topic; `Terminal` where that topic is gone, `SettingsError` for nothing."""
     names = list(dict.fromkeys(groups))
     if not names:
@@ -58,8 +58,8 @@ def committed_of(kafka: Kafka, source: TopicKey, groups: Iterable[str]) -> dict[
 
 
 def translate(
-    kafka: Kafka,
-    bucket: Bucket,
+    kafka: RestoreLog,
+    bucket: LakeStore,
     restore: Restore,
     maps: Mapping[int, PartitionMap],
     committed: Mapping[str, Mapping[int, int]],
@@ -90,7 +90,7 @@ def translate(
 
 
 def _one(
-    bucket: Bucket, restore: Restore, maps: Mapping[int, PartitionMap], group: str, partition: int, old: int
+    bucket: LakeStore, restore: Restore, maps: Mapping[int, PartitionMap], group: str, partition: int, old: int
 ) -> Translated:
     found = maps.get(partition)
     if found is None:

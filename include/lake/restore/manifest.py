@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from include.errors import Terminal
-from include.lake.backfill.planning import Bucket
+from include.lake.backfill.planning import LakeStore
 from include.lake.protocol.runner import Runner
 from include.lake.restore.plan import RestorePlan
 from include.log.ports import LogReader, TopicAdmin, TopicInfo, TopicSpec
@@ -60,7 +60,7 @@ def folder_of(plan: RestorePlan, target: TopicInfo) -> str:
     return f"{plan.source.prefix}/{below}" if plan.source.prefix else below
 
 
-def check_target(bucket: Bucket, reader: LogReader, admin: TopicAdmin, plan: RestorePlan) -> Restore | None:
+def check_target(bucket: LakeStore, reader: LogReader, admin: TopicAdmin, plan: RestorePlan) -> Restore | None:
     """The restore of this target that has begun; None when it may begin. Writes nothing.
 
     Raises `Terminal` for a topic that has records of others, another number of partitions, or another restore.
@@ -102,7 +102,7 @@ def check_target(bucket: Bucket, reader: LogReader, admin: TopicAdmin, plan: Res
     return None
 
 
-def begin(bucket: Bucket, reader: LogReader, admin: TopicAdmin, plan: RestorePlan) -> Restore:
+def begin(bucket: LakeStore, reader: LogReader, admin: TopicAdmin, plan: RestorePlan) -> Restore:
     """Begin the restore, or go on with it: the plan that it began with holds. Raises as `check_target`."""
     found = check_target(bucket, reader, admin, plan)
     if found is not None:

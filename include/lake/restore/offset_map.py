@@ -22,13 +22,13 @@ from include.lake.protocol.canonical import dump, load, offset, unreadable
 from include.lake.protocol.object_key import digits
 from include.store.object_store import ObjectStore
 
-__all__ = ["Part", "PartName", "Span", "Totals", "committed_parts", "new_offset", "part_of", "read_part"]
+__all__ = ["OffsetMapPart", "OffsetSpan", "PartName", "Totals", "committed_parts", "new_offset", "part_of", "read_part"]
 
 _NAME: Final = re.compile(r"([0-9]{20})-([0-9]{20})-([0-9]{20})\.offsets", re.ASCII)
 _FIELDS: Final = frozenset({"spans", "totals"})
 
 
-class Span(NamedTuple):
+class OffsetSpan(NamedTuple):
     """So many records, from `old` on without a gap, are from `new` on."""
 
     old: int
@@ -70,11 +70,11 @@ class PartName(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class OffsetMapPart:
     """What a transaction's object says; `totals` are of the partition up to its end."""
 
     name: PartName
-    spans: tuple[Span, ...]
+    spans: tuple[OffsetSpan, ...]
     totals: Totals
 
     @property
@@ -87,11 +87,11 @@ class Part:
         return dump({"spans": [list(each) for each in self.spans], "totals": list(self.totals)})
 
     @classmethod
-    def parse(cls, body: bytes, name: PartName, key: str) -> Part:
+    def parse(cls, body: bytes, name: PartName, key: str) -> OffsetMapPart:
         """Inverse of `to_bytes`; `Terminal` naming the object for anything else."""
         found = load(body, key, _FIELDS)
         try:
-            spans = tuple(Span(*map(offset, each)) for each in found["spans"])
+            spans = tuple(OffsetSpan(*map(offset, each)) for each in found["spans"])
             part = cls(name, spans, Totals(*map(offset, found["totals"])))
         except (TypeError, ValueError) as error:
             raise unreadable(key, repr(error)) from error
@@ -105,16 +105,16 @@ class Part:
         return part
 
 
-def part_of(name: PartName, messages: Iterable[Message], totals: Totals) -> Part:
+def part_of(name: PartName, messages: Iterable[Message], totals: Totals) -> OffsetMapPart:
     """The object of a transaction of these messages."""
-    spans: list[Span] = []
+    spans: list[OffsetSpan] = []
     for number, message in enumerate(messages):
         before = spans[-1] if spans else None
         if before is not None and before.old + before.records == message.offset:
             spans[-1] = before._replace(records=before.records + 1)
         else:
-            spans.append(Span(message.offset, name.at + number, 1))
-    return Part(name, tuple(spans), totals)
+            spans.append(OffsetSpan(message.offset, name.at + number, 1))
+    return OffsetMapPart(name, tuple(spans), totals)
 
 
 def committed_parts(store: ObjectStore, folder: str, partition: int, first: int, done: int) -> list[PartName]:
@@ -141,7 +141,7 @@ def committed_parts(store: ObjectStore, folder: str, partition: int, first: int,
     return parts
 
 
-def read_part(store: ObjectStore, folder: str, name: PartName) -> Part:
+def read_part(store: ObjectStore, folder: str, name: PartName) -> OffsetMapPart:
     """What its object says; `Terminal` when it is gone."""
     key = name.key(folder)
     found = store.get(key)
@@ -149,7 +149,7 @@ def read_part(store: ObjectStore, folder: str, name: PartName) -> Part:
         raise Terminal(
             "an object of a restore's map is gone", key=key, fix="Delete the target topic and restore it again."
         )
-    return Part.parse(found.body, name, key)
+    return OffsetMapPart.parse(found.body, name, key)
 
 
 def new_offset(store: ObjectStore, folder: str, parts: Sequence[PartName], old: int) -> tuple[int, bool] | None:

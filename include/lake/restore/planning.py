@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from include.errors import SettingsError, Terminal
-from include.lake.backfill.planning import Bucket
+from include.lake.backfill.planning import LakeStore
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.cut import Commit
-from include.lake.protocol.pointer import Pointer, read_pointer
+from include.lake.protocol.pointer import ReadersPointer, read_pointer
 from include.lake.protocol.read_cuts import read_cuts, read_partitions
 from include.lake.protocol.runner import Runner
 from include.lake.restore.plan import RestoreAsked, RestorePlan
@@ -16,7 +16,7 @@ __all__ = ["make_plan"]
 
 
 def make_plan(
-    bucket: Bucket, admin: TopicAdmin, source: TopicKey, asked: RestoreAsked, partitions: int | None = None
+    bucket: LakeStore, admin: TopicAdmin, source: TopicKey, asked: RestoreAsked, partitions: int | None = None
 ) -> RestorePlan:
     """The plan of what is asked for. `partitions`: how many the topic had, where Kafka does not have it any more.
 
@@ -63,7 +63,9 @@ def make_plan(
     )
 
 
-def _cuts(bucket: Bucket, source: TopicKey, pointer: Pointer, partition: int, asked: RestoreAsked) -> list[Commit]:
+def _cuts(
+    bucket: LakeStore, source: TopicKey, pointer: ReadersPointer, partition: int, asked: RestoreAsked
+) -> list[Commit]:
     """The cuts from the first to the last one that may have something of it."""
     first, until = asked.offsets.get(partition, (pointer.floor(partition), None))
     pointer.require_kept(source, partition, first)

@@ -15,7 +15,7 @@ from include.lake.restore.manifest import Restore
 from include.lake.restore.offset_map import Totals
 from include.lake.restore.schema_ids import SchemaId
 
-__all__ = ["Restored"]
+__all__ = ["RestoreResult"]
 
 _WORDS = {
     "same": "the same record",
@@ -27,7 +27,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoreResult:
     """One that is whole."""
 
     restore: Restore

@@ -19,7 +19,7 @@ import fastavro
 from include.errors import InvalidRecord, Terminal
 from include.lake.formats.avro_schemas import plain_schema
 from include.lake.tables.columns import BUCKET, KEY, VERSION, Columns
-from include.lake.tables.rows import Refused, RowChange
+from include.lake.tables.rows import RefusedRow, RowChange
 
 __all__ = ["Rewritten", "RowColumns", "bucket_batches", "rewritten"]
 
@@ -41,7 +41,7 @@ class RowColumns:
         """Those of the rows in values of this schema; raises `InvalidRecord` where they cannot be columns."""
         return self._of(schema_id)[1]
 
-    def table(self, changes: Sequence[RowChange], schema: Any, refused: list[Refused]) -> Any:
+    def table(self, changes: Sequence[RowChange], schema: Any, refused: list[RefusedRow]) -> Any:
         """The rows of these changes as an Arrow table of `schema`; the bad ones go to `refused`."""
         import pyarrow.lib as pa
 
@@ -59,7 +59,7 @@ class RowColumns:
         return pa.concat_tables(parts) if parts else schema.empty_table()
 
     def _parts(
-        self, schema_id: int, changes: list[RowChange], inner: Any, refused: list[Refused]
+        self, schema_id: int, changes: list[RowChange], inner: Any, refused: list[RefusedRow]
     ) -> Iterator[tuple[list[RowChange], Any]]:
         """Tables of these rows, with the rows in each: one, unless some row is bad."""
         made = self.columns(schema_id).table_of([each.row or b"" for each in changes], inner)
@@ -72,7 +72,7 @@ class RowColumns:
                 rows.append(self._decoded(schema_id, each))
                 good.append(each)
             except InvalidRecord as error:
-                refused.append(Refused(self._topic, each.partition, each.offset, str(error)))
+                refused.append(RefusedRow(self._topic, each.partition, each.offset, str(error)))
         if not good:
             return
         columns = self.columns(schema_id)
@@ -83,7 +83,7 @@ class RowColumns:
                 try:
                     table = columns.table([row], inner)
                 except InvalidRecord as error:
-                    refused.append(Refused(self._topic, each.partition, each.offset, str(error)))
+                    refused.append(RefusedRow(self._topic, each.partition, each.offset, str(error)))
                     continue
                 yield [each], table
 
@@ -116,7 +116,7 @@ class Rewritten:
     rows: int
     stats: str
     counts: Counter[str]
-    refused: list[Refused]
+    refused: list[RefusedRow]
 
 
 def rewritten(
@@ -144,7 +144,7 @@ def rewritten(
 
     pc: Any = compute
     open_writer: Any = parquet.ParquetWriter
-    refused: list[Refused] = []
+    refused: list[RefusedRow] = []
     living = {key: each for key, each in changes.items() if each.version >= floor}
     below_floor = len(changes) - len(living)
     puts = rows.table([each for each in living.values() if each.row is not None], schema, refused)

@@ -15,9 +15,9 @@ from typing import Any, Final
 from include.clock import Clock
 from include.errors import Fenced, Terminal, Transient
 from include.lake.tables.columns import BUCKET
-from include.lake.tables.standing import LABEL, Label, Standing, label_read, label_text
+from include.lake.tables.standing import LABEL, GenerationState, Label, label_read, label_text
 from include.lake.tables.trust import trusting
-from include.settings.connections import ObjectStore
+from include.settings.connections import StoreSettings
 
 __all__ = ["DataFile", "DeltaLog", "TableState", "storage_options"]
 
@@ -44,7 +44,7 @@ class TableState:
 
     version: int
     schema: Any
-    standing: Standing
+    standing: GenerationState
     files: Mapping[int, tuple[DataFile, ...]]
 
 
@@ -79,7 +79,7 @@ class DeltaLog:
             raise self._away(error) from error
         return self._read(tuple(sources))
 
-    def create(self, schema: Any, standing: Standing, *, days: float) -> TableState:
+    def create(self, schema: Any, standing: GenerationState, *, days: float) -> TableState:
         """Make the table, empty; `days`: for how long its versions are kept. Raises `Fenced` when there is one."""
         import pyarrow.lib as pa
         from deltalake import CommitProperties, DeltaTable
@@ -135,7 +135,7 @@ class DeltaLog:
     def commit(
         self,
         state: TableState,
-        standing: Standing,
+        standing: GenerationState,
         *,
         added: Sequence[DataFile] = (),
         removed: Sequence[DataFile] = (),
@@ -280,7 +280,9 @@ class DeltaLog:
 
         table = self._table
         schema = pa.schema(table.schema())
-        standing = Standing.read(table.metadata().configuration, table.transaction_version, dict.fromkeys(sources))
+        standing = GenerationState.read(
+            table.metadata().configuration, table.transaction_version, dict.fromkeys(sources)
+        )
         files: dict[int, list[DataFile]] = {}
         for said in pa.table(table.get_add_actions()).to_pylist():
             bucket = int(said["partition"][BUCKET])
@@ -308,7 +310,7 @@ class DeltaLog:
         )
 
 
-def storage_options(store: ObjectStore) -> dict[str, str]:
+def storage_options(store: StoreSettings) -> dict[str, str]:
     """What `DeltaLog` is told of the store, and delta-rs but for the authority's file.
 
     Keys come from botocore's chain where the deployment names none.

@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 
 from include.errors import InvalidRecord
 from include.log.ports import Record
-from include.record.fields import Fields, Images
+from include.record.fields import EnvelopeFields, Fields
 from include.record.key import partition_of
 from include.record.version import version_of
 
-__all__ = ["Gathered", "Refused", "RowChange", "RowReader", "newest"]
+__all__ = ["RefusedRow", "RowChange", "RowReader", "TaskRows", "newest"]
 
 _HEAD: Final = 5
 _FORM: Final = 2
@@ -32,7 +32,7 @@ class RowChange(NamedTuple):
     offset: int
 
 
-class Refused(NamedTuple):
+class RefusedRow(NamedTuple):
     """A record that cannot be understood, and why."""
 
     topic: str
@@ -53,7 +53,7 @@ class RowReader:
     def __init__(self, topic: str, *, change: bool, schema_of: Callable[[int], Mapping[str, Any]]) -> None:
         self.topic, self.change = topic, change
         self._schema_of = schema_of
-        self._images: dict[int, Images] = {}
+        self._images: dict[int, EnvelopeFields] = {}
         self._fields: dict[int, Fields] = {}
 
     def read(self, record: Record) -> RowChange:
@@ -83,10 +83,10 @@ class RowReader:
             raise InvalidRecord("change has no newer image", reason=f"op {op!r}", allowed="c, u, r, d")
         return schema_id, after
 
-    def _images_of(self, schema_id: int) -> Images:
+    def _images_of(self, schema_id: int) -> EnvelopeFields:
         images = self._images.get(schema_id)
         if images is None:
-            images = self._images[schema_id] = Images(self._schema_of(schema_id))
+            images = self._images[schema_id] = EnvelopeFields(self._schema_of(schema_id))
         return images
 
     def _fields_of(self, schema_id: int) -> Fields:
@@ -97,12 +97,12 @@ class RowReader:
 
 
 @dataclass
-class Gathered:
+class TaskRows:
     """A task's share of one topic: the newest change of each key, by bucket; `counts`: read, superseded, refused."""
 
     buckets: int
     changes: dict[int, dict[bytes, RowChange]] = field(default_factory=dict)
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedRow] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
     def take(self, reader: RowReader, record: Record) -> None:
@@ -112,7 +112,7 @@ class Gathered:
             change = reader.read(record)
         except InvalidRecord as error:
             self.counts["refused"] += 1
-            self.refused.append(Refused(reader.topic, record.partition, record.offset, str(error)))
+            self.refused.append(RefusedRow(reader.topic, record.partition, record.offset, str(error)))
             return
         mine = self.changes.setdefault(partition_of(change.key, self.buckets), {})
         before = mine.get(change.key)

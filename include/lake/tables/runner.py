@@ -35,9 +35,9 @@ from include.lake.tables.generation import (
     generations_of,
     serve_generation,
 )
-from include.lake.tables.rows import Refused, RowReader
-from include.lake.tables.standing import Label, Standing
-from include.lake.tables.work import BucketResult, CarryOut, TableWork, arrow_bytes, arrow_schema
+from include.lake.tables.rows import RefusedRow, RowReader
+from include.lake.tables.standing import GenerationState, Label
+from include.lake.tables.work import CarryOut, TableBucketResult, TableWork, arrow_bytes, arrow_schema
 from include.log import topics
 from include.log.control import floors_of
 from include.log.planning.plan import BatchPlan
@@ -70,7 +70,7 @@ class _Table:
     committed_s: float
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> GenerationState:
         return self.state.standing
 
 
@@ -180,7 +180,9 @@ class TablesRunner:
                 if schema is None:
                     return None
                 now_ms = self._clock.now_us() // 1000
-                standing = Standing(topic, info.topic_id, self._entry.buckets, info.partitions, committed_ms=now_ms)
+                standing = GenerationState(
+                    topic, info.topic_id, self._entry.buckets, info.partitions, committed_ms=now_ms
+                )
                 state = log.create(schema, standing, days=self._entry.time_travel_days)
             if state.standing.topic_id == info.topic_id:
                 break
@@ -197,7 +199,7 @@ class TablesRunner:
         self._require_deletions(state.standing)
         return _Table(topic, log, state, now, change, -math.inf)
 
-    def _require_deletions(self, standing: Standing) -> None:
+    def _require_deletions(self, standing: GenerationState) -> None:
         """Raise where the topic may have forgotten deletions that the table has not seen."""
         kept_ms = self._deletions_kept_ms(standing.topic)
         away_ms = self._clock.now_us() // 1000 - standing.committed_ms
@@ -256,7 +258,7 @@ class TablesRunner:
             slices,
         )
 
-    def _carried_out(self, works: Sequence[TableWork]) -> dict[str, Sequence[BucketResult]]:
+    def _carried_out(self, works: Sequence[TableWork]) -> dict[str, Sequence[TableBucketResult]]:
         """The work done; of a table whose columns became wider once more, for all of its buckets."""
         results = dict(self._carry_out(works))
         again = []
@@ -269,7 +271,7 @@ class TablesRunner:
                 again.append(replace(work, schema=arrow_bytes(schema), token=uuid.uuid4().hex, whole=True))
         return results | dict(self._carry_out(again)) if again else results
 
-    def _set_aside(self, results: Mapping[str, Sequence[BucketResult]], plan: BatchPlan) -> Counter[str]:
+    def _set_aside(self, results: Mapping[str, Sequence[TableBucketResult]], plan: BatchPlan) -> Counter[str]:
         """Write what cannot be understood to dead-letter topics; `refused <topic>` → how much that was."""
         letters, counts = [], Counter[str]()
         for topic, of_table in results.items():
@@ -289,7 +291,7 @@ class TablesRunner:
         self._letters.write(f"{self._entry.application}.{self._name}.dead", letters, plan.ends)
         return counts
 
-    def _records(self, refused: Sequence[Refused]) -> Iterator[tuple[Record, str]]:
+    def _records(self, refused: Sequence[RefusedRow]) -> Iterator[tuple[Record, str]]:
         """Each with its reason; those that lie close to each other are read at once."""
         at = 0
         while at < len(refused):
@@ -302,7 +304,7 @@ class TablesRunner:
                 if record.offset in wanted:
                     yield record, wanted[record.offset]
 
-    def _commit(self, table: _Table, plan: BatchPlan, floor: int, results: Sequence[BucketResult]) -> None:
+    def _commit(self, table: _Table, plan: BatchPlan, floor: int, results: Sequence[TableBucketResult]) -> None:
         ends = {p: end for (topic, p), end in plan.ends.items() if topic == table.topic}
         ends = {p: max(end, ends.get(p, 0)) for p, end in table.standing.ends.items()} | {
             p: max(end, table.standing.ends.get(p, 0)) for p, end in ends.items()
@@ -339,7 +341,7 @@ class TablesRunner:
             )
 
     @staticmethod
-    def _evolved(table: _Table, results: Sequence[BucketResult]) -> tuple[Any, bool]:
+    def _evolved(table: _Table, results: Sequence[TableBucketResult]) -> tuple[Any, bool]:
         """The table's schema with what rows brought, whose new columns are added now; and whether some are wider."""
         schema = table.state.schema
         wider: set[str] = set()

@@ -16,13 +16,13 @@ from include.lake.tables.bucket_file import RowColumns, bucket_batches
 from include.lake.tables.columns import BUCKET
 from include.lake.tables.rows import RowReader
 from include.lake.tables.task import apply_bucket, first_buckets, gather_records
-from include.lake.tables.work import BucketResult, TableWork, arrow_schema
+from include.lake.tables.work import TableBucketResult, TableWork, arrow_schema
 from include.log.kafka.log import record_of
 from include.log.planning.slices import Slice, cached_consumer
 from include.log.ports import Record
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.running.worker_memory import keep_imports
-from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.connections import Kafka, Registry, StoreSettings
 from include.store.s3 import store_of
 
 __all__ = ["TablesPlan", "apply", "gather", "read_files"]
@@ -35,7 +35,7 @@ class TablesPlan:
     connections: str = field(repr=False)
 
     @classmethod
-    def of(cls, kafka: Kafka, registry: Registry, store: ObjectStore) -> Self:
+    def of(cls, kafka: Kafka, registry: Registry, store: StoreSettings) -> Self:
         """The plan of an application."""
         named = {"kafka": kafka, "registry": registry, "store": store}
         said = {name: each.model_dump(exclude_unset=True, mode="json") for name, each in named.items()}
@@ -61,7 +61,7 @@ def gather(plan: TablesPlan, tables: Sequence[TableWork], slices: Sequence[Slice
     return frames
 
 
-def apply(plan: TablesPlan, tables: Sequence[TableWork], number: int, frames: list[bytes]) -> BucketResult:
+def apply(plan: TablesPlan, tables: Sequence[TableWork], number: int, frames: list[bytes]) -> TableBucketResult:
     """The work of the bucket with this common number."""
     first, _ = first_buckets(tables)
     table = next(each for each in reversed(tables) if first[each.topic] <= number)
@@ -77,7 +77,7 @@ def read_files(connection: str, schema: bytes, batches: Iterable[Any]) -> Iterat
     import pyarrow.lib as pa
 
     arrow = arrow_schema(schema)
-    with closing(store_of(ObjectStore.model_validate_json(connection))) as store:
+    with closing(store_of(StoreSettings.model_validate_json(connection))) as store:
         for batch in batches:
             for each in batch.to_pylist():
                 found = store.get(each["key"])
@@ -93,7 +93,7 @@ class _Tools:
     def __init__(self, plan: TablesPlan) -> None:
         said: dict[str, Any] = json.loads(plan.connections)
         self.kafka = Kafka.model_validate(said["kafka"])
-        self.store = store_of(ObjectStore.model_validate(said["store"]))
+        self.store = store_of(StoreSettings.model_validate(said["store"]))
         self._registry = ConfluentRegistry(Registry.model_validate(said["registry"]))
         self._readers: dict[str, RowReader] = {}
         self._rows: dict[str, RowColumns] = {}

@@ -23,7 +23,7 @@ from typing import Any, Final, Self
 from include.errors import Terminal
 from include.log.planning.plan import Cut
 
-__all__ = ["LABEL", "Label", "Standing", "label_read", "label_text"]
+__all__ = ["LABEL", "GenerationState", "Label", "label_read", "label_text"]
 
 LABEL: Final = "lyrebird.label"
 _END: Final = "lyrebird.end."
@@ -37,7 +37,7 @@ Label = Mapping[str, Cut]
 
 
 @dataclass(frozen=True)
-class Standing:
+class GenerationState:
     """Where one generation of a table stands.
 
     Args:

@@ -25,7 +25,7 @@ from include.lake.tables.runner import TablesRunner
 from include.lake.tables.spark_task import TablesPlan, apply, gather, read_files
 from include.lake.tables.task import first_buckets
 from include.lake.tables.versions import chosen, kept_table
-from include.lake.tables.work import BucketResult, TableWork, arrow_bytes
+from include.lake.tables.work import TableBucketResult, TableWork, arrow_bytes
 from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.planning.plan import BatchPlan
@@ -37,7 +37,7 @@ from include.log.registry.confluent import ConfluentRegistry
 from include.log.running import batches_spark as stream
 from include.log.running.hosting import Host, host
 from include.metrics.stream_incidents import StreamIncidents
-from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of
 
@@ -78,7 +78,7 @@ def read_table(
     import pyarrow.lib as pa
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    connection, clock = deployment.one("store", ObjectStore), SystemClock()
+    connection, clock = deployment.one("store", StoreSettings), SystemClock()
     with closing(store_of(connection)) as store:
         entry, generations = kept_table(store, declared_tables(deployment).values(), topic)
         if generation is not None:
@@ -141,7 +141,7 @@ class _Hosted:
         """Until a stop is asked for."""
         kafka = self.deployment.one("kafka", Kafka)
         options, clock = dict(kafka.options), SystemClock()
-        connection = self.deployment.one("store", ObjectStore)
+        connection = self.deployment.one("store", StoreSettings)
         admin = KafkaAdmin(kafka.bootstrap, options)
         dead = f"{self.host.application}.{self.name}.dead"
         with (
@@ -260,12 +260,12 @@ class _Hosted:
             rows = sum(each.rows for files in state.files.values() for each in files)
             self.host.metrics.set("lyrebird_state_rows", rows, f"{self.name} {topic}")
 
-    def _carry_out(self, works: Sequence[TableWork]) -> Mapping[str, Sequence[BucketResult]]:
+    def _carry_out(self, works: Sequence[TableWork]) -> Mapping[str, Sequence[TableBucketResult]]:
         """A batch's work on Spark's workers."""
         plan = TablesPlan.of(
             self.deployment.one("kafka", Kafka),
             self.deployment.one("registry", Registry),
-            self.deployment.one("store", ObjectStore),
+            self.deployment.one("store", StoreSettings),
         )
         slices = sorted(each for work in works for each in work.slices)
         cores = self.host.spark.sparkContext.defaultParallelism
@@ -273,7 +273,7 @@ class _Hosted:
         if any(work.whole or work.floor for work in works):
             shares.append([])
         first, buckets = first_buckets(works)
-        found: dict[str, list[BucketResult]] = {work.topic: [] for work in works}
+        found: dict[str, list[TableBucketResult]] = {work.topic: [] for work in works}
         by_first = sorted(((at, topic) for topic, at in first.items()), reverse=True)
         for number, result in stream.exchange(
             self.host.spark,

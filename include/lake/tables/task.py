@@ -13,8 +13,8 @@ from typing import Final
 from include.lake.tables.bucket_file import RowColumns, rewritten
 from include.lake.tables.columns import merged_schema
 from include.lake.tables.delta_log import DataFile
-from include.lake.tables.rows import Gathered, Refused, RowReader, newest
-from include.lake.tables.work import BucketResult, TableWork, arrow_bytes, arrow_schema
+from include.lake.tables.rows import RefusedRow, RowReader, TaskRows, newest
+from include.lake.tables.work import TableBucketResult, TableWork, arrow_bytes, arrow_schema
 from include.log.ports import Record
 from include.store.object_store import PART_BYTES, ObjectStore
 
@@ -41,7 +41,7 @@ def gather_records(
     What was read and refused of a topic goes with the first of its buckets that has anything to do.
     """
     first, _ = first_buckets(tables)
-    gathered = {each.topic: Gathered(each.buckets) for each in tables}
+    gathered = {each.topic: TaskRows(each.buckets) for each in tables}
     for record in records:
         gathered[record.topic].take(readers[record.topic], record)
     frames: dict[int, bytes] = {}
@@ -57,7 +57,7 @@ def gather_records(
 
 def apply_bucket(
     table: TableWork, bucket: int, frames: Sequence[bytes], rows: RowColumns, store: ObjectStore
-) -> BucketResult:
+) -> TableBucketResult:
     """Write the bucket's file anew with what its frames bring, unless they bring nothing.
 
     May run again, on another host too: it writes the same bytes under the same name. Raises `InvalidRecord` where no
@@ -65,14 +65,14 @@ def apply_bucket(
     the store raises.
     """
     counts: Counter[str] = Counter()
-    refused: list[Refused] = []
+    refused: list[RefusedRow] = []
     packed: list[bytes] = []
     for frame in frames:
         data = frame
         if frame[:1] == _TOLD:
             told, bad, data = pickle.loads(frame[1:])  # noqa: S301 - this application's own workers made it
             counts.update(told)
-            refused += [Refused(*each) for each in bad]
+            refused += [RefusedRow(*each) for each in bad]
         if data:
             packed.append(data[1:])
     changes, superseded = newest(packed)
@@ -83,23 +83,23 @@ def apply_bucket(
         schema, more = merged_schema(schema, rows.columns(schema_id).arrow, table.topic)
         wider += more
     if wider and not table.whole:
-        return BucketResult(bucket, None, (), arrow_bytes(schema), tuple(dict.fromkeys(wider)))
+        return TableBucketResult(bucket, None, (), arrow_bytes(schema), tuple(dict.fromkeys(wider)))
     if not changes and not table.whole and not (table.floor and old):
-        return BucketResult(bucket, None, (), table.schema, (), refused, counts)
+        return TableBucketResult(bucket, None, (), table.schema, (), refused, counts)
     place = f"{table.topic}/{bucket}"
     made = rewritten([_fetched(store, table, each) for each in old], changes, table.floor, schema, rows, place)
     counts.update(made.counts)
     refused += made.refused
     counts["refused"] += len(made.refused)
     if not (made.counts["written"] or made.counts["removed"] or made.counts["floor_removed"] or table.whole):
-        return BucketResult(bucket, None, (), table.schema, (), refused, counts)
+        return TableBucketResult(bucket, None, (), table.schema, (), refused, counts)
     added = None
     if made.file is not None:
         added = DataFile(
             f"_bucket={bucket}/{table.token}-{bucket:05}.parquet", bucket, len(made.file), made.rows, made.stats
         )
         _put(store, f"{table.folder}/{added.path}", made.file)
-    return BucketResult(bucket, added, old, arrow_bytes(schema), (), refused, counts)
+    return TableBucketResult(bucket, added, old, arrow_bytes(schema), (), refused, counts)
 
 
 def _fetched(store: ObjectStore, table: TableWork, file: DataFile) -> bytes:

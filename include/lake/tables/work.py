@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.lake.tables.delta_log import DataFile
-from include.lake.tables.rows import Refused
+from include.lake.tables.rows import RefusedRow
 from include.log.planning.slices import Slice
 
-__all__ = ["BucketResult", "CarryOut", "TableWork", "arrow_bytes", "arrow_schema"]
+__all__ = ["CarryOut", "TableBucketResult", "TableWork", "arrow_bytes", "arrow_schema"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class TableWork:
 
 
 @dataclass(frozen=True)
-class BucketResult:
+class TableBucketResult:
     """What became of a bucket of a table.
 
     Args:
@@ -62,11 +62,11 @@ class BucketResult:
     removed: Sequence[DataFile]
     schema: bytes
     wider: tuple[str, ...] = ()
-    refused: Sequence[Refused] = ()
+    refused: Sequence[RefusedRow] = ()
     counts: Counter[str] = field(default_factory=Counter)
 
 
-CarryOut = Callable[[Sequence[TableWork]], Mapping[str, Sequence[BucketResult]]]
+CarryOut = Callable[[Sequence[TableWork]], Mapping[str, Sequence[TableBucketResult]]]
 """Does the work of several tables, on Spark's workers or in this process: topic → what became of touched buckets."""
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["Growth"]
+__all__ = ["ArrivalTimes"]
 
 _EVERY_MS: Final = 5_000
 _MOST: Final = 240
 
 
 @dataclass(slots=True)
-class Growth:
+class ArrivalTimes:
     """Of one partition, since its driver began. Times are the driver's, in milliseconds.
 
     A time it tells may be too late by some seconds, and after hours by some percent of how long that has been.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 from include.errors import Terminal
-from include.lake.formats.port import FileWriter, Format, Identity
+from include.lake.formats.port import FileIdentity, FileWriter, Format
 from include.lake.message import Message
 from include.lake.parsing.port import Batch
 from include.lake.protocol.chain_key import ChainKey
@@ -137,7 +137,7 @@ class CutFiles:
         if file is None:
             key = str(self._chain.data(names, self._first, form.extension))
             path = self._folder / str(len(self._files))
-            identity = Identity(
+            identity = FileIdentity(
                 self._chain.of.topic, self._chain.of.topic_id, self._chain.partition, self._first, names
             )
             file = self._files[names] = _File(key, path, form, identity)
@@ -161,7 +161,7 @@ class CutFiles:
 class _File:
     """One of them, with what its commit says of it."""
 
-    def __init__(self, key: str, path: Path, form: Format, identity: Identity) -> None:
+    def __init__(self, key: str, path: Path, form: Format, identity: FileIdentity) -> None:
         self.key = key
         self._path = path
         self._stream = LocalStream(path)

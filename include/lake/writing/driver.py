@@ -22,13 +22,13 @@ from include.lake.protocol.generations import Live, note_heads, require_current
 from include.lake.protocol.log_checks import check_log
 from include.lake.upload_policy import Asked
 from include.lake.writing.group_heads import PART, GroupHeads, Told, from_outside
-from include.lake.writing.planner import SHRUNK_MS, Planner, Range, Remade, Spot, jobs_of
+from include.lake.writing.planner import SHRUNK_MS, GroupPlanner, Range, Remade, Spot, jobs_of
 from include.lake.writing.task import Outcome, Task
 from include.log.planning.survey import Hidden
 from include.log.ports import TopicInfo
 from include.store.object_store import ObjectStore
 
-__all__ = ["Driver", "GroupLog", "Pool", "Watcher"]
+__all__ = ["Driver", "GroupLog", "GroupWatcher", "TaskPool"]
 
 LOGGER: Final = logging.getLogger("lyrebird.lake")
 
@@ -43,7 +43,7 @@ def _silent() -> None:
     """Nobody listens."""
 
 
-class Pool(Protocol):
+class TaskPool(Protocol):
     """Where tasks run."""
 
     @property
@@ -86,7 +86,7 @@ class GroupLog(Protocol):
         """Epoch of the leader who took the last record below `offset`; None where it is not told, or there is none."""
 
 
-class Watcher(Protocol):
+class GroupWatcher(Protocol):
     """Hears what a person may have to know."""
 
     def on_outcome(self, outcome: Outcome) -> None:
@@ -111,16 +111,16 @@ class Driver:
         group: LakeGroup,
         log: GroupLog,
         store: ObjectStore,
-        pool: Pool,
+        pool: TaskPool,
         clock: Clock,
-        watcher: Watcher,
+        watcher: GroupWatcher,
         writer: str,
     ) -> None:
         """`writer` is noted in intents: host and process, say."""
         self._name, self._group, self._writer = name, group, writer
         self._log, self._store, self._pool = log, store, pool
         self._clock, self._watcher = clock, watcher
-        self.planner = Planner(group)
+        self.planner = GroupPlanner(group)
         self._heads_of = GroupHeads(store, log, group)
         self._partitions: dict[str, int] = {}
         self._looked_s = self._asked_s = self._hidden_s = -1e9

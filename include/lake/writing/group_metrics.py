@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from include.clock import Clock
-from include.lake.writing.planner import Planner
-from include.lake.writing.report import Report
+from include.lake.writing.planner import GroupPlanner
+from include.lake.writing.report import GroupReport
 from include.metrics.exporter import Metrics
 from include.metrics.names import Counter
 
@@ -37,7 +37,7 @@ class GroupMetrics:
         for kind in kinds:
             self._metrics.count("lyrebird_incidents_total", 1, kind)
 
-    def show(self, report: Report, planner: Planner) -> None:
+    def show(self, report: GroupReport, planner: GroupPlanner) -> None:
         """What became of a group since it was shown last, and what waits now."""
         group, told = report.name, self._told
         for counter, field in _COUNTED:

@@ -8,16 +8,16 @@ from types import MappingProxyType
 from typing import Final
 
 from include.clock import Clock
-from include.lake.incidents.incidents import Incidents
+from include.lake.incidents.incidents import LakeIncidents
 from include.lake.incidents.kinds import LeftStanding
 from include.lake.upload_policy import Asked
 from include.lake.writing.driver import Driver
 from include.lake.writing.group_metrics import GroupMetrics
 from include.lake.writing.lag_offsets import LagOffsets
-from include.lake.writing.report import Report
+from include.lake.writing.report import GroupReport
 from include.metrics.progress import RunFolder
 
-__all__ = ["Host"]
+__all__ = ["GroupHost"]
 
 LOGGER: Final = logging.getLogger("lyrebird.lake")
 _STEP_S: Final = 0.05
@@ -26,7 +26,7 @@ _SAY_EVERY_S: Final = 10.0
 _NO_LAG: Final[Mapping[str, LagOffsets]] = MappingProxyType({})
 
 
-class Host:
+class GroupHost:
     """One application with its groups.
 
     `stop`: whether it was asked to end, besides by its run folder; `lag`: by group, where its heads are shown;
@@ -36,13 +36,13 @@ class Host:
     def __init__(
         self,
         application: str,
-        hosted: Sequence[tuple[Driver, Report]],
+        hosted: Sequence[tuple[Driver, GroupReport]],
         run_folder: RunFolder,
         clock: Clock,
         stop: Callable[[], bool],
         metrics: GroupMetrics | None = None,
         lag: Mapping[str, LagOffsets] = _NO_LAG,
-        incidents: Incidents | None = None,
+        incidents: LakeIncidents | None = None,
     ) -> None:
         self._application, self._hosted = application, hosted
         self._run_folder, self._clock, self._stop, self._metrics = run_folder, clock, stop, metrics

@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 from include.clock import Clock
 from include.errors import LyrebirdError
-from include.lake.writing.planner import Planner
-from include.lake.writing.report import Report
+from include.lake.writing.planner import GroupPlanner
+from include.lake.writing.report import GroupReport
 
 __all__ = ["GroupOffsets", "LagOffsets", "consumer_group"]
 
@@ -48,7 +48,7 @@ class LagOffsets:
         self._told: dict[tuple[str, int], int] = {}
         self._waits = self._failed = False
 
-    def show(self, report: Report, planner: Planner) -> None:
+    def show(self, report: GroupReport, planner: GroupPlanner) -> None:
         """Send heads that have moved, one commit at a time; never raises what Kafka does."""
         self._hear(report)
         if self._waits:
@@ -65,7 +65,7 @@ class LagOffsets:
         except LyrebirdError as error:
             self._fail(report, error)
 
-    def close(self, report: Report, planner: Planner) -> None:
+    def close(self, report: GroupReport, planner: GroupPlanner) -> None:
         """Send what moved last, and wait for the answer for two seconds at most."""
         until_s = self._clock.monotonic_s() + _CLOSE_S
         for _ in range(2):
@@ -76,7 +76,7 @@ class LagOffsets:
         self._hear(report)
         self._offsets.close()
 
-    def _hear(self, report: Report) -> None:
+    def _hear(self, report: GroupReport) -> None:
         for error in self._offsets.answers():
             self._waits = False
             if error is None:
@@ -84,7 +84,7 @@ class LagOffsets:
             else:
                 self._fail(report, error)
 
-    def _fail(self, report: Report, error: LyrebirdError) -> None:
+    def _fail(self, report: GroupReport, error: LyrebirdError) -> None:
         report.offset_failures += 1
         self._told = {}
         if not self._failed:

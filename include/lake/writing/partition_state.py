@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from include.lake.upload_policy import Standing
-from include.lake.writing.arrival_times import Growth
+from include.lake.upload_policy import PartitionBacklog
+from include.lake.writing.arrival_times import ArrivalTimes
 from include.log.planning.survey import Hidden
 
 __all__ = ["HeldUp", "Watched"]
@@ -39,7 +39,7 @@ class Watched:
     seen_ms: int | None = None
     planned_ms: int | None = None
     oldest_ms: int | None = None
-    growth: Growth = field(default_factory=Growth)
+    growth: ArrivalTimes = field(default_factory=ArrivalTimes)
     recent_bytes: int = 0
     recent_offsets: int = 0
     busy: bool = False
@@ -60,9 +60,9 @@ class Watched:
         """By a transaction without an end."""
         return HeldUp(self.hidden, self.hidden_looked_ms - self.hidden_ms) if self.hidden is not None else None
 
-    def standing(self) -> Standing:
+    def standing(self) -> PartitionBacklog:
         """What the upload policy decides by."""
-        return Standing(
+        return PartitionBacklog(
             head=self.head or 0,
             end=self.end,
             recent_bytes=self.recent_bytes,

@@ -20,7 +20,7 @@ from include.lake.writing.partition_state import HeldUp, Watched
 from include.log.planning.survey import Hidden
 from include.log.ports import TopicInfo
 
-__all__ = ["SHRUNK_MS", "Planner", "Range", "Remade", "Spot", "jobs_of"]
+__all__ = ["SHRUNK_MS", "GroupPlanner", "Range", "Remade", "Spot", "jobs_of"]
 
 _PAUSE_MS: Final = 1_000
 _LONGEST_PAUSE_MS: Final = 60_000
@@ -76,7 +76,7 @@ def jobs_of(due: Sequence[Range], most: int) -> list[list[Range]]:
     return alone + [small[at : at + size] for at in range(0, len(small), size or 1)]
 
 
-class Planner:
+class GroupPlanner:
     """The plan of one group. Not for use from several threads."""
 
     def __init__(self, group: LakeGroup) -> None:

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from include.errors import LyrebirdError
-from include.lake.writing.planner import Planner, Remade
+from include.lake.writing.planner import GroupPlanner, Remade
 from include.lake.writing.task import Outcome
 
-__all__ = ["Report"]
+__all__ = ["GroupReport"]
 
 LOGGER: Final = logging.getLogger("lyrebird.lake")
 
 
 @dataclass
-class Report:
+class GroupReport:
     """What one group has to show since its driver began; a `Watcher`."""
 
     name: str
@@ -76,7 +76,7 @@ class Report:
         told = ((self.filtered, "filtered"), (self.quarantined, "set aside"), (self.losses, "ranges lost"))
         return ", ".join([text, *(f"{word}: {count}" for count, word in told if count)])
 
-    def to_json(self, planner: Planner) -> dict[str, Any]:
+    def to_json(self, planner: GroupPlanner) -> dict[str, Any]:
         """Plain values for progress.json."""
         stopped = {f"{spot.topic}/{spot.partition}": why for spot, why in planner.stopped.items()}
         return {

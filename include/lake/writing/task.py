@@ -15,7 +15,7 @@ from include.clock import Clock
 from include.errors import BackPressure, LyrebirdError, Transient
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
-from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.commit_protocol import PlannedEnd
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.runner import Pause
 from include.lake.reading.kept_schemas import KeepingReader, SchemaKeeper, SeenIds
@@ -24,7 +24,7 @@ from include.lake.writing.log_cuts import LogCuts, Logics
 from include.lake.writing.planner import Range
 from include.store.object_store import ObjectStore
 
-__all__ = ["Means", "Outcome", "Run", "Task", "patience", "run_task"]
+__all__ = ["Outcome", "Run", "Task", "TaskContext", "patience", "run_task"]
 
 _PAUSE_S: Final = 0.2
 _MOST_TRIES: Final = 5
@@ -64,7 +64,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Means:
+class TaskContext:
     """What a task works with, in the process that it runs in. `folder` is for local files; `logics` by topic.
 
     `schemas` keeps those of what is read beside it; None: of a group that is no backup, or without a registry.
@@ -78,17 +78,17 @@ class Means:
     schemas: SchemaKeeper | None = None
 
 
-Run = Callable[[Task, Means], Outcome]
+Run = Callable[[Task, TaskContext], Outcome]
 """What carries a task out: an error of ours is told, not raised. Travels to other hosts by its name."""
 
 
-def run_task(task: Task, means: Means) -> Outcome:
+def run_task(task: Task, means: TaskContext) -> Outcome:
     """Carry the chain to the end of the task's range; an error of ours is told, not raised."""
     commits: list[Commit] = []
     spot, chain = task.range.spot, task.chain
     # Of all tasks of this host that may run at once no two share a folder.
     place = hashlib.sha256(f"{chain}\n{task.writer}".encode()).hexdigest()[:16]
-    plan = Plan(task.range.until, task.range.reason, task.range.policy, task.writer)
+    plan = PlannedEnd(task.range.until, task.range.reason, task.range.policy, task.writer)
     seen = SeenIds(means.log) if means.schemas else None
     cuts = LogCuts(seen or means.log, chain, means.logics, means.folder / place, task.max_bytes, task.max_folders)
     try:

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from include.errors import SettingsError, Terminal
-from include.lake.definition import LakeGroup, Rule, format_of
+from include.lake.definition import LakeGroup, TopicRule, format_of
 from include.lake.formats.port import Format
 from include.lake.formats.sequence_file import SequenceFile
-from include.lake.parsing.definition import Means, build, configuration_hash
+from include.lake.parsing.definition import ParserContext, build, configuration_hash
 from include.lake.parsing.partition_names import offset_name
 from include.lake.parsing.versions import ParserVersion, ParserVersions
 from include.lake.writing.cut_files import Sorter, whole
@@ -23,7 +23,7 @@ ASIDE: Final = SequenceFile(layout="verbatim")
 """How refused records are kept, in every group."""
 
 
-def logics_of(name: str, group: LakeGroup, topic: str, means: Means) -> Logics:
+def logics_of(name: str, group: LakeGroup, topic: str, means: ParserContext) -> Logics:
     """All that may hold for cuts of `topic`; `SettingsError` where no rule has it, or one cannot be carried out."""
     rule = group.rule(topic)
     if rule is None:
@@ -43,7 +43,7 @@ def logics_of(name: str, group: LakeGroup, topic: str, means: Means) -> Logics:
 class _Backup:
     """One logic for ever: it looks at nothing."""
 
-    def __init__(self, group: LakeGroup, rule: Rule, kept: Format) -> None:
+    def __init__(self, group: LakeGroup, rule: TopicRule, kept: Format) -> None:
         step = group.offset_step
         config = _hash(rule, {"offset_step": step})
         self._logic = Logic(config, lambda first: whole((offset_name(first, step),)), kept, ASIDE)
@@ -64,7 +64,7 @@ class _Backup:
 class _Parsed:
     """A logic for each version of the parser."""
 
-    def __init__(self, versions: ParserVersions, rule: Rule, kept: Format, means: Means) -> None:
+    def __init__(self, versions: ParserVersions, rule: TopicRule, kept: Format, means: ParserContext) -> None:
         self._versions, self._rule, self._kept, self._means = versions, rule, kept, means
         self._made: dict[int, Logic] = {}
 
@@ -89,7 +89,7 @@ class _Parsed:
         return logic
 
 
-def _hash(rule: Rule, more: Mapping[str, Any]) -> str:
+def _hash(rule: TopicRule, more: Mapping[str, Any]) -> str:
     """Of all that decides on a cut's files: what the deployment says, and no default that it leaves out."""
     declared = {"format": rule.format.model_dump(mode="json", exclude_defaults=True), **more}
     text = json.dumps(declared, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -13,27 +13,27 @@ from typing import Final
 from include.clock import SystemClock
 from include.errors import LyrebirdError, Terminal, Transient
 from include.lake.definition import LakeGroup
-from include.lake.parsing.definition import Means as ParserMeans
+from include.lake.parsing.definition import ParserContext as ParserMeans
 from include.lake.reading.kafka_ranges import KafkaRanges
 from include.lake.reading.kept_schemas import KeptRegistry, SchemaKeeper
 from include.lake.reading.schema_lookup import PatientRegistry
 from include.lake.writing.log_cuts import Logics
-from include.lake.writing.task import Means, Outcome, Run, Task, run_task
+from include.lake.writing.task import Outcome, Run, Task, TaskContext, run_task
 from include.lake.writing.topic_pipelines import logics_of
 from include.log.ports import SchemaRegistry
 from include.log.registry.confluent import ConfluentRegistry
-from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Strict
 from include.store.s3 import store_of
 from include.store.task_folder import sweep, task_folder
 
-__all__ = ["Place", "work"]
+__all__ = ["TaskPlace", "work"]
 
 LOGGER: Final = logging.getLogger("lyrebird.lake")
 
 
 @dataclass(frozen=True)
-class Place:
+class TaskPlace:
     """Where a task finds everything: plain values, as it travels with each task.
 
     `settings` is JSON: the sections `kafka`, `registry` (or null), `store` and the group's own declaration; so a
@@ -50,11 +50,11 @@ class Place:
         group: LakeGroup,
         kafka: Kafka,
         registry: Registry | None,
-        store: ObjectStore,
+        store: StoreSettings,
         folder: Path,
         *,
         kept_in: Sequence[str] = (),
-    ) -> Place:
+    ) -> TaskPlace:
         """The place of a group's tasks; `kept_in`: prefixes of backups, which keep schemas beside them."""
         settings = _Settings(group=group, kafka=kafka, registry=registry, store=store, kept_in=tuple(kept_in))
         # Only what was declared: what is left out and what is set to its default may mean different things.
@@ -65,11 +65,11 @@ class _Settings(Strict):
     group: LakeGroup
     kafka: Kafka
     registry: Registry | None
-    store: ObjectStore
+    store: StoreSettings
     kept_in: tuple[str, ...] = ()
 
 
-def work(place: Place, task: Task, run: Run = run_task) -> Outcome:
+def work(place: TaskPlace, task: Task, run: Run = run_task) -> Outcome:
     """`run` a task here, with local files in a folder that nobody else has and nobody misses.
 
     An error that is none of ours stops the partition, as trying again gives the same: it is told as `Terminal`. What
@@ -78,7 +78,7 @@ def work(place: Place, task: Task, run: Run = run_task) -> Outcome:
     try:
         shop = _workshop(place)
         with task_folder() as folder:
-            return run(task, Means(shop.store, shop.log, shop.logics(task), folder, SystemClock(), shop.schemas))
+            return run(task, TaskContext(shop.store, shop.log, shop.logics(task), folder, SystemClock(), shop.schemas))
     except LyrebirdError as error:
         return Outcome(task, None, (), error)
     except OSError as error:
@@ -111,7 +111,7 @@ def work(place: Place, task: Task, run: Run = run_task) -> Outcome:
 class _Workshop:
     """What the tasks of one group share in a process. Files of processes that were killed here are removed first."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: TaskPlace) -> None:
         sweep()
         settings = _Settings.model_validate_json(place.settings)
         self.store = store_of(settings.store)
@@ -136,5 +136,5 @@ class _Workshop:
 
 
 @lru_cache(maxsize=8)
-def _workshop(place: Place) -> _Workshop:
+def _workshop(place: TaskPlace) -> _Workshop:
     return _Workshop(place)

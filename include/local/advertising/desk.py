@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from include.clock import Clock
-from include.local.advertising.plan import Change, changes, first_rows
+from include.local.advertising.plan import AdvertisingChange, changes, first_rows
 from include.local.advertising.schema import TABLES
 from include.local.shop.schema import create_tables
 from include.local.shop.writer import Connect, Writer
 
-__all__ = ["Desk", "at_work"]
+__all__ = ["AdvertisingDesk", "at_work"]
 
 
-class Desk:
+class AdvertisingDesk:
     """Writes into the database that `connect` leads to; the same seed gives the same changes. Of one thread."""
 
     def __init__(self, connect: Connect, seed: int, clock: Clock) -> None:
@@ -53,7 +53,7 @@ class Desk:
         finally:
             self._writer.close()
 
-    def write(self, change: Change) -> None:
+    def write(self, change: AdvertisingChange) -> None:
         """Commit one change; a second time it changes nothing more."""
         if change.row is None:
             self._writer.run_again(f"DELETE FROM {change.table} WHERE id = %s", (change.row_id,))  # noqa: S608 - names from Change's own list
@@ -65,7 +65,7 @@ class Desk:
 
 
 @contextlib.contextmanager
-def at_work(desk: Desk, rate: float) -> Iterator[None]:
+def at_work(desk: AdvertisingDesk, rate: float) -> Iterator[None]:
     """Prepare, then write in a thread of its own until the block ends; what stopped it before is raised then."""
     desk.prepare()
     stop = threading.Event()

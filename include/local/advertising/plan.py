@@ -17,7 +17,7 @@ from typing import Literal
 
 from include.local.shop.reference import Row, reference_data
 
-__all__ = ["Change", "Table", "changes", "first_rows"]
+__all__ = ["AdvertisingChange", "Table", "changes", "first_rows"]
 
 Table = Literal["packages", "owners"]
 
@@ -32,7 +32,7 @@ _SOLD, _ALTERED, _ENDED, _CAME, _PHONED, _MOVED = 0.3, 0.65, 0.82, 0.85, 0.93, 0
 
 
 @dataclass(frozen=True)
-class Change:
+class AdvertisingChange:
     """One row of `table` is `row` from now on; without `row` it is deleted."""
 
     table: Table
@@ -54,7 +54,7 @@ def first_rows() -> Mapping[Table, tuple[Row, ...]]:
     return {"packages": tuple(packages), "owners": tuple(owners)}
 
 
-def changes(seed: int) -> Iterator[Change]:
+def changes(seed: int) -> Iterator[AdvertisingChange]:
     """Endless; equal seeds give equal changes. Ids are given once, and only what is there is changed or deleted."""
     rng = random.Random(f"{seed}/advertising")  # noqa: S311 - a reproducible draw, not a secret
     there = {table: dict(enumerate(rows, 1)) for table, rows in first_rows().items()}
@@ -73,27 +73,27 @@ def changes(seed: int) -> Iterator[Change]:
 
 def _change(
     rng: random.Random, packages: Mapping[int, Row], owners: Mapping[int, Row], given: Mapping[Table, int]
-) -> Change:
+) -> AdvertisingChange:
     draw = rng.random()
     if draw < _SOLD or not packages:
         package = given["packages"] + 1
-        return Change("packages", package, _package(package, _buyer(rng), rng))
+        return AdvertisingChange("packages", package, _package(package, _buyer(rng), rng))
     if draw < _ALTERED:
         package = rng.choice(list(packages))
         *_, starts_on = packages[package]
-        return Change("packages", package, (*_package(package, packages[package][1], rng)[:-1], starts_on))
+        return AdvertisingChange("packages", package, (*_package(package, packages[package][1], rng)[:-1], starts_on))
     if draw < _ENDED:
-        return Change("packages", rng.choice(list(packages)), None)
+        return AdvertisingChange("packages", rng.choice(list(packages)), None)
     if draw < _CAME or not owners:
         owner = given["owners"] + 1
-        return Change("owners", owner, _owner(owner, _buyer(rng), rng))
+        return AdvertisingChange("owners", owner, _owner(owner, _buyer(rng), rng))
     owner = rng.choice(list(owners))
     number, business, name, phone, *rest = owners[owner]
     if draw < _PHONED:
-        return Change("owners", owner, (number, business, name, _phone(rng), *rest))
+        return AdvertisingChange("owners", owner, (number, business, name, _phone(rng), *rest))
     if draw < _MOVED:
-        return Change("owners", owner, (number, _buyer(rng), name, phone, *rest))
-    return Change("owners", owner, None)
+        return AdvertisingChange("owners", owner, (number, _buyer(rng), name, phone, *rest))
+    return AdvertisingChange("owners", owner, None)
 
 
 def _package(number: int, business: object, rng: random.Random) -> Row:

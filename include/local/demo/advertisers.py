@@ -26,10 +26,10 @@ Body = Mapping[str, Any]
 @contextlib.contextmanager
 def written(env: Mapping[str, str], seed: int, clock: Clock) -> Iterator[None]:
     """Advertising sells packages, four changes a second, until the block ends; a `Writing`."""
-    from include.local.advertising.desk import Desk, at_work
+    from include.local.advertising.desk import AdvertisingDesk, at_work
     from include.local.shop.connection import ShopServer
 
-    with at_work(Desk(ShopServer.from_environment("ads", env, "ADS").connect, seed, clock), _RATE):
+    with at_work(AdvertisingDesk(ShopServer.from_environment("ads", env, "ADS").connect, seed, clock), _RATE):
         yield
 
 

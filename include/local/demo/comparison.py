@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Comparison", "compare", "differences"]
+__all__ = ["DemoComparison", "compare", "differences"]
 
 Body = Mapping[str, Any]
 _EXAMPLES = 5
 
 
 @dataclass
-class Comparison:
+class DemoComparison:
     """How many orders search answers rightly; `different` and `missing` hold order ids, `extra` those truth lacks."""
 
     searchable: int = 0
@@ -36,9 +36,9 @@ class Comparison:
         return lines
 
 
-def compare(truth: Iterable[Body], found: Mapping[int, Body]) -> Comparison:
+def compare(truth: Iterable[Body], found: Mapping[int, Body]) -> DemoComparison:
     """Compare every order of `truth` with `found` (order id -> body)."""
-    result = Comparison()
+    result = DemoComparison()
     known: set[int] = set()
     for body in truth:
         order_id = body["order_id"]

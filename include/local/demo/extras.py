@@ -13,14 +13,14 @@ from include.local.demo import advertisers, joins, lake, scooters, tables
 from include.local.demo.told import Closing
 from include.local.services import select
 
-__all__ = ["EXTRAS", "ORDER_SEARCH", "Part", "Writing", "parts", "services"]
+__all__ = ["EXTRAS", "ORDER_SEARCH", "DemoPart", "Writing", "parts", "services"]
 
 Writing = Callable[[Mapping[str, str], int, Clock], AbstractContextManager[None]]
 """Of the stack's values and the seed: makes its tables when the block begins, and writes until it ends."""
 
 
 @dataclass(frozen=True)
-class Part:
+class DemoPart:
     """A stage's share of the demo: DAGs that are started once its sources are captured, DAGs of its verdict.
 
     `streams` run for ever, `verdicts` end; both are DAG ids. `applications` name the rows of the live screen.
@@ -41,7 +41,7 @@ class Part:
     audits: tuple[Kind, ...] = ()
 
 
-ORDER_SEARCH = Part(
+ORDER_SEARCH = DemoPart(
     name="order search",
     sources=("shop",),
     indexes=("orders",),
@@ -51,14 +51,14 @@ ORDER_SEARCH = Part(
 )
 """The main job, always there."""
 
-EXTRAS: dict[str, Part] = {
-    "lake": Part(
+EXTRAS: dict[str, DemoPart] = {
+    "lake": DemoPart(
         name="lake",
         streams=("stream_lake_backup", "stream_lake_partition"),
         applications=("lake_backup", "lake_partition"),
         closings=lake.CLOSINGS,
     ),
-    "tables": Part(
+    "tables": DemoPart(
         name="tables",
         streams=("stream_lake_tables",),
         verdicts=("audit_tables", "audit_documents"),
@@ -66,7 +66,7 @@ EXTRAS: dict[str, Part] = {
         closings=tables.CLOSINGS,
         audits=("table", "document"),
     ),
-    "joins": Part(
+    "joins": DemoPart(
         name="joins",
         services=("mariadb-ads",),
         sources=("ads",),
@@ -77,7 +77,7 @@ EXTRAS: dict[str, Part] = {
         applications=("capture-ads", "join_shop", "index_joined"),
         closings=(*joins.CLOSINGS, advertisers.indexed),
     ),
-    "eventtime": Part(
+    "eventtime": DemoPart(
         name="event time",
         writings=(scooters.written,),
         streams=("stream_process_scooters",),
@@ -90,7 +90,7 @@ EXTRAS: dict[str, Part] = {
 """Name as given in WITH= -> part."""
 
 
-def parts(names: str) -> list[Part]:
+def parts(names: str) -> list[DemoPart]:
     """The main job and the parts named in `names` (separated by commas); an unknown name is refused with the list."""
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     for name in wanted:
@@ -100,6 +100,6 @@ def parts(names: str) -> list[Part]:
     return [ORDER_SEARCH, *(EXTRAS[name] for name in dict.fromkeys(wanted))]
 
 
-def services(joined: Sequence[Part]) -> list[str]:
+def services(joined: Sequence[DemoPart]) -> list[str]:
     """Names of the services that a demo of these parts is made of."""
     return [row.name for row in select()] + [name for part in joined for name in part.services]

@@ -30,14 +30,14 @@ def committed(clock: Clock) -> Told:
     from include.lake.definition import declared_groups
     from include.lake.inspect.status import group_status
     from include.lake.reading.kafka_group import KafkaGroupLog
-    from include.settings.connections import Kafka, ObjectStore
+    from include.settings.connections import Kafka, StoreSettings
     from include.settings.deployment import Deployment
     from include.store.s3 import store_of
 
     deployment = Deployment.load()
     groups = {name: group for name, group in declared_groups(deployment).items() if group.run == "stream"}
     kafka = deployment.one("kafka", Kafka)
-    log, store = KafkaGroupLog(kafka.bootstrap, kafka.options), store_of(deployment.one("store", ObjectStore))
+    log, store = KafkaGroupLog(kafka.bootstrap, kafka.options), store_of(deployment.one("store", StoreSettings))
 
     def look() -> list[GroupStatus]:
         return [group_status(name, group, store, log, clock.now_us() // 1000) for name, group in groups.items()]

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from include.errors import Terminal
 from include.local.demo.airflow import Airflow
-from include.local.demo.extras import Part
+from include.local.demo.extras import DemoPart
 
 __all__ = ["SNAPSHOT_WITHIN_S", "await_snapshots", "start"]
 
 SNAPSHOT_WITHIN_S = 300.0
 
 
-def start(airflow: Airflow, parts: Sequence[Part]) -> list[str]:
+def start(airflow: Airflow, parts: Sequence[DemoPart]) -> list[str]:
     """Start what does not run yet; returns the run ids of snapshots, one for each source that is not captured already.
 
     Streams start beside the snapshot: each waits for the topics that it reads. Runs that survived a restart of the

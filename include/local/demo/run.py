@@ -17,8 +17,8 @@ from include.clock import Clock
 from include.errors import Terminal, Transient
 from include.local.demo import pipeline
 from include.local.demo.airflow import Airflow
-from include.local.demo.comparison import Comparison, compare
-from include.local.demo.extras import Part
+from include.local.demo.comparison import DemoComparison, compare
+from include.local.demo.extras import DemoPart
 from include.local.demo.kept_audit import found
 from include.local.demo.latency import Latencies, percentile
 from include.local.demo.orders_index import OrdersIndex
@@ -26,7 +26,7 @@ from include.local.demo.screen import Figures, Screen, Stage
 from include.local.demo.told import Told, together
 from include.local.footprint import resident_mb
 from include.local.shop.connection import ShopServer
-from include.local.shop.counts import Committed
+from include.local.shop.counts import CommittedRow
 from include.local.shop.generator import Shop
 from include.local.shop.truth import truth
 from include.local.stack import Stack
@@ -89,7 +89,7 @@ class Demo:
         self,
         stack: Stack,
         env: dict[str, str],
-        parts: Sequence[Part],
+        parts: Sequence[DemoPart],
         screen: Screen,
         clock: Clock,
         *,
@@ -156,7 +156,7 @@ class Demo:
             parts_good=all(each.good for each in told.values()),
         )
 
-    def _closed(self, part: Part) -> Told:
+    def _closed(self, part: DemoPart) -> Told:
         self._screen.step(f"{part.name}: what it has come to")
         return together(closing(self._clock) for closing in part.closings)
 
@@ -183,7 +183,7 @@ class Demo:
         self._latencies = Latencies()
         return self._clock.monotonic_s() - self._begun_s
 
-    def _on_event(self, event: Committed) -> None:
+    def _on_event(self, event: CommittedRow) -> None:
         if event.final:
             self._latencies.committed(event.order_id, event.order_row_id, event.committed_us)
 
@@ -249,7 +249,7 @@ class Demo:
             stages=tuple(stages),
         )
 
-    def _compare_until_equal(self) -> Comparison:
+    def _compare_until_equal(self) -> DemoComparison:
         """Compare until equal, or until the pipeline has had its time."""
         start_s = self._clock.monotonic_s()
         connection = self._shop_server.connect()

@@ -25,12 +25,12 @@ def caught_up(clock: Clock) -> Told:
     from include.lake.tables.status import table_status
     from include.lake.tables.versions import kept_tables
     from include.log.kafka.log import KafkaAdmin, KafkaReader
-    from include.settings.connections import Kafka, ObjectStore
+    from include.settings.connections import Kafka, StoreSettings
     from include.settings.deployment import Deployment
     from include.store.s3 import store_of
 
     deployment = Deployment.load()
-    kafka, connection = deployment.one("kafka", Kafka), deployment.one("store", ObjectStore)
+    kafka, connection = deployment.one("kafka", Kafka), deployment.one("store", StoreSettings)
     entries, options = declared_tables(deployment), storage_options(connection)
     admin = KafkaAdmin(kafka.bootstrap, kafka.options)
     with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader, closing(store_of(connection)) as store:

@@ -19,7 +19,7 @@ from typing import Any, Final
 import orjson
 
 from include.clock import Clock
-from include.local.scooters.plan import DISORDER_US, PARTITIONS, FleetPlan, Lock, Silence, Track
+from include.local.scooters.plan import DISORDER_US, PARTITIONS, FleetPlan, LockEvent, ScooterTrack, Silence
 from include.log import topics
 from include.log.ports import LogReader, LogWriter, Record, TopicAdmin
 
@@ -151,7 +151,7 @@ class Fleet:
         self._writer.begin()
         for what in sent:
             self.sent += 1
-            if isinstance(what, Lock):
+            if isinstance(what, LockEvent):
                 value = {"device": what.device, "at": what.time // 1_000, "locked": what.locked}
                 self._writer.append(LOCKS, None, orjson.dumps(value), partition=0)
             else:
@@ -176,7 +176,7 @@ def on_the_air(fleet: Fleet) -> Iterator[None]:
     work.result()
 
 
-def _value(track: Track) -> bytes:
+def _value(track: ScooterTrack) -> bytes:
     return orjson.dumps(
         {
             "device": track.device,

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-__all__ = ["DISORDER_US", "PARTITIONS", "TIMEOUT_US", "FleetPlan", "Lock", "Silence", "Track"]
+__all__ = ["DISORDER_US", "PARTITIONS", "TIMEOUT_US", "FleetPlan", "LockEvent", "ScooterTrack", "Silence"]
 
 _MS: Final = 1_000
 _SECOND: Final = 1_000_000
@@ -41,7 +41,7 @@ _TURNS, _SILENT, _STOLEN, _PLANTED = 0.04, 0.02, 0.05, 0.5
 _FIRST_PLACE: Final = (41.38, 2.17)
 
 
-class Track(NamedTuple):
+class ScooterTrack(NamedTuple):
     """What a scooter says of itself at `time`, µs; `late`: it is planted to come too late."""
 
     time: int
@@ -54,7 +54,7 @@ class Track(NamedTuple):
     late: bool
 
 
-class Lock(NamedTuple):
+class LockEvent(NamedTuple):
     """A scooter is locked or unlocked at `time`, µs."""
 
     time: int
@@ -97,7 +97,7 @@ class FleetPlan:
         starts = [(self._begin + self._rng.randrange(_MINUTE // _MS) * _MS, number) for number in range(scooters)]
         self._next = starts
         heapq.heapify(self._next)
-        self._sent: list[tuple[int, int, Track | Lock]] = []
+        self._sent: list[tuple[int, int, ScooterTrack | LockEvent]] = []
         self._drawn = 0
         self.silences: list[Silence] = []
         self.last: dict[str, int] = {}
@@ -106,7 +106,7 @@ class FleetPlan:
             self._put(self._begin, self._track(scooter, self._begin, partition))
             self.last[scooter.device] = self._begin
 
-    def until(self, now_us: int) -> Iterator[Track | Lock]:
+    def until(self, now_us: int) -> Iterator[ScooterTrack | LockEvent]:
         """What arrives up to `now_us`, in the order of arrival; times only go up."""
         while self._next[0][0] <= now_us:
             time, number = heapq.heappop(self._next)
@@ -114,11 +114,11 @@ class FleetPlan:
         while self._sent and self._sent[0][0] <= now_us:
             yield heapq.heappop(self._sent)[2]
 
-    def rest(self) -> Iterator[Track | Lock]:
+    def rest(self) -> Iterator[ScooterTrack | LockEvent]:
         """What is on its way still, but for tracks that would come too late; then a last one over each partition."""
         while self._sent:
             sent = heapq.heappop(self._sent)[2]
-            if isinstance(sent, Lock) or not sent.late:
+            if isinstance(sent, LockEvent) or not sent.late:
                 yield sent
         end = max(self.last.values())
         for partition, scooter in zip(range(PARTITIONS), self._fleet, strict=False):
@@ -169,7 +169,7 @@ class FleetPlan:
         if not scooter.riding and scooter.battery < 30:
             scooter.battery = 100
         # It is locked behind the last track of its ride, and unlocked before the first one.
-        self._send(Lock(time - _MS, scooter.device, not scooter.riding), 0)
+        self._send(LockEvent(time - _MS, scooter.device, not scooter.riding), 0)
 
     def _move(self, scooter: _Scooter) -> None:
         if scooter.riding or scooter.stolen:
@@ -182,14 +182,14 @@ class FleetPlan:
         found: int = self._rng.choices(range(PARTITIONS), _SHARES)[0]
         return found if found or time % _HOUR not in _IDLE else self._rng.randrange(1, PARTITIONS)
 
-    def _track(self, scooter: _Scooter, time: int, partition: int) -> Track:
-        return Track(
+    def _track(self, scooter: _Scooter, time: int, partition: int) -> ScooterTrack:
+        return ScooterTrack(
             time, scooter.device, scooter.rider, scooter.battery, scooter.lat, scooter.lon, partition, late=False
         )
 
-    def _send(self, what: Track | Lock, partition: int, later: int = 0) -> None:
+    def _send(self, what: ScooterTrack | LockEvent, partition: int, later: int = 0) -> None:
         self._put(what.time + _BEHIND[partition] + later + self._rng.randrange(DISORDER_US), what)
 
-    def _put(self, arrival: int, what: Track | Lock) -> None:
+    def _put(self, arrival: int, what: ScooterTrack | LockEvent) -> None:
         heapq.heappush(self._sent, (arrival, self._drawn, what))
         self._drawn += 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from include.local.shop.plan import StepKind
 
-__all__ = ["Committed", "Counts"]
+__all__ = ["CommittedRow", "ShopCounts"]
 
 _COUNTED: dict[StepKind, str] = {
     "place": "placed",
@@ -20,7 +20,7 @@ _COUNTED: dict[StepKind, str] = {
 
 
 @dataclass(frozen=True)
-class Committed:
+class CommittedRow:
     """One row of `orders` was committed; `committed_us` is the wall clock right after the server said so."""
 
     order_id: int
@@ -31,7 +31,7 @@ class Committed:
 
 
 @dataclass
-class Counts:
+class ShopCounts:
     """What was committed. `completed` counts completed rows; `repeats` transactions that had to be run again."""
 
     transactions: int = 0
@@ -45,11 +45,11 @@ class Counts:
     errands: int = 0
     repeats: int = 0
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+    def __add__(self, other: ShopCounts) -> ShopCounts:
+        return ShopCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
-    def __sub__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
+    def __sub__(self, other: ShopCounts) -> ShopCounts:
+        return ShopCounts(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
 
     def count(self, kind: StepKind) -> None:
         """Add the transaction of one step."""

@@ -16,9 +16,9 @@ from typing import Self
 
 from include.clock import Clock, SystemClock
 from include.errors import SettingsError
-from include.local.shop.counts import Committed, Counts
+from include.local.shop.counts import CommittedRow, ShopCounts
 from include.local.shop.errand import ORDERS_PER_ERRAND, plan_errand
-from include.local.shop.plan import Step, plan_order
+from include.local.shop.plan import ShopStep, plan_order
 from include.local.shop.reference import reference_data
 from include.local.shop.schema import create_tables
 from include.local.shop.writer import Connect, OrderInFlight, Writer
@@ -29,7 +29,7 @@ _LOOK_UP_S = 0.05  # how soon a sleeping thread notices `stop`
 _ROWS_AT_ONCE = 500
 
 
-OnEvent = Callable[[Committed], None]
+OnEvent = Callable[[CommittedRow], None]
 """Told of each committed row of `orders`, by one thread at a time; what it raises stops the run."""
 
 
@@ -50,7 +50,7 @@ class _Lane:
     writer: Writer
     next_number: int
     in_flight: list[_Due] = field(default_factory=list)
-    counts: Counts = field(default_factory=Counts)
+    counts: ShopCounts = field(default_factory=ShopCounts)
 
 
 class Shop:
@@ -89,9 +89,9 @@ class Shop:
         self.close()
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> ShopCounts:
         """All that this shop has committed so far; may be asked while it runs."""
-        total = Counts()
+        total = ShopCounts()
         for lane in self._lanes:
             total += lane.counts
             total.repeats += lane.writer.repeats
@@ -125,7 +125,7 @@ class Shop:
         seconds: float | None = None,
         orders: int | None = None,
         on_event: OnEvent | None = None,
-    ) -> Counts:
+    ) -> ShopCounts:
         """Place `rate` orders a second until `seconds` are over, `orders` are placed, or `stop` is called.
 
         Orders in flight go on meanwhile; those unfinished at the end wait for the next `run` or for `quiesce`.
@@ -156,7 +156,7 @@ class Shop:
         self._in_threads(work)
         return self.counts - before
 
-    def quiesce(self, on_event: OnEvent | None = None) -> Counts:
+    def quiesce(self, on_event: OnEvent | None = None) -> ShopCounts:
         """Write all that is left of the orders in flight, at once: afterwards each order's newest row is final."""
         before = self.counts
 
@@ -262,11 +262,11 @@ class Shop:
         self._tell(lane, order, step, row_id, on_event)
 
     def _tell(
-        self, lane: _Lane, order: OrderInFlight, step: Step, row_id: int | None, on_event: OnEvent | None
+        self, lane: _Lane, order: OrderInFlight, step: ShopStep, row_id: int | None, on_event: OnEvent | None
     ) -> None:
         committed_us = self._clock.now_us()
         lane.counts.count(step.kind)
         if on_event is not None and row_id is not None and step.row is not None:
-            event = Committed(order.order_id, row_id, step.kind, step.row.final, committed_us)
+            event = CommittedRow(order.order_id, row_id, step.kind, step.row.final, committed_us)
             with self._telling:
                 on_event(event)

@@ -15,7 +15,18 @@ from typing import Literal
 
 from include.local.shop.reference import Business, Reference
 
-__all__ = ["Address", "Entry", "Line", "OrderPlan", "Review", "RowVersion", "State", "Step", "StepKind", "plan_order"]
+__all__ = [
+    "Address",
+    "OrderLine",
+    "OrderPlan",
+    "Review",
+    "RowVersion",
+    "ShopStep",
+    "State",
+    "StepKind",
+    "UserEntry",
+    "plan_order",
+]
 
 State = Literal["pending", "completed", "cancelled"]
 """pending: payment or fulfilment undecided; completed, cancelled: final."""
@@ -41,7 +52,7 @@ _STREETS = ("Linden Street", "Market Square", "Canal Road", "Straße am Park", "
 
 
 @dataclass(frozen=True)
-class Line:
+class OrderLine:
     """One line of an order: name, description, category and price as they were when it was ordered."""
 
     line_no: int
@@ -67,7 +78,7 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Entry:
+class UserEntry:
     """How the user came in."""
 
     channel: str
@@ -80,7 +91,7 @@ class RowVersion:
     """One row of `orders` with its lines and its address."""
 
     state: State
-    lines: tuple[Line, ...]
+    lines: tuple[OrderLine, ...]
     address: Address
     rollback_cause: str | None = None
 
@@ -104,7 +115,7 @@ class Review:
 
 
 @dataclass(frozen=True)
-class Step:
+class ShopStep:
     """One transaction: `after_s` since the order was placed, `attempt` that it belongs to (1 = the placing)."""
 
     after_s: float
@@ -124,8 +135,8 @@ class OrderPlan:
     policy_id: int | None
     courier_id: int
     party_size: int
-    entry: Entry
-    steps: tuple[Step, ...]
+    entry: UserEntry
+    steps: tuple[ShopStep, ...]
 
     def rows(self) -> Iterator[RowVersion]:
         """The row versions in the order in which they are written."""
@@ -163,7 +174,7 @@ def plan_order(seed: int, number: int, reference: Reference, pace_s: float = 1.0
         courier_id=rng.randint(1, reference.couriers),
         party_size=rng.randint(1, 12),
         entry=_entry(rng, reference),
-        steps=(Step(0.0, "place", 1, first), *_outcomes(rng, first, events)),
+        steps=(ShopStep(0.0, "place", 1, first), *_outcomes(rng, first, events)),
     )
 
 
@@ -198,13 +209,13 @@ def _events(rng: random.Random, business: Business, first: RowVersion, pace_s: f
         yield _Event(end_s + pause(), "review", 1)
 
 
-def _outcomes(rng: random.Random, first: RowVersion, events: list[_Event]) -> Iterator[Step]:
+def _outcomes(rng: random.Random, first: RowVersion, events: list[_Event]) -> Iterator[ShopStep]:
     """Carry the events out in time order: what each finds decides what it writes."""
     newest = first  # the newest final row, once there is one
     begun: set[int] = {1}
     for event in events:
         cancelled = newest.state == "cancelled"
-        step = Step(event.after_s, event.kind, event.attempt)
+        step = ShopStep(event.after_s, event.kind, event.attempt)
         match event.kind:
             case "decline":
                 newest = replace(first, state="cancelled", rollback_cause="payment_declined")
@@ -241,10 +252,10 @@ def _changed(rng: random.Random, business: Business, before: RowVersion) -> RowV
     )
 
 
-def _lines(rng: random.Random, business: Business) -> tuple[Line, ...]:
+def _lines(rng: random.Random, business: Business) -> tuple[OrderLine, ...]:
     items = rng.sample(business.menu, rng.choice((1, 2, 2, 3, 3, 4, 6)))
     return tuple(
-        Line(number, item.item_id, item.name, item.description, item.category, rng.randint(1, 4), item.price)
+        OrderLine(number, item.item_id, item.name, item.description, item.category, rng.randint(1, 4), item.price)
         for number, item in enumerate(items, 1)
     )
 
@@ -262,12 +273,12 @@ def _address(rng: random.Random) -> Address:
     )
 
 
-def _entry(rng: random.Random, reference: Reference) -> Entry:
+def _entry(rng: random.Random, reference: Reference) -> UserEntry:
     if rng.random() < 0.4:
         campaign, channel = rng.choice(reference.campaigns)
-        return Entry(channel, campaign, f"https://{channel}.example/?c={campaign}&n={rng.randrange(10**6)}")
+        return UserEntry(channel, campaign, f"https://{channel}.example/?c={campaign}&n={rng.randrange(10**6)}")
     channel = rng.choice(reference.channels)
-    return Entry(channel, None, "https://search.example/?q=dinner" if channel == "search" else None)
+    return UserEntry(channel, None, "https://search.example/?q=dinner" if channel == "search" else None)
 
 
 def _review(rng: random.Random) -> Review:

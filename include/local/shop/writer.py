@@ -15,7 +15,7 @@ from pymysql.cursors import Cursor
 from include.clock import Clock
 from include.errors import Transient
 from include.local.shop.errand import Errand
-from include.local.shop.plan import Address, OrderPlan, RowVersion, Step
+from include.local.shop.plan import Address, OrderPlan, RowVersion, ShopStep
 
 __all__ = ["Connect", "OrderInFlight", "Writer"]
 
@@ -61,7 +61,7 @@ class OrderInFlight:
     address_ids: dict[Address, int] = field(default_factory=dict)
 
     @property
-    def next_step(self) -> Step | None:
+    def next_step(self) -> ShopStep | None:
         """The step to write next; none when the life is over."""
         steps = self.plan.steps
         return steps[self.steps_done] if self.steps_done < len(steps) else None
@@ -76,7 +76,7 @@ class Writer:
         self._connection: Connection[Cursor] | None = None
         self.repeats = 0
 
-    def write(self, order: OrderInFlight, step: Step) -> int | None:
+    def write(self, order: OrderInFlight, step: ShopStep) -> int | None:
         """Commit `step`, the order's next; afterwards `order` knows its ids.
 
         Blocks while the server is away, up to two minutes, then raises `Transient`. A commit whose answer was lost is
@@ -153,7 +153,7 @@ class Writer:
                 return result
             self.repeats += 1
 
-    def _place(self, cursor: Cursor, order: OrderInFlight, step: Step) -> int:
+    def _place(self, cursor: Cursor, order: OrderInFlight, step: ShopStep) -> int:
         plan, row = order.plan, _row(step)
         cursor.execute("INSERT INTO order_numbers (user_id) VALUES (%s)", (plan.user_id,))
         order.order_id = cursor.lastrowid
@@ -165,7 +165,7 @@ class Writer:
         self._authorise(cursor, order, step, row)
         return row_id
 
-    def _append(self, cursor: Cursor, order: OrderInFlight, step: Step) -> int:
+    def _append(self, cursor: Cursor, order: OrderInFlight, step: ShopStep) -> int:
         row = _row(step)
         row_id = self._insert_row(cursor, order, step, row)
         match step.kind:
@@ -188,7 +188,7 @@ class Writer:
                 pass
         return row_id
 
-    def _insert_row(self, cursor: Cursor, order: OrderInFlight, step: Step, row: RowVersion) -> int:
+    def _insert_row(self, cursor: Cursor, order: OrderInFlight, step: ShopStep, row: RowVersion) -> int:
         plan, business = order.plan, order.plan.business
         if row.state == "pending":  # each placing and each change brings an address row of its own
             to = row.address
@@ -211,7 +211,7 @@ class Writer:
         )  # fmt: skip
         return row_id
 
-    def _authorise(self, cursor: Cursor, order: OrderInFlight, step: Step, row: RowVersion) -> None:
+    def _authorise(self, cursor: Cursor, order: OrderInFlight, step: ShopStep, row: RowVersion) -> None:
         method = ("card", "wallet", "voucher")[order.plan.user_id % 3]
         token = hashlib.sha256(f"card/{order.plan.user_id}".encode()).hexdigest()[:24]
         cursor.execute(
@@ -219,7 +219,7 @@ class Writer:
             (order.order_id, step.attempt, method, row.total_price, f"TOKEN-{token}"),
         )
 
-    def _end_payment(self, cursor: Cursor, order: OrderInFlight, step: Step, status: str) -> None:
+    def _end_payment(self, cursor: Cursor, order: OrderInFlight, step: ShopStep, status: str) -> None:
         reference = f"PROCESSOR-{order.order_id:08d}-{step.attempt}"
         cursor.execute(_END_PAYMENT, (status, reference, order.order_id, step.attempt))
 
@@ -241,7 +241,7 @@ class Writer:
         return _EPOCH + dt.timedelta(microseconds=self._clock.now_us())
 
 
-def _row(step: Step) -> RowVersion:
+def _row(step: ShopStep) -> RowVersion:
     if step.row is None:
         raise ValueError(f"step {step.kind} of attempt {step.attempt} has no row")
     return step.row
@@ -261,7 +261,7 @@ def _placed(cursor: Cursor, order: OrderInFlight) -> int | None:
     return int(found[0]) if found else None
 
 
-def _appended(cursor: Cursor, order: OrderInFlight, step: Step) -> int | None:
+def _appended(cursor: Cursor, order: OrderInFlight, step: ShopStep) -> int | None:
     """The row after the newest that is known, if an earlier try of `step` was committed."""
     cursor.execute("SELECT id, address_id FROM orders WHERE previous_id = %s", (order.newest_row_id,))
     found = cursor.fetchone()
@@ -271,7 +271,7 @@ def _appended(cursor: Cursor, order: OrderInFlight, step: Step) -> int | None:
     return int(found[0])
 
 
-def _leave_trace(cursor: Cursor, order: OrderInFlight, step: Step) -> int:
+def _leave_trace(cursor: Cursor, order: OrderInFlight, step: ShopStep) -> int:
     """Steps that write no row of the order; running one twice does it once."""
     plan, review = order.plan, step.review
     if review is not None:

@@ -23,12 +23,12 @@ from include.log.topics import TopicName
 from include.record.position import SourcePosition
 
 __all__ = [
+    "BatchLimits",
     "BatchPlan",
     "Cut",
     "CutKey",
     "Cuts",
     "Goal",
-    "Limits",
     "Partition",
     "StreamOffset",
     "StreamSpec",
@@ -196,7 +196,7 @@ class BatchPlan:
 
 
 @dataclass(frozen=True)
-class Limits:
+class BatchLimits:
     """Most offsets of one partition in one batch: per topic, else `limit`, else none.
 
     `total`: most offsets of all partitions together; where a batch is to arrive at cuts, of those that they speak for,
@@ -242,9 +242,9 @@ class StreamSpec:
             raise SettingsError("a stream needs a topic and a task", topics=list(self.topics), tasks=self.tasks)
         self.most()
 
-    def most(self) -> Limits:
+    def most(self) -> BatchLimits:
         """The limits of each batch."""
-        return Limits(self.limit, self.limits, self.total_limit)
+        return BatchLimits(self.limit, self.limits, self.total_limit)
 
     def to_text(self) -> str:
         """JSON."""
@@ -281,7 +281,7 @@ def step(
     begins: Mapping[Partition, int],
     ids: Mapping[str, str],
     goal: Goal | None = None,
-    limits: Limits | None = None,
+    limits: BatchLimits | None = None,
 ) -> StreamOffset | None:
     """The batch after `start`, or None when there is nothing new.
 
@@ -294,7 +294,7 @@ def step(
         goal: resolved records to arrive at; those that are later than start's are news by themselves.
         limits: most offsets; what exceeds them is left to the next batch, and the goal with it.
     """
-    limits = limits or Limits()
+    limits = limits or BatchLimits()
     goal = start.goal or goal
     cuts = {key: cut for key, cut in goal.cuts.items() if _later(cut, start.cuts.get(key))} if goal else {}
     if not cuts:

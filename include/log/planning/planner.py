@@ -16,13 +16,13 @@ from typing import Final
 from include.clock import Clock
 from include.errors import Terminal, Transient
 from include.log.planning.plan import Cut, CutKey, Goal, Partition, StreamOffset, StreamSpec, governed, step
-from include.log.planning.steps import Steps, size_of
+from include.log.planning.steps import ResolvedSteps, size_of
 from include.log.planning.survey import Survey
 from include.log.planning.tail import ResolvedTail
 from include.log.planning.time_slices import TimeSlices
 from include.log.ports import TopicInfo
 
-__all__ = ["Planner", "bounded"]
+__all__ = ["BatchPlanner", "bounded"]
 
 LOGGER: Final = logging.getLogger("lyrebird.stream")
 _LOOK_EVERY_S: Final = 2.0
@@ -33,7 +33,7 @@ _Goals = dict[str, Goal]
 """Resolved topic → later records of it, with their ends in topics of the stream."""
 
 
-class Planner:
+class BatchPlanner:
     """The planner of one stream; not for use from several threads."""
 
     def __init__(self, spec: StreamSpec, survey: Survey, tails: Iterable[ResolvedTail], clock: Clock) -> None:
@@ -45,7 +45,9 @@ class Planner:
             each.topic: frozenset(name for name in spec.topics if governed(name, each.topic)) for each in self._tails
         }
         self._free = [name for name in spec.topics if not any(name in of for of in self._governed.values())]
-        self._steps = {each.topic: Steps(each.tail, each.topic, self._governed[each.topic]) for each in self._tails}
+        self._steps = {
+            each.topic: ResolvedSteps(each.tail, each.topic, self._governed[each.topic]) for each in self._tails
+        }
         self._clock = clock
         self._limits = spec.most()
         self._topics: dict[str, TopicInfo] = {}

@@ -14,13 +14,13 @@ from include.log.planning.plan import Cut, CutKey, Goal, Partition, StreamOffset
 from include.log.planning.tail import Tail, resolved_at
 from include.log.resolved import Ends, Resolved, ResolvedView, furthest
 
-__all__ = ["Steps", "size_of"]
+__all__ = ["ResolvedSteps", "size_of"]
 
 _FIRST_WINDOW: Final = 200
 _GROWTH: Final = 8
 
 
-class Steps:
+class ResolvedSteps:
     """Walks the resolved topic forwards once, however often it is asked; an error of the log begins the walk anew."""
 
     def __init__(self, tail: Tail, topic: str, topics: Collection[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from include.errors import InvalidRecord, Terminal, Transient
-from include.log.http import Answer, Http, basic
+from include.log.http import Http, HttpAnswer, basic
 from include.log.ports import Compatibility, SchemaLanguage, UnknownSchema
 from include.log.registry.references import whole_json_schema
 from include.record.references import whole_avro
@@ -135,7 +135,7 @@ class ConfluentRegistry:
         if found is None or found.get("compatibilityLevel") != wanted:
             self._good(self._ask("PUT", f"/config/{name}", {"compatibility": wanted}), subject=subject)
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> HttpAnswer:
         try:
             answer = self._http.ask(method, path, None if body is None else json.dumps(body).encode())
         except ssl.SSLCertVerificationError as error:
@@ -165,10 +165,10 @@ class ConfluentRegistry:
             )
         return answer
 
-    def _good(self, answer: Answer, **place: Any) -> dict[str, Any]:
+    def _good(self, answer: HttpAnswer, **place: Any) -> dict[str, Any]:
         return self._read(answer, dict, **place)
 
-    def _read(self, answer: Answer, kind: type[T], **place: Any) -> T:
+    def _read(self, answer: HttpAnswer, kind: type[T], **place: Any) -> T:
         try:
             found = json.loads(answer.body) if answer.status < HTTPStatus.MULTIPLE_CHOICES else None
         except ValueError:
@@ -194,7 +194,7 @@ def _authorization(settings: Registry) -> dict[str, str]:
     return {}
 
 
-def _message(answer: Answer) -> str:
+def _message(answer: HttpAnswer) -> str:
     try:
         found = json.loads(answer.body)
     except ValueError:

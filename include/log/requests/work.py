@@ -17,12 +17,12 @@ import orjson
 from include.log.ports import Headers, Record
 from include.log.requests.records import Answer, Request
 
-__all__ = ["RequestWork", "Work"]
+__all__ = ["RequestProgress", "RequestWork"]
 
 _HEADER: Final = "progress"
 
 
-class Work(Protocol):
+class RequestProgress(Protocol):
     """How far an open request is; a new value for each batch that did some of it."""
 
     @property
@@ -30,7 +30,7 @@ class Work(Protocol):
         """What was asked."""
 
 
-W = TypeVar("W", bound=Work)
+W = TypeVar("W", bound=RequestProgress)
 
 
 class RequestWork(ABC, Generic[W]):

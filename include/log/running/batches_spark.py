@@ -34,8 +34,8 @@ from include.log.planning.tail import newest_cut
 from include.log.running.datasource_spark import FORMAT, ROW_SCHEMA, SLICE_SCHEMA, LogSource
 from include.log.running.exchange import (
     Far,
+    FramePiece,
     Near,
-    Piece,
     applied,
     frames_of,
     near,
@@ -377,17 +377,17 @@ def homes_of(spark: SparkSession, tasks: int) -> RDD[int]:
     return homes
 
 
-def _results(found: Sequence[Near | Far], results: RDD[Piece], share_bytes: int) -> Iterator[tuple[int, Any]]:
+def _results(found: Sequence[Near | Far], results: RDD[FramePiece], share_bytes: int) -> Iterator[tuple[int, Any]]:
     places, count = shared(found, share_bytes)
 
-    def far() -> Iterator[Piece]:
+    def far() -> Iterator[FramePiece]:
         # One partition a share, which is one job.
         parted = results.mapPartitionsWithIndex(functools.partial(placed, places)).partitionBy(count, int)
         with own_errors():
             for _, share in itertools.groupby(parted.toLocalIterator(), key=operator.itemgetter(0)):
                 yield from sorted(piece for _, piece in share)
 
-    def pieces() -> Iterator[Piece]:
+    def pieces() -> Iterator[FramePiece]:
         there = far() if places else iter(())
         for each in found:
             yield from each.pieces if isinstance(each, Near) else itertools.islice(there, len(each.sizes))
@@ -399,7 +399,7 @@ def _results(found: Sequence[Near | Far], results: RDD[Piece], share_bytes: int)
         _forget(results)
 
 
-def _forget(results: RDD[Piece]) -> None:
+def _forget(results: RDD[FramePiece]) -> None:
     if results.is_cached:
         results.unpersist()
 

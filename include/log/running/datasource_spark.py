@@ -1,7 +1,7 @@
 """Spark's door to the log: format `lyrebird-log`, of records or of the ranges that hold them.
 
-Spark asks `LogStreamReader` in a process of its own beside the driver where a batch ends (`Planner`), and reads the
-batch's slices in its Python workers (`RangeConsumer`) when its DataFrame is acted on. Batch and stream readers are two
+Spark asks `LogStreamReader` in a process of its own beside the driver where a batch ends (`BatchPlanner`), and reads
+the batch's slices in its Python workers (`RangeConsumer`) when its DataFrame is acted on. Batch and stream readers are two
 classes: one class that is both silently reads nothing in batch.
 """
 
@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from include.clock import SystemClock
 from include.log.planning.plan import StreamOffset, StreamSpec
-from include.log.planning.planner import Planner
+from include.log.planning.planner import BatchPlanner
 from include.log.planning.slices import (
     Slice,
     cached_consumer,
@@ -111,12 +111,12 @@ class LogBatchReader(DataSourceReader):
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Feeds Spark from a `Planner`. Pickled to the workers, so that it opens nothing before it is asked."""
+    """Feeds Spark from a `BatchPlanner`. Pickled to the workers, so that it opens nothing before it is asked."""
 
     def __init__(self, spec: StreamSpec, schema: StructType) -> None:
         self._spec = spec
         self._schema = schema
-        self._planner: Planner | None = None
+        self._planner: BatchPlanner | None = None
         self._bounded = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -151,10 +151,10 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """RecordBatches; runs in a worker."""
         return _rows(self._spec, self._schema, partition)
 
-    def _opened(self) -> Planner:
+    def _opened(self) -> BatchPlanner:
         if self._planner is None:
             spec = self._spec
             survey = KafkaSurvey(spec.bootstrap, spec.options)
             tails = [ResolvedTail(KafkaTail(spec.bootstrap, name, spec.options, survey), name) for name in spec.cut_at]
-            self._planner = Planner(spec, survey, tails, SystemClock())
+            self._planner = BatchPlanner(spec, survey, tails, SystemClock())
         return self._planner

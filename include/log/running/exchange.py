@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 __all__ = [
     "Far",
+    "FramePiece",
     "Near",
-    "Piece",
     "applied",
     "frames_of",
     "near",
@@ -29,7 +29,7 @@ T = TypeVar("T")
 _PIECE: Final = 1 << 20
 
 
-class Piece(NamedTuple):
+class FramePiece(NamedTuple):
     """A part of a frame of a task, or of a bucket's result: whose it is, its number there, whether it is the last."""
 
     owner: int
@@ -42,7 +42,7 @@ class Piece(NamedTuple):
 class Near:
     """All results of a task."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[FramePiece, ...]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,9 @@ def partition_of_bucket(bucket: int, buckets: int, tasks: int) -> int:
     return bucket * tasks // buckets
 
 
-def frames_of(read: Callable[[Any], Mapping[int, bytes]], numbered: tuple[int, Any]) -> Iterator[tuple[int, Piece]]:
+def frames_of(
+    read: Callable[[Any], Mapping[int, bytes]], numbered: tuple[int, Any]
+) -> Iterator[tuple[int, FramePiece]]:
     """(bucket, piece) of each frame that `read` makes of a share."""
     task, share = numbered
     for bucket, frame in read(share).items():
@@ -67,15 +69,17 @@ def frames_of(read: Callable[[Any], Mapping[int, bytes]], numbered: tuple[int, A
             yield bucket, piece
 
 
-def applied(apply: Callable[[int, list[bytes]], object], arrived: Iterable[tuple[int, Piece]]) -> Iterator[Piece]:
+def applied(
+    apply: Callable[[int, list[bytes]], object], arrived: Iterable[tuple[int, FramePiece]]
+) -> Iterator[FramePiece]:
     """Pieces of what `apply` makes of each bucket's frames: buckets in order, each one's frames by their tasks."""
     for bucket, frames in _by_bucket(arrived):
         yield from _pieces(bucket, pickle.dumps(apply(bucket, frames), pickle.HIGHEST_PROTOCOL))
 
 
 def passed_on(
-    middle: Callable[[int, list[bytes]], Mapping[int, bytes]], arrived: Iterable[tuple[int, Piece]]
-) -> Iterator[tuple[int, Piece]]:
+    middle: Callable[[int, list[bytes]], Mapping[int, bytes]], arrived: Iterable[tuple[int, FramePiece]]
+) -> Iterator[tuple[int, FramePiece]]:
     """(bucket, piece) of each frame that `middle` makes of a bucket's frames, for the buckets of the next stage."""
     for bucket, frames in _by_bucket(arrived):
         for to, frame in middle(bucket, frames).items():
@@ -83,9 +87,9 @@ def passed_on(
                 yield to, piece
 
 
-def near(most: int, results: Iterable[Piece]) -> Iterator[Near | Far]:
+def near(most: int, results: Iterable[FramePiece]) -> Iterator[Near | Far]:
     """A task's results where they have at most so many bytes, else their sizes."""
-    kept: list[Piece] = []
+    kept: list[FramePiece] = []
     sizes: list[int] = []
     size = 0
     for piece in results:
@@ -116,12 +120,14 @@ def shared(found: Iterable[Near | Far], most: int) -> tuple[dict[int, list[int]]
     return shares, number + 1
 
 
-def placed(shares: Mapping[int, Sequence[int]], task: int, results: Iterable[Piece]) -> Iterable[tuple[int, Piece]]:
+def placed(
+    shares: Mapping[int, Sequence[int]], task: int, results: Iterable[FramePiece]
+) -> Iterable[tuple[int, FramePiece]]:
     """(share, piece) of a task's results where they are far; they are not made again where they are not."""
     return zip(shares.get(task, ()), results, strict=task in shares)
 
 
-def whole(pieces: Iterable[Piece]) -> Iterator[tuple[int, bytes]]:
+def whole(pieces: Iterable[FramePiece]) -> Iterator[tuple[int, bytes]]:
     """(owner, bytes) of what was cut, of pieces in order."""
     parts: list[bytes] = []
     for piece in pieces:
@@ -136,17 +142,17 @@ def whole(pieces: Iterable[Piece]) -> Iterator[tuple[int, bytes]]:
         raise RuntimeError("the last piece did not come")
 
 
-def _by_bucket(arrived: Iterable[tuple[int, Piece]]) -> Iterator[tuple[int, list[bytes]]]:
+def _by_bucket(arrived: Iterable[tuple[int, FramePiece]]) -> Iterator[tuple[int, list[bytes]]]:
     """Buckets in order, each one's frames by their owners."""
-    buckets: dict[int, list[Piece]] = {}
+    buckets: dict[int, list[FramePiece]] = {}
     for bucket, piece in arrived:
         buckets.setdefault(bucket, []).append(piece)
     for bucket in sorted(buckets):
         yield bucket, [frame for _, frame in whole(sorted(buckets.pop(bucket)))]
 
 
-def _pieces(owner: int, data: bytes) -> Iterator[Piece]:
+def _pieces(owner: int, data: bytes) -> Iterator[FramePiece]:
     # Nothing is one piece, too.
     count = max(1, -(-len(data) // _PIECE))
     for number in range(count):
-        yield Piece(owner, number, number == count - 1, data[number * _PIECE : (number + 1) * _PIECE])
+        yield FramePiece(owner, number, number == count - 1, data[number * _PIECE : (number + 1) * _PIECE])

@@ -36,7 +36,7 @@ _LOOK_S: Final = 0.5
 T = TypeVar("T")
 
 
-class Query(Protocol):
+class RunningQuery(Protocol):
     """What is asked of Spark's `StreamingQuery`."""
 
     @property
@@ -105,7 +105,7 @@ class Supervised:
             # Written with Spark's report on the batch: a file and its fsync would only hold the next batch up here.
             self._fields.update(batch=batch_id, **_of_cuts(plan.cuts), **dict(told or {}))
 
-    def await_begun(self, query: Query) -> None:
+    def await_begun(self, query: RunningQuery) -> None:
         """Returns when the first batch begins, when there is none to begin with, or when `query` has ended.
 
         After a minute in any case: a log that does not answer holds up no other stream.
@@ -121,7 +121,7 @@ class Supervised:
         # A query that is stopped while it writes its commit log is not hurt, but prints a long trace.
         self._settled.wait(_SETTLE_S)
 
-    def until_stopped(self, query: Query, signalled: threading.Event) -> None:
+    def until_stopped(self, query: RunningQuery, signalled: threading.Event) -> None:
         """Returns when a stop was asked for (run folder or `signalled`), the running batch is done and `query` is off.
 
         Raises what `query` failed with.

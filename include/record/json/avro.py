@@ -21,7 +21,7 @@ from include.record.key import doc_id
 if TYPE_CHECKING:
     from include.record.json.native._avro_json import Program
 
-__all__ = ["Bodies", "ChangeParts", "Changes", "Keys", "Lookup"]
+__all__ = ["AvroKeys", "Bodies", "ChangeParts", "Changes", "Lookup"]
 
 Lookup = Callable[[int], str | Mapping[str, Any]]
 """Gives the schema of an id, as JSON text or parsed; raises what it raises for ids that it does not know."""
@@ -66,7 +66,7 @@ class Bodies:
         return body_json(self._programs.decode(wire)) if found is None else found
 
 
-class Keys:
+class AvroKeys:
     """`keys(wire)` is `doc_id(Decoder(lookup)(wire))`."""
 
     def __init__(self, lookup: Lookup) -> None:

@@ -16,12 +16,12 @@ import orjson
 
 from include.errors import InvalidRecord
 from include.record.codec import Decoder
+from include.record.json.avro import AvroKeys as RecordKeys
 from include.record.json.avro import Bodies, Changes
-from include.record.json.avro import Keys as RecordKeys
 from include.record.json.body import canonical
 from include.record.key import doc_id
 
-__all__ = ["KeyForm", "Keys", "Schemas", "ValueForm", "Values", "parsed"]
+__all__ = ["FormatSchemas", "KeyForm", "Keys", "ValueForm", "Values", "parsed"]
 
 KeyForm = Literal["schema", "text", "none"]
 """schema: in the wire format of the registry. text: UTF-8 as it is. none: records have no key, each is a document of
@@ -36,7 +36,7 @@ _WHOLE_DIGITS: Final = 18
 _Reader = Callable[[bytes], Any]
 
 
-class Schemas(Protocol):
+class FormatSchemas(Protocol):
     """What of a registry bytes are read by."""
 
     def schema(self, schema_id: int) -> Mapping[str, Any]:
@@ -66,7 +66,7 @@ class _BySchema:
 class Keys:
     """`keys(key)` is a document's id (`metadata.doc_id`)."""
 
-    def __init__(self, registry: Schemas, form: KeyForm) -> None:
+    def __init__(self, registry: FormatSchemas, form: KeyForm) -> None:
         self._registry = registry
         self._records = RecordKeys(registry.schema)
         self._decode = Decoder(registry.schema)
@@ -89,7 +89,7 @@ class Keys:
 class Values:
     """`values(value)` is a document's body as canonical JSON, or None where the record deletes the document."""
 
-    def __init__(self, registry: Schemas, form: ValueForm) -> None:
+    def __init__(self, registry: FormatSchemas, form: ValueForm) -> None:
         changes = Changes(registry.schema)
         avro: _Reader = (lambda data: _image(*changes(data)[:2])) if form == "change" else Bodies(registry.schema)
         image = _parsed_image if form == "change" else canonical

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from include.search.cursor import field_of, moment_us
 
-__all__ = ["Difference", "Kind", "Listing", "Rules", "differences", "same_value"]
+__all__ = ["AnswerDifference", "ComparisonRules", "Kind", "Listing", "differences", "same_value"]
 
 Kind = Literal["missing", "extra", "order", "field"]
 """missing: the new store lacks it. extra: the old one does. order: the same ones in another order. field: a value."""
@@ -31,7 +31,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ComparisonRules:
     """How answers are compared. `time_field`: what lists are sorted by; `ignored`: fields, with dots, left out."""
 
     time_field: str
@@ -40,7 +40,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class AnswerDifference:
     """One of them; `field` is its path without the numbers of list items, `old` and `new` are what was read."""
 
     kind: Kind
@@ -55,7 +55,7 @@ class Difference:
         return f"field {self.field}" if self.kind == "field" else self.kind
 
 
-def differences(old: Listing, new: Listing, rules: Rules) -> list[Difference]:
+def differences(old: Listing, new: Listing, rules: ComparisonRules) -> list[AnswerDifference]:
     """All differences; empty when the answers are the same."""
     sizes = [size for size in (old.size, new.size) if size is not None]
     limit = min(sizes) if sizes else None
@@ -63,12 +63,12 @@ def differences(old: Listing, new: Listing, rules: Rules) -> list[Difference]:
     by_id = dict(news)
     known = {doc_id for doc_id, _ in olds}
     found = [
-        Difference("missing", doc_id)
+        AnswerDifference("missing", doc_id)
         for doc_id, body in olds
         if doc_id not in by_id and not _on_the_edge(body, news, limit, rules)
     ]
     found += [
-        Difference("extra", doc_id)
+        AnswerDifference("extra", doc_id)
         for doc_id, body in news
         if doc_id not in known and not _on_the_edge(body, olds, limit, rules)
     ]
@@ -92,18 +92,20 @@ def same_value(old: Any, new: Any, precision_us: int = 1) -> bool:
     return bool(old == new)
 
 
-def _order(olds: Sequence[tuple[str, Any]], news: Sequence[tuple[str, Any]], rules: Rules) -> list[Difference]:
+def _order(
+    olds: Sequence[tuple[str, Any]], news: Sequence[tuple[str, Any]], rules: ComparisonRules
+) -> list[AnswerDifference]:
     """The first document, of those in both answers, that stands elsewhere and has another time."""
     both = {doc_id for doc_id, _ in olds} & {doc_id for doc_id, _ in news}
     first = [(doc_id, body) for doc_id, body in olds if doc_id in both]
     second = [(doc_id, body) for doc_id, body in news if doc_id in both]
     for (doc_id, body), (other, other_body) in zip(first, second, strict=True):
         if doc_id != other and not same_value(_time(body, rules), _time(other_body, rules), rules.precision_us):
-            return [Difference("order", doc_id, old=doc_id, new=other)]
+            return [AnswerDifference("order", doc_id, old=doc_id, new=other)]
     return []
 
 
-def _fields(doc_id: str, old: Any, new: Any, rules: Rules, path: str) -> list[Difference]:
+def _fields(doc_id: str, old: Any, new: Any, rules: ComparisonRules, path: str) -> list[AnswerDifference]:
     if path in rules.ignored:
         return []
     if isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -119,11 +121,11 @@ def _fields(doc_id: str, old: Any, new: Any, rules: Rules, path: str) -> list[Di
         return [each for was, now in pairs for each in _fields(doc_id, was, now, rules, path)]
     if same_value(old, new, rules.precision_us):
         return []
-    return [Difference("field", doc_id, path, old, new)]
+    return [AnswerDifference("field", doc_id, path, old, new)]
 
 
 def _on_the_edge(
-    body: Mapping[str, Any], others: Sequence[tuple[str, Mapping[str, Any]]], limit: int | None, rules: Rules
+    body: Mapping[str, Any], others: Sequence[tuple[str, Mapping[str, Any]]], limit: int | None, rules: ComparisonRules
 ) -> bool:
     """Whether a full page may have left it out, as it is as old as the page's last document."""
     if limit is None or len(others) < limit:
@@ -131,7 +133,7 @@ def _on_the_edge(
     return same_value(_time(body, rules), _time(others[-1][1], rules), rules.precision_us)
 
 
-def _time(body: Mapping[str, Any], rules: Rules) -> Any:
+def _time(body: Mapping[str, Any], rules: ComparisonRules) -> Any:
     return field_of(body, rules.time_field)
 
 

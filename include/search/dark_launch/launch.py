@@ -25,7 +25,7 @@ from include.clock import Clock
 from include.errors import LyrebirdError
 from include.metrics.exporter import Metrics
 from include.record.position import SourcePosition
-from include.search.dark_launch.compare import Difference, Listing, Rules, differences
+from include.search.dark_launch.compare import AnswerDifference, ComparisonRules, Listing, differences
 from include.search.dark_launch.report import DarkReport
 
 __all__ = ["DarkLaunch", "Limits", "Question", "Stores"]
@@ -86,7 +86,7 @@ class _Sample:
 
 class _Verdict(NamedTuple):
     outcome: str
-    found: list[Difference]
+    found: list[AnswerDifference]
     lag_s: float = 0.0
 
 
@@ -108,7 +108,7 @@ class DarkLaunch:
     def __init__(
         self,
         stores: Stores,
-        rules: Rules,
+        rules: ComparisonRules,
         clock: Clock,
         limits: Limits | None = None,
         metrics: Metrics | None = None,

@@ -6,7 +6,7 @@ import html
 from typing import Final
 
 from include.clock import iso
-from include.search.dark_launch.report import DarkReport, Example
+from include.search.dark_launch.report import DarkReport, ExampleDifference
 
 __all__ = ["dark_page"]
 
@@ -104,7 +104,7 @@ def _examples(report: DarkReport, name: str) -> str:
     return f"<table><tr><th>id<th>asked for<th>old<th>new{rows}</table>"
 
 
-def _row(example: Example) -> str:
+def _row(example: ExampleDifference) -> str:
     cells = (example.doc_id, example.question, example.old, example.new)
     return "<tr>" + "".join(f"<td><code>{html.escape(cell)}</code>" for cell in cells)
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from include.clock import iso
 from include.errors import SettingsError
-from include.search.dark_launch.compare import Difference
+from include.search.dark_launch.compare import AnswerDifference
 
-__all__ = ["Advice", "DarkReport", "Example"]
+__all__ = ["Advice", "DarkReport", "ExampleDifference"]
 
 _EXAMPLES: Final = 5
 """Kept of each kind and field."""
@@ -25,7 +25,7 @@ _NOTHING: Final = "–"
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class ExampleDifference:
     """One difference as it was read."""
 
     name: str
@@ -53,7 +53,7 @@ class DarkReport:
     outcomes: Counter[str] = field(default_factory=Counter)
     found: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
-    examples: list[Example] = field(default_factory=list)
+    examples: list[ExampleDifference] = field(default_factory=list)
     longest_lag_s: float = 0.0
 
     @classmethod
@@ -66,18 +66,18 @@ class DarkReport:
         """Samples that were decided."""
         return sum(self.outcomes.values())
 
-    def compared(self, question: str, outcome: str, found: Sequence[Difference], lag_s: float = 0.0) -> None:
+    def compared(self, question: str, outcome: str, found: Sequence[AnswerDifference], lag_s: float = 0.0) -> None:
         """Count a decided sample."""
         self.outcomes[outcome] += 1
         if outcome == "lag":
             self.longest_lag_s = max(self.longest_lag_s, lag_s)
         self.found.update({each.name for each in found})
         for each in found:
-            self._keep(Example(each.name, question, each.doc_id, _text(each.old), _text(each.new)))
+            self._keep(ExampleDifference(each.name, question, each.doc_id, _text(each.old), _text(each.new)))
 
     def failed(self, question: str, reason: str) -> None:
         """Keep why a sample had no answer; `compared` counts it."""
-        self._keep(Example("failed", question, "", "", reason))
+        self._keep(ExampleDifference("failed", question, "", "", reason))
 
     def drop(self, reason: str) -> None:
         """Count a sample that was not compared."""
@@ -150,19 +150,19 @@ class DarkReport:
                 Counter({str(k): int(n) for k, n in value["outcomes"].items()}),
                 Counter({str(k): int(n) for k, n in value["found"].items()}),
                 Counter({str(k): int(n) for k, n in value["dropped"].items()}),
-                [Example(**each) for each in value["examples"]],
+                [ExampleDifference(**each) for each in value["examples"]],
                 float(value["longest_lag_s"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SettingsError("not a report of a dark launch", reason=repr(error)) from error
 
-    def _keep(self, example: Example) -> None:
+    def _keep(self, example: ExampleDifference) -> None:
         there = [each for each in self.examples if each.name == example.name]
         if len(there) < _EXAMPLES and example.doc_id not in {each.doc_id for each in there if each.doc_id}:
             self.examples.append(example)
 
 
-def _said(example: Example) -> str:
+def _said(example: ExampleDifference) -> str:
     values = f": old {example.old}, new {example.new}" if {example.old, example.new} - {"", _NOTHING} else ""
     return f"{example.doc_id} in {example.question}{values}" if example.doc_id else f"{example.question}{values}"
 

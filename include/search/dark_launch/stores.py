@@ -9,8 +9,8 @@ from typing import Final
 from include.errors import SettingsError
 from include.record.position import SourcePosition
 from include.search.client import IndexSearch
-from include.search.cursor import Moment
-from include.search.dark_launch.compare import Listing, Rules
+from include.search.cursor import ListPlace
+from include.search.dark_launch.compare import ComparisonRules, Listing
 from include.search.dark_launch.launch import Question, Stores
 from include.search.database import DatabaseDocuments
 
@@ -26,7 +26,7 @@ def database_and_index(index: IndexSearch, database: DatabaseDocuments) -> Store
     def old(question: Question) -> Listing:
         read = database.of_user(question.value)
         hits = [hit for hit in read.documents.values() if hit is not None]
-        hits.sort(key=lambda hit: Moment.of(hit.body, time_field, hit.doc_id, step_us), reverse=True)
+        hits.sort(key=lambda hit: ListPlace.of(hit.body, time_field, hit.doc_id, step_us), reverse=True)
         if read.more:
             raise SettingsError(
                 "a user has more than is read of one",
@@ -47,12 +47,12 @@ def database_and_index(index: IndexSearch, database: DatabaseDocuments) -> Store
     return Stores(old, new, database.position, covers)
 
 
-def rules_of(index: IndexSearch, ignored: Collection[str] = ()) -> Rules:
+def rules_of(index: IndexSearch, ignored: Collection[str] = ()) -> ComparisonRules:
     """Both sides keep microseconds. Fields `ignored` of a body are not compared; raises `SettingsError` for others."""
     for name in ignored:
         if index.target.field_type(name) is None:
             raise SettingsError("the mapping has no such field", field=name, search=index.target.name)
-    return Rules(index.target.search.time, ignored=frozenset(ignored))
+    return ComparisonRules(index.target.search.time, ignored=frozenset(ignored))
 
 
 def drawn_questions(database: DatabaseDocuments, size: int, number: int, rng: random.Random) -> Iterator[Question]:

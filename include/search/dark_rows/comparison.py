@@ -16,14 +16,14 @@ from include.search.cursor import field_of
 from include.search.dark_launch.compare import same_value
 from include.search.dark_rows.definition import DarkRowsDefinition
 
-__all__ = ["Answer", "Kind", "RowDifference", "differences", "items_of"]
+__all__ = ["Kind", "ReadDocument", "RowDifference", "differences", "items_of"]
 
 Kind = Literal["missing", "extra", "field"]
 """missing: an item has no row. extra: a row has no item. field: both are there, a value is another one."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class ReadDocument:
     """A document's body, and the rows that name it, each as it was read."""
 
     body: Mapping[str, Any]
@@ -51,12 +51,12 @@ class RowDifference:
         return asdict(self)
 
 
-def items_of(answer: Answer, rules: DarkRowsDefinition) -> int:
+def items_of(answer: ReadDocument, rules: DarkRowsDefinition) -> int:
     """How many items are to have rows."""
     return len(_items(answer.body, rules))
 
 
-def differences(answer: Answer, rules: DarkRowsDefinition) -> list[RowDifference]:
+def differences(answer: ReadDocument, rules: DarkRowsDefinition) -> list[RowDifference]:
     """All differences, by item; empty when both sides say the same."""
     of = str(field_of(answer.body, rules.of))
     items = _by_item(_items(answer.body, rules), rules)

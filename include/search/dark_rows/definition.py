@@ -15,7 +15,7 @@ from include.index.definition import declared_indexes, mapping_of
 from include.search.definition import EXACT, type_of
 from include.settings.deployment import Deployment, Strict, unknown_name
 
-__all__ = ["DarkRows", "DarkRowsDefinition", "Side", "declared_dark_rows"]
+__all__ = ["DarkRows", "DarkRowsDefinition", "IndexSide", "declared_dark_rows"]
 
 SECTION: Final = "dark_rows"
 
@@ -47,7 +47,7 @@ class DarkRowsDefinition(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class IndexSide:
     """An index with the one topic that fills it, and the name of the body in its documents."""
 
     alias: str
@@ -61,8 +61,8 @@ class DarkRows:
 
     name: str
     rules: DarkRowsDefinition
-    documents: Side
-    rows: Side
+    documents: IndexSide
+    rows: IndexSide
     document: DocumentDefinition
 
 
@@ -84,12 +84,12 @@ def declared_dark_rows(deployment: Deployment) -> dict[str, DarkRows]:
     return found
 
 
-def _side(deployment: Deployment, name: str, key: str, alias: str, fields: list[str], of: str) -> Side:
+def _side(deployment: Deployment, name: str, key: str, alias: str, fields: list[str], of: str) -> IndexSide:
     indexes = declared_indexes(deployment)
     if alias not in indexes:
         raise unknown_name(deployment, (SECTION, name, key), alias, "indexes")
     index = indexes[alias]
-    side = Side(alias, index.topic, index.topics[index.topic].entity)
+    side = IndexSide(alias, index.topic, index.topics[index.topic].entity)
     mapping = mapping_of(deployment, index)["properties"][side.entity]
     for field in fields:
         if type_of(mapping, field) is None:

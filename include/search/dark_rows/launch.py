@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from include.clock import Clock
 from include.search.cursor import field_of
-from include.search.dark_rows.comparison import Answer, differences, items_of
+from include.search.dark_rows.comparison import ReadDocument, differences, items_of
 from include.search.dark_rows.definition import DarkRowsDefinition
 from include.search.dark_rows.report import DarkRowsReport
 from include.search.dark_rows.sides import RowSides
@@ -40,7 +40,7 @@ def compare_rows(
         deadline_s: longest wait for the indexes, of a thousand documents that differ.
     """
     report = DarkRowsReport(name)
-    suspects: dict[str, Answer] = {}
+    suspects: dict[str, ReadDocument] = {}
     for page in sides.pages():
         for doc_id, answer in _with_rows(sides, rules, page):
             if differences(answer, rules):
@@ -56,12 +56,12 @@ def compare_rows(
 
 def _with_rows(
     sides: RowSides, rules: DarkRowsDefinition, documents: Mapping[str, Mapping[str, Any]]
-) -> Iterable[tuple[str, Answer]]:
+) -> Iterable[tuple[str, ReadDocument]]:
     named = {doc_id: field_of(body, rules.of) for doc_id, body in documents.items()}
     rows = sides.rows([of for of in named.values() if of is not None])
     for doc_id, body in documents.items():
         own = sorted(rows.get(str(named[doc_id]), ()), key=repr)
-        yield doc_id, Answer(body, tuple(own))
+        yield doc_id, ReadDocument(body, tuple(own))
 
 
 def _settle(
@@ -69,13 +69,13 @@ def _settle(
     rules: DarkRowsDefinition,
     clock: Clock,
     deadline_s: float,
-    suspects: Mapping[str, Answer],
+    suspects: Mapping[str, ReadDocument],
     report: DarkRowsReport,
 ) -> None:
     """Steps 2 and 3, until all are decided or the deadline has come."""
     until_s = clock.monotonic_s() + deadline_s
     while suspects and _covered(sides, clock, until_s):
-        still: dict[str, Answer] = {}
+        still: dict[str, ReadDocument] = {}
         for doc_id, answer in _with_rows(sides, rules, sides.documents(suspects.keys())):
             found = differences(answer, rules)
             if found and answer != suspects[doc_id]:

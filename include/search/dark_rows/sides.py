@@ -9,7 +9,7 @@ from include.clock import Clock
 from include.index.server.port import SearchIndex
 from include.record.position import SourcePosition
 from include.search.cursor import field_of
-from include.search.dark_rows.definition import DarkRows, Side
+from include.search.dark_rows.definition import DarkRows, IndexSide
 from include.search.database import PositionedTables
 from include.search.engine import SearchEngine
 from include.search.serving import Serving
@@ -85,7 +85,7 @@ class IndexedSides:
         )
         return documents, rows
 
-    def _all(self, side: Side, query: Mapping[str, Any]) -> Iterator[tuple[str, Body]]:
+    def _all(self, side: IndexSide, query: Mapping[str, Any]) -> Iterator[tuple[str, Body]]:
         after: list[Any] | None = None
         while True:
             page, after = self._page(side, query, _ROWS, after)
@@ -94,7 +94,7 @@ class IndexedSides:
                 return
 
     def _page(
-        self, side: Side, query: Mapping[str, Any], size: int, after: list[Any] | None
+        self, side: IndexSide, query: Mapping[str, Any], size: int, after: list[Any] | None
     ) -> tuple[list[tuple[str, Body]], list[Any] | None]:
         """A page by id, and where the next begins; None after the last. The alias hides tombstones."""
         rules = self._entry.rules

@@ -19,7 +19,7 @@ from include.record.gtid import Flavour
 from include.source.binlog.dml import changed_tables
 from include.source.binlog.words import DOT, Reader, Token, tokens
 
-__all__ = ["Effect", "EffectKind", "effects"]
+__all__ = ["EffectKind", "TableEffect", "effects"]
 
 EffectKind = Literal["truncate", "drop", "drop_database", "create", "alter", "index", "reread", "rename", "rows"]
 """index: its keys may be others. reread: rows vanish or appear without row events in a way that only a new snapshot
@@ -46,7 +46,7 @@ _INDEX_KINDS: Final = ("ONLINE", "OFFLINE", "UNIQUE", "FULLTEXT", "SPATIAL", "VE
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class TableEffect:
     """One effect on `database`.`table`; of a rename, `to` is the new (database, table)."""
 
     kind: EffectKind
@@ -63,7 +63,7 @@ def effects(
     lower_names: bool = False,
     in_memory: Callable[[str, str], bool] = lambda _database, _table: False,
     flavour: Flavour = "mariadb",
-) -> list[Effect]:
+) -> list[TableEffect]:
     """Effects of a statement run in `database`; raises `Terminal` for a SET STATEMENT of a form that is not understood.
 
     `sql_mode`: see `Query`. `lower_names`: the server keeps names of tables in small letters, while a statement is
@@ -77,7 +77,7 @@ def effects(
         _skip_settings(reader)
     if reader.takes("TRUNCATE"):
         reader.takes("TABLE")
-        return [Effect("truncate", *name) for name in reader.tables(most=1)]
+        return [TableEffect("truncate", *name) for name in reader.tables(most=1)]
     if reader.takes("DROP"):
         return _dropped(reader)
     if reader.takes("CREATE"):
@@ -119,30 +119,34 @@ def _is_harmless(reader: Reader) -> bool:
     return reader.ended or reader.word in _HARMLESS or reader.takes("LOAD", "INDEX")
 
 
-def _changed(reader: Reader, in_memory: Callable[[str, str], bool]) -> list[Effect]:
+def _changed(reader: Reader, in_memory: Callable[[str, str], bool]) -> list[TableEffect]:
     if reader.word == "DELETE":
         rest = list(reader.rest())
         alone, reader = Reader(rest, reader.database), Reader(rest, reader.database)
         emptied = alone.tables(most=1) if alone.takes("DELETE", "FROM") else []
         if emptied and alone.ended and in_memory(*emptied[0]):
-            return [Effect("truncate", *emptied[0])]
+            return [TableEffect("truncate", *emptied[0])]
     changed = changed_tables(reader)
-    return [Effect("rows", "")] if changed is None else [Effect("rows", *name) for name in dict.fromkeys(changed)]
+    return (
+        [TableEffect("rows", "")]
+        if changed is None
+        else [TableEffect("rows", *name) for name in dict.fromkeys(changed)]
+    )
 
 
-def _dropped(reader: Reader) -> list[Effect]:
+def _dropped(reader: Reader) -> list[TableEffect]:
     if reader.takes("TABLE") or reader.takes("TABLES"):
         reader.skip_condition()
-        return [Effect("drop", *name) for name in reader.tables()]
+        return [TableEffect("drop", *name) for name in reader.tables()]
     if reader.takes("DATABASE") or reader.takes("SCHEMA"):
         reader.skip_condition()
-        return [Effect("drop_database", name) for _, name in reader.tables(most=1)]
+        return [TableEffect("drop_database", name) for _, name in reader.tables(most=1)]
     while reader.takes("ONLINE") or reader.takes("OFFLINE"):
         pass
     return _indexed(reader) if reader.takes("INDEX") else []
 
 
-def _created(reader: Reader) -> list[Effect]:
+def _created(reader: Reader) -> list[TableEffect]:
     replaces = reader.takes("OR", "REPLACE")
     while any(reader.takes(word) for word in _INDEX_KINDS):
         pass
@@ -154,9 +158,9 @@ def _created(reader: Reader) -> list[Effect]:
     made = reader.tables(most=1)
     filled = _selects(list(reader.rest()))
     return [
-        *(Effect("drop", *name) for name in made if replaces),
-        *(Effect("create", *name) for name in made),
-        *(Effect("rows", *name) for name in made if filled),
+        *(TableEffect("drop", *name) for name in made if replaces),
+        *(TableEffect("create", *name) for name in made),
+        *(TableEffect("rows", *name) for name in made if filled),
     ]
 
 
@@ -170,26 +174,26 @@ def _selects(rest: list[Token]) -> bool:
     return False
 
 
-def _indexed(reader: Reader) -> list[Effect]:
+def _indexed(reader: Reader) -> list[TableEffect]:
     reader.skip_to("ON")
-    return [Effect("index", *name) for name in reader.tables(most=1)] if reader.takes("ON") else []
+    return [TableEffect("index", *name) for name in reader.tables(most=1)] if reader.takes("ON") else []
 
 
-def _renamed(reader: Reader) -> list[Effect]:
+def _renamed(reader: Reader) -> list[TableEffect]:
     if not (reader.takes("TABLE") or reader.takes("TABLES")):
         return []
     reader.skip_condition()
-    found: list[Effect] = []
+    found: list[TableEffect] = []
     more = True
     while more and (old := reader.tables(most=1)):
         reader.skip_wait()
         reader.takes("TO")
-        found += [Effect("rename", *old[0], to=new) for new in reader.tables(most=1)]
+        found += [TableEffect("rename", *old[0], to=new) for new in reader.tables(most=1)]
         more = reader.takes(",")
     return found
 
 
-def _altered(reader: Reader) -> list[Effect]:
+def _altered(reader: Reader) -> list[TableEffect]:
     while reader.takes("ONLINE") or reader.takes("OFFLINE") or reader.takes("IGNORE"):
         pass
     if not reader.takes("TABLE"):
@@ -207,23 +211,23 @@ def _altered(reader: Reader) -> list[Effect]:
                 continue
             if not after.takes("TO") and not after.takes("AS"):
                 after.takes("=")
-            return [*found, *(Effect("rename", *table, to=new) for new in after.tables(most=1))]
-    return [*found, Effect("alter", *table)]
+            return [*found, *(TableEffect("rename", *table, to=new) for new in after.tables(most=1))]
+    return [*found, TableEffect("alter", *table)]
 
 
-def _moved(table: tuple[str, str], rest: list[Token], database: str) -> list[Effect]:
+def _moved(table: tuple[str, str], rest: list[Token], database: str) -> list[TableEffect]:
     """Rows that came or went with a partition; another table may have got or given them."""
-    found: list[Effect] = []
+    found: list[TableEffect] = []
     for i, (verb, what) in enumerate(pairwise(rest)):
         if (verb.word, what.word) not in _MOVES:
             continue
-        found.append(Effect("reread", *table))
+        found.append(TableEffect("reread", *table))
         if verb.word == "CONVERT" and what.word == "TABLE":
-            found += [Effect("drop", *other) for other in Reader(rest[i + 2 :], database).tables(most=1)]
+            found += [TableEffect("drop", *other) for other in Reader(rest[i + 2 :], database).tables(most=1)]
         elif verb.word in ("EXCHANGE", "CONVERT"):
             after = [j for j in range(i + 2, len(rest)) if rest[j].word == "TABLE"]
             others = Reader(rest[after[0] + 1 :], database).tables(most=1) if after else []
             for other in others:
-                found += [Effect("create", *other)] if verb.word == "CONVERT" else []
-                found.append(Effect("reread", *other))
+                found += [TableEffect("create", *other)] if verb.word == "CONVERT" else []
+                found.append(TableEffect("reread", *other))
     return found

@@ -26,7 +26,7 @@ __all__ = [
     "ENUM",
     "ROWS",
     "SET",
-    "Query",
+    "QueryEvent",
     "RowOp",
     "RowsHead",
     "TableMap",
@@ -84,7 +84,7 @@ class RowsHead:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class QueryEvent:
     """A statement's text, the database that it ran in and its connection's id.
 
     `sql_mode`: the server's bits of the session's, which say how quotes are read; 0 where it is not told.
@@ -101,7 +101,7 @@ def bits(data: bytes, count: int) -> list[int]:
     return [data[i >> 3] >> (i & 7) & 1 for i in range(count)]
 
 
-def parse_query(event: Event) -> Query:
+def parse_query(event: Event) -> QueryEvent:
     """A QUERY event, compressed or not, or that of a LOAD DATA."""
     body = event.body
     # Of a LOAD DATA ids and places of its file follow.
@@ -118,7 +118,7 @@ def parse_query(event: Event) -> Query:
         raw = inflate(BodyReader(event, raw))
     status = _status(body[head:start])
     text = raw.decode("ascii") if raw.isascii() else _text(raw, status.get(_STATUS_CHARSET), event.flavour)
-    return Query(thread, body[start:end].decode("utf-8", "replace"), text, status.get(_STATUS_SQL_MODE, 0))
+    return QueryEvent(thread, body[start:end].decode("utf-8", "replace"), text, status.get(_STATUS_SQL_MODE, 0))
 
 
 def parse_rows_head(event: Event) -> RowsHead:

@@ -18,7 +18,7 @@ from typing import IO, Any, Final
 from include.source.binlog.reader import EventReader
 from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import Heartbeat, SourceTransaction, TransactionBuilder
-from include.source.binlog.unpack import DAMAGE, BinlogFileError, Source, unpacked
+from include.source.binlog.unpack import DAMAGE, BinlogFileError, BinlogInput, unpacked
 
 __all__ = ["BinlogFile", "BinlogFileError", "binlog_files", "read_events"]
 
@@ -41,7 +41,7 @@ class BinlogFile:
     it was found.
     """
 
-    def __init__(self, name: str, place: str, source: Source) -> None:
+    def __init__(self, name: str, place: str, source: BinlogInput) -> None:
         self.name, self.place = name, place
         self._source = source
         self._at, self._held, self._here = 0, b"", 0
@@ -148,17 +148,17 @@ def binlog_files(source: Path | IO[bytes]) -> Iterator[BinlogFile]:
     place = str(source) if isinstance(source, Path) else "stream"
     try:
         if not isinstance(source, Path):
-            yield from _members(unpacked(Source(source), place), None, place)
+            yield from _members(unpacked(BinlogInput(source), place), None, place)
             return
         with source.open("rb") as stream:
-            yield from _members(unpacked(Source(stream), place), source, place)
+            yield from _members(unpacked(BinlogInput(stream), place), source, place)
     except DAMAGE as damage:
         raise BinlogFileError(
             "not a binlog or an archive of binlogs, or damaged", file=place, byte=0, answer=str(damage)
         ) from damage
 
 
-def _members(whole: Source, path: Path | None, place: str) -> Iterator[BinlogFile]:
+def _members(whole: BinlogInput, path: Path | None, place: str) -> Iterator[BinlogFile]:
     if whole.head.startswith(b"PK\x03\x04"):
         yield from _zip(whole, path, place)
     elif whole.head[257:262] != b"ustar":
@@ -169,28 +169,28 @@ def _members(whole: Source, path: Path | None, place: str) -> Iterator[BinlogFil
         yield from _tar(path, place)
 
 
-def _zip(whole: Source, path: Path | None, place: str) -> Iterator[BinlogFile]:
+def _zip(whole: BinlogInput, path: Path | None, place: str) -> Iterator[BinlogFile]:
     if whole.packed or path is None:
         raise BinlogFileError("a zip is read from a file only, which is not packed again", file=place, byte=0)
     with zipfile.ZipFile(path) as archive:
         names = [each.filename for each in archive.infolist() if not each.is_dir() and _counts(each.filename)]
         for name in _sorted(names, place):
             with archive.open(name) as stream:
-                yield BinlogFile(_name(name), f"{place}/{name}", unpacked(Source(stream), f"{place}/{name}"))
+                yield BinlogFile(_name(name), f"{place}/{name}", unpacked(BinlogInput(stream), f"{place}/{name}"))
 
 
 def _tar(path: Path, place: str) -> Iterator[BinlogFile]:
     """Reads from the beginning once for the names, then once for the files, and again for each that stands before."""
     with path.open("rb") as stream:
-        wanted = _sorted([member.name for member, _ in _walk(unpacked(Source(stream), place), place)], place)
+        wanted = _sorted([member.name for member, _ in _walk(unpacked(BinlogInput(stream), place), place)], place)
     while wanted:
         with path.open("rb") as stream:
-            for member, content in _walk(unpacked(Source(stream), place), place):
+            for member, content in _walk(unpacked(BinlogInput(stream), place), place):
                 if wanted and member.name == wanted[0]:
                     yield _of_tar(wanted.pop(0), content, place)
 
 
-def _ordered_tar(whole: Source, place: str) -> Iterator[BinlogFile]:
+def _ordered_tar(whole: BinlogInput, place: str) -> Iterator[BinlogFile]:
     names: list[str] = []
     for member, content in _walk(whole, place):
         names.append(member.name)
@@ -204,7 +204,7 @@ def _ordered_tar(whole: Source, place: str) -> Iterator[BinlogFile]:
         yield _of_tar(member.name, content, place)
 
 
-def _walk(whole: Source, place: str) -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
+def _walk(whole: BinlogInput, place: str) -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
     stream: Any = whole
     with tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
@@ -218,7 +218,7 @@ def _walk(whole: Source, place: str) -> Iterator[tuple[tarfile.TarInfo, IO[bytes
 
 
 def _of_tar(name: str, content: IO[bytes], place: str) -> BinlogFile:
-    return BinlogFile(_name(name), f"{place}/{name}", unpacked(Source(content), f"{place}/{name}"))
+    return BinlogFile(_name(name), f"{place}/{name}", unpacked(BinlogInput(content), f"{place}/{name}"))
 
 
 def _counts(name: str) -> bool:

@@ -9,8 +9,8 @@ from include.errors import Terminal
 from include.record.position import BinlogPosition
 from include.source.binlog.gtid_event import Gtid
 from include.source.binlog.reader import Event
-from include.source.binlog.spill import Mark, Spill
-from include.source.binlog.step import Rows, Step
+from include.source.binlog.spill import Spill, SpillMark
+from include.source.binlog.step import RowsEvent, Step
 
 __all__ = ["OpenGroup", "SurvivesRollback"]
 
@@ -53,7 +53,7 @@ class OpenGroup:
         self._first = first.file, first.log_pos - first.size
         self.steps = Spill(memory_bytes, folder)
         self.orphans: dict[tuple[str, str], None] = {}
-        self._marks: dict[str, tuple[Mark, int]] = {}
+        self._marks: dict[str, tuple[SpillMark, int]] = {}
         self._memory_bytes, self._folder = memory_bytes, folder
 
     @property
@@ -87,11 +87,11 @@ class OpenGroup:
 
     def roll_back(self, survives: SurvivesRollback) -> None:
         """ROLLBACK of all."""
-        self._cut(Mark(0, 0, 0, 0, None, 0), survives)
+        self._cut(SpillMark(0, 0, 0, 0, None, 0), survives)
         self._marks.clear()
         self.orphans.clear()
 
-    def _cut(self, mark: Mark, survives: SurvivesRollback) -> None:
+    def _cut(self, mark: SpillMark, survives: SurvivesRollback) -> None:
         kept = Spill(self._memory_bytes, self._folder)
         asked: dict[tuple[str, str], bool] = {}
         for step in self.steps.after(mark):
@@ -103,7 +103,7 @@ class OpenGroup:
 
 
 def _stays(step: Step, survives: SurvivesRollback, asked: dict[tuple[str, str], bool]) -> bool:
-    if not isinstance(step, Rows):
+    if not isinstance(step, RowsEvent):
         return True
     name = step.table.database, step.table.table
     if name not in asked:

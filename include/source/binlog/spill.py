@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Final
 
 from include.errors import Terminal, Transient
-from include.source.binlog.events import Query, RowOp
-from include.source.binlog.step import Rows, Step, Steps
+from include.source.binlog.events import QueryEvent, RowOp
+from include.source.binlog.step import RowsEvent, Step, TransactionSteps
 from include.source.binlog.table_map import TableMap
 
-__all__ = ["Mark", "Spill"]
+__all__ = ["Spill", "SpillMark"]
 
 # What a step costs in memory beside its bytes, about.
 _OVERHEAD: Final = 200
@@ -39,7 +39,7 @@ _OPS: Final[tuple[RowOp, ...]] = ("c", "u", "d")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SpillMark:
     """A place between two steps, for `cut` and `after`; good until a cut to an earlier place."""
 
     count: int
@@ -84,13 +84,13 @@ class Spill:
         """Whether some of the steps are not in memory."""
         return self._count > len(self._held)
 
-    def finished(self) -> Steps:
+    def finished(self) -> TransactionSteps:
         """The steps, when no more will come: a tuple where all are in memory."""
         return self if self.on_disk else tuple(self._held)
 
     def append(self, step: Step) -> None:
         """Add a step at the end."""
-        size = len(step.body) if isinstance(step, Rows) else len(step.text)
+        size = len(step.body) if isinstance(step, RowsEvent) else len(step.text)
         self._count += 1
         self.size_bytes += size
         if self._held_bytes + size <= self._memory_bytes and self._fd < 0:
@@ -99,17 +99,17 @@ class Spill:
         else:
             self._store(step)
 
-    def mark(self) -> Mark:
+    def mark(self) -> SpillMark:
         """The place after the last step."""
         offset = self._written + len(self._pending)
-        return Mark(self._count, len(self._held), self._held_bytes, offset, self._text, self.size_bytes)
+        return SpillMark(self._count, len(self._held), self._held_bytes, offset, self._text, self.size_bytes)
 
-    def after(self, mark: Mark) -> Iterator[Step]:
+    def after(self, mark: SpillMark) -> Iterator[Step]:
         """The steps after `mark`."""
         yield from self._held[mark.held :]
         yield from self._stored(mark.offset, mark.text)
 
-    def cut(self, mark: Mark) -> None:
+    def cut(self, mark: SpillMark) -> None:
         """Forget the steps after `mark`."""
         if self._fd >= 0:
             self._flush()
@@ -126,7 +126,7 @@ class Spill:
                 self._fd, path = tempfile.mkstemp(prefix="lyrebird-spill-", dir=self._folder)
                 weakref.finalize(self, os.close, self._fd)
                 os.unlink(path)
-        if isinstance(step, Query):
+        if isinstance(step, QueryEvent):
             self._record(_QUERY, 0, json.dumps([step.thread, step.database, step.text, step.sql_mode]).encode())
             return
         if step.query != self._text:
@@ -173,9 +173,9 @@ class Spill:
             if kind == _TEXT:
                 text = data.decode("utf-8", "surrogatepass") if number else None
             elif kind == _QUERY:
-                yield Query(*json.loads(data))
+                yield QueryEvent(*json.loads(data))
             else:
-                yield Rows(self._tables[number], _OPS[kind & 3], data, bool(kind & _PARTIAL), text)
+                yield RowsEvent(self._tables[number], _OPS[kind & 3], data, bool(kind & _PARTIAL), text)
 
     def _read(self, offset: int, size: int) -> bytes:
         pieces = []

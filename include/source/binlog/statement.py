@@ -15,7 +15,7 @@ from include.errors import Terminal
 from include.source.binlog.body import BodyReader
 from include.source.binlog.events import END_OF_STATEMENT, ROWS, parse_rows_head
 from include.source.binlog.reader import Event
-from include.source.binlog.step import LoggedText, Rows
+from include.source.binlog.step import LoggedText, RowsEvent
 from include.source.binlog.table_map import TableMap, parse_table_map, table_name
 
 __all__ = ["Statement"]
@@ -86,7 +86,7 @@ class Statement:
         if mapped.table is not None and (before is None or before.name != mapped.name):
             self._unused[table_id] = mapped
 
-    def on_rows(self, event: Event) -> Rows | None:
+    def on_rows(self, event: Event) -> RowsEvent | None:
         """A rows event of any kind; None where nobody captures its table."""
         body = event.body
         if len(body) < 8:
@@ -100,9 +100,9 @@ class Statement:
             self._unused.pop(table_id, None)
             try:
                 head = parse_rows_head(event)
-                rows = Rows(mapped.table, head.op, head.body, head.partial, self.text)
+                rows = RowsEvent(mapped.table, head.op, head.body, head.partial, self.text)
             except Terminal as refused:
-                rows = Rows(_unreadable(event, mapped.name, refused), ROWS[event.type][0], b"", query=self.text)
+                rows = RowsEvent(_unreadable(event, mapped.name, refused), ROWS[event.type][0], b"", query=self.text)
         if body[6] & END_OF_STATEMENT:
             self.end()
         return rows

@@ -7,11 +7,21 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from include.record.position import BinlogPosition
-from include.source.binlog.events import Query, RowOp
+from include.source.binlog.events import QueryEvent, RowOp
 from include.source.binlog.gtid_event import Xid
 from include.source.binlog.table_map import TableMap
 
-__all__ = ["Heartbeat", "LoggedText", "PlainRun", "Prepared", "Rows", "RunParts", "SourceTransaction", "Step", "Steps"]
+__all__ = [
+    "Heartbeat",
+    "LoggedText",
+    "PlainRun",
+    "PreparedXa",
+    "RowsEvent",
+    "RunParts",
+    "SourceTransaction",
+    "Step",
+    "TransactionSteps",
+]
 
 
 class LoggedText:
@@ -31,7 +41,7 @@ class LoggedText:
         return self._text
 
 
-class Rows:
+class RowsEvent:
     """Rows of one table that one event carries, not yet decoded. Not to be changed.
 
     `body` begins with the width and is not compressed; `partial`: after images may hold differences of JSON documents;
@@ -52,7 +62,7 @@ class Rows:
         return self._query.text if isinstance(self._query, LoggedText) else self._query
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Rows) and self._all() == other._all()
+        return isinstance(other, RowsEvent) and self._all() == other._all()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -63,10 +73,10 @@ class Rows:
         return self.table, self.op, self.body, self.partial, self.query
 
 
-Step = Rows | Query
+Step = RowsEvent | QueryEvent
 
 
-class Steps(Protocol):
+class TransactionSteps(Protocol):
     """Steps in the order of the binlog; may lie on disk. Each `iter` begins at the first."""
 
     def __iter__(self) -> Iterator[Step]: ...
@@ -93,7 +103,7 @@ class SourceTransaction:
     server_id: int
     end: BinlogPosition
     commit_us: int
-    steps: Steps
+    steps: TransactionSteps
     size_bytes: int
     thread: int | None = None
     orphans: tuple[tuple[str, str], ...] = ()
@@ -144,7 +154,7 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedXa:
     """An XA transaction that waits for its XA COMMIT; who starts anew must read from `start`, before its group."""
 
     xid: Xid

@@ -20,15 +20,15 @@ from include.record.position import BinlogPosition
 from include.source.binlog.boundary import Boundary, boundary
 from include.source.binlog.compression import payload_events
 from include.source.binlog.event_type import EventType
-from include.source.binlog.events import Query, parse_heartbeat, parse_prepare, parse_query
+from include.source.binlog.events import QueryEvent, parse_heartbeat, parse_prepare, parse_query
 from include.source.binlog.gtid_event import Xid, parse_gtid
 from include.source.binlog.open_group import OpenGroup, SurvivesRollback
 from include.source.binlog.reader import Event, EventReader
 from include.source.binlog.statement import Statement
-from include.source.binlog.step import Heartbeat, LoggedText, PlainRun, Prepared, Rows, SourceTransaction
+from include.source.binlog.step import Heartbeat, LoggedText, PlainRun, PreparedXa, RowsEvent, SourceTransaction
 from include.source.native.plain import plain_groups
 
-__all__ = ["Heartbeat", "Prepared", "Rows", "SourceTransaction", "TransactionBuilder"]
+__all__ = ["Heartbeat", "PreparedXa", "RowsEvent", "SourceTransaction", "TransactionBuilder"]
 
 _ANEW: Final = "Read everything anew: `lyrebird capture run --source … --snapshot --anew`."
 _CREATED: Final = slice(52, 56)
@@ -63,9 +63,9 @@ class TransactionBuilder:
         self._actions = self._table()
 
     @property
-    def prepared(self) -> tuple[Prepared, ...]:
+    def prepared(self) -> tuple[PreparedXa, ...]:
         """XA transactions that wait, the oldest first."""
-        return tuple(Prepared(xid, group.start, group.gtid) for xid, group in self._prepared.items())
+        return tuple(PreparedXa(xid, group.start, group.gtid) for xid, group in self._prepared.items())
 
     @property
     def unfinished(self) -> BinlogPosition | None:
@@ -204,7 +204,7 @@ class TransactionBuilder:
         return None
 
     def _first(
-        self, query: Query, bound: Boundary | None, opened: OpenGroup | None, event: Event
+        self, query: QueryEvent, bound: Boundary | None, opened: OpenGroup | None, event: Event
     ) -> SourceTransaction | None:
         """A statement where no group is, or where one's BEGIN is due."""
         alone = opened is None

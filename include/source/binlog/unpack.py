@@ -14,7 +14,7 @@ import zstandard
 
 from include.errors import Terminal
 
-__all__ = ["DAMAGE", "BinlogFileError", "Readable", "Source", "unpacked"]
+__all__ = ["DAMAGE", "BinlogFileError", "BinlogInput", "Readable", "unpacked"]
 
 DAMAGE: Final = (
     EOFError,
@@ -44,7 +44,7 @@ class Readable(Protocol):
         """Blocks until there is something."""
 
 
-class Source:
+class BinlogInput:
     """`head` are its first 512 bytes (less of a shorter one), `tail` the last ones read; both can still be read."""
 
     def __init__(self, stream: Readable, packed: bool = False) -> None:
@@ -79,7 +79,7 @@ class Source:
             pass
 
 
-def unpacked(source: Source, place: str) -> Source:
+def unpacked(source: BinlogInput, place: str) -> BinlogInput:
     """The stream below all compression, told by first bytes; raises what `DAMAGE` lists for a damaged one."""
     for _ in range(_DEEPEST):
         head, stream = source.head, cast(IO[bytes], source)
@@ -94,14 +94,14 @@ def unpacked(source: Source, place: str) -> Source:
             inner = bz2.BZ2File(stream)
         if inner is None:
             return source
-        source = Source(inner, packed=True)
+        source = BinlogInput(inner, packed=True)
     raise BinlogFileError("packed too often", file=place, byte=0, allowed=_DEEPEST)
 
 
 class _Zstd:
     """Unlike the library's own reader this one says when its input ends inside of a frame."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: BinlogInput) -> None:
         self._source = source
         self._machine: Any = None
         self._rest = b""

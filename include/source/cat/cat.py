@@ -17,11 +17,11 @@ from include.source.binlog.boundary import boundary
 from include.source.binlog.compression import payload_events
 from include.source.binlog.ddl import effects
 from include.source.binlog.event_type import KINDS, EventType
-from include.source.binlog.events import Query, parse_query
+from include.source.binlog.events import QueryEvent, parse_query
 from include.source.binlog.gtid_event import parse_gtid
 from include.source.binlog.reader import Event, EventReader
 from include.source.binlog.statement import Statement
-from include.source.binlog.step import Rows
+from include.source.binlog.step import RowsEvent
 from include.source.binlog.transaction import SourceTransaction, TransactionBuilder
 from include.source.cat.refusals import Refusals
 from include.source.cat.rows import RowTexts
@@ -160,7 +160,7 @@ class Cat:
                 "timestamp": iso(found.commit_us),
             }
             for step in found.steps:
-                if isinstance(step, Rows):
+                if isinstance(step, RowsEvent):
                     yield from self._rows(step, place)
                 else:
                     self._text(step, file=found.end.file, pos=found.end.pos)
@@ -192,7 +192,7 @@ class Cat:
             "timestamp": iso(event.timestamp * 1_000_000),
         }
 
-    def _text(self, query: Query, **place: Any) -> None:
+    def _text(self, query: QueryEvent, **place: Any) -> None:
         """A statement that may have changed rows as text."""
         try:
             found = effects(query.text, query.database, sql_mode=query.sql_mode, flavour=self._reader.flavour)
@@ -207,7 +207,7 @@ class Cat:
             refusal = error
         self.refusals.note(refusal, "No event holds the rows that it changed.", **place)
 
-    def _rows(self, step: Rows, place: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def _rows(self, step: RowsEvent, place: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         table, reader = step.table, self._reader
         try:
             pairs = self._texts.of(step, reader.flavour, reader.server_version)

@@ -14,23 +14,23 @@ from typing import Any, Final
 from include.errors import Terminal
 from include.record.gtid import Flavour
 from include.record.schema import Column, TableSchema
-from include.source.binlog.step import Rows
+from include.source.binlog.step import RowsEvent
 from include.source.binlog.table_map import TableMap
 from include.source.database.server import Server
 from include.source.database.tables import TableInfo, unlogged
 from include.source.rows.avro import NULL
 from include.source.rows.columns import mapped, unshown
 from include.source.rows.decoder import NativeImages, images_of
-from include.source.rows.images import Cells, Images
+from include.source.rows.images import Cells, RowImages
 from include.source.rows.layout import layout, mismatch
 from include.source.rows.render import Renderer
-from include.source.rows.shape import Image, Shape
+from include.source.rows.shape import Image, TableShape
 
 __all__ = ["RowTexts"]
 
 _MOST_TABLES: Final = 4096
 _Value = dict[str, Any] | None
-_Made = tuple[Images | NativeImages, Renderer]
+_Made = tuple[RowImages | NativeImages, Renderer]
 
 
 class RowTexts:
@@ -44,7 +44,7 @@ class RowTexts:
         self._avro = avro
         self._made: dict[tuple[TableMap, Flavour, str], _Made | Terminal] = {}
 
-    def lost(self, rows: Rows, flavour: Flavour, version: str) -> Terminal | None:
+    def lost(self, rows: RowsEvent, flavour: Flavour, version: str) -> Terminal | None:
         """What the rows that were read last did not tell, though it changed; errors as those of `of`."""
         images = self._of(rows.table, flavour, version)[0]
         plain = images.plain if isinstance(images, NativeImages) else images
@@ -62,7 +62,7 @@ class RowTexts:
         """The schema of what `of` gives with `avro`; errors as those of `of`."""
         return self._of(table, flavour, version)[0].shape.schema
 
-    def of(self, rows: Rows, flavour: Flavour, version: str) -> Iterator[tuple[_Value, _Value]]:
+    def of(self, rows: RowsEvent, flavour: Flavour, version: str) -> Iterator[tuple[_Value, _Value]]:
         """(before, after) of each row, by the family and version of the server that wrote them.
 
         All rows of the event are read before the first comes out. Raises `Terminal` naming the table, and the column
@@ -81,7 +81,7 @@ class RowTexts:
             return None
         return {"hex": image.row.hex()} if self._avro else renderer.row(image.row)
 
-    def _sparse(self, images: Images, renderer: Renderer, cells: Cells | None) -> _Value:
+    def _sparse(self, images: RowImages, renderer: Renderer, cells: Cells | None) -> _Value:
         if cells is None:
             return None
         if not self._avro:
@@ -109,7 +109,7 @@ class RowTexts:
             raise found
         return found
 
-    def _shape(self, table: TableMap, flavour: Flavour, version: str) -> Shape:
+    def _shape(self, table: TableMap, flavour: Flavour, version: str) -> TableShape:
         name = (table.database, table.table)
         info = self._described.get(name)
         columns, without = self._columns(table, info, flavour), frozenset[str]()
@@ -118,7 +118,7 @@ class RowTexts:
         leaving = tuple(column for column in columns if column.name not in without)
         names = tuple(column.name for column in leaving)
         # A key is of no use here; over all columns, as they are, it refuses nothing.
-        return Shape(columns, TableSchema(*name, leaving, names, frozenset(names)))
+        return TableShape(columns, TableSchema(*name, leaving, names, frozenset(names)))
 
     def _columns(self, table: TableMap, info: TableInfo | None, flavour: Flavour) -> tuple[Column, ...]:
         if info is None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from include.source.database.finding import Finding
+from include.source.database.finding import ServerFinding
 from include.source.database.server import Ask, Server
 from include.source.definition import SourceDefinition
 
@@ -26,7 +26,7 @@ _SELECT: Final = re.compile(r"(?:^|, )(?:SELECT(?! \()|ALL PRIVILEGES)(?:,|$)")
 _WILD: Final = {"_": ".", "%": ".*"}
 
 
-def account(ask: Ask, server: Server, source: SourceDefinition) -> list[Finding]:
+def account(ask: Ask, server: Server, source: SourceDefinition) -> list[ServerFinding]:
     """Privileges that the account of `ask` lacks; those of roles count where they are active."""
     grants = [str(row[0]) for row in ask("SHOW GRANTS")]
     text = " ".join(grants).upper()
@@ -37,7 +37,7 @@ def account(ask: Ask, server: Server, source: SourceDefinition) -> list[Finding]
     return [
         *_blind(text, server),
         *(
-            Finding("account", f"lacks {spellings[old]}", f"GRANT {spellings[old]} ON *.* to it.")
+            ServerFinding("account", f"lacks {spellings[old]}", f"GRANT {spellings[old]} ON *.* to it.")
             for spellings in _BINLOG
             if not any(spelling in text for spelling in spellings)
         ),
@@ -45,21 +45,21 @@ def account(ask: Ask, server: Server, source: SourceDefinition) -> list[Finding]
     ]
 
 
-def _blind(grants: str, server: Server) -> Iterator[Finding]:
+def _blind(grants: str, server: Server) -> Iterator[ServerFinding]:
     """What an account that may only read is not shown, and nobody tells it so."""
     if "REFERENCES" not in grants and (server.flavour == "mariadb" or server.version < (9, 6, 0)):
         problem = "lacks REFERENCES, which shows foreign keys: those that change rows by cascade are not noticed"
-        yield Finding("account", problem, "GRANT REFERENCES ON *.* to it.", "warn")
+        yield ServerFinding("account", problem, "GRANT REFERENCES ON *.* to it.", "warn")
     if server.flavour == "mysql" and server.version >= (8, 0, 0) and "XA_RECOVER_ADMIN" not in grants:
         problem = "lacks XA_RECOVER_ADMIN: a snapshot beside a prepared XA transaction stops the source at its commit"
-        yield Finding("account", problem, "GRANT XA_RECOVER_ADMIN ON *.* to it.", "warn")
+        yield ServerFinding("account", problem, "GRANT XA_RECOVER_ADMIN ON *.* to it.", "warn")
     if server.flavour == "mysql" and not server.gtids and not re.search(r"\b(BACKUP_ADMIN|PROCESS)\b", grants):
         wanted = "BACKUP_ADMIN" if server.version >= (8, 0, 11) else "PROCESS"
         problem = f"lacks {wanted}: snapshots trust that what was logged is committed two seconds later"
-        yield Finding("account", problem, f"GRANT {wanted} ON *.* to it, or turn GTIDs on.", "warn")
+        yield ServerFinding("account", problem, f"GRANT {wanted} ON *.* to it, or turn GTIDs on.", "warn")
 
 
-def _unread(grants: list[str], server: Server, source: SourceDefinition) -> Iterator[Finding]:
+def _unread(grants: list[str], server: Server, source: SourceDefinition) -> Iterator[ServerFinding]:
     """Captured databases that it may not read as a whole."""
     whole, parts, revoked = [], set(), set()
     for grant in grants:
@@ -82,9 +82,9 @@ def _unread(grants: list[str], server: Server, source: SourceDefinition) -> Iter
             problem = (
                 "may be read by the account only in part: other tables have no snapshots, and may not be seen at all"
             )
-            yield Finding(f"database {each}", problem, fix, "warn")
+            yield ServerFinding(f"database {each}", problem, fix, "warn")
         else:
-            yield Finding("account", f"lacks SELECT on database {each}", fix)
+            yield ServerFinding("account", f"lacks SELECT on database {each}", fix)
 
 
 def _plain(name: str, server: Server) -> str:

@@ -15,7 +15,7 @@ from include.record.position import BinlogPosition
 from include.source.binlog.event_type import EventType
 from include.source.binlog.reader import EventReader, Packets
 from include.source.database.connection import Dump, asked, connect, error_of, query
-from include.source.database.purge import BinlogFile, Horizon, Retention, horizon, lag_bytes
+from include.source.database.purge import Horizon, ListedBinlogFile, Retention, horizon, lag_bytes
 from include.source.database.server import Ask, Server, read_server
 from include.source.definition import SourceDefinition
 
@@ -45,9 +45,9 @@ class BinlogLook:
     oldest_age_h: float | None
 
 
-def read_files(ask: Ask) -> tuple[BinlogFile, ...]:
+def read_files(ask: Ask) -> tuple[ListedBinlogFile, ...]:
     """All files, the oldest first."""
-    return tuple(BinlogFile(str(row[0]), int(row[1])) for row in ask("SHOW BINARY LOGS"))
+    return tuple(ListedBinlogFile(str(row[0]), int(row[1])) for row in ask("SHOW BINARY LOGS"))
 
 
 def read_retention(ask: Ask, server: Server) -> Retention:
@@ -88,7 +88,7 @@ def _up_s(ask: Ask) -> float | None:
     return float(rows[0][1]) if rows else None
 
 
-def _answers(ask: Ask) -> tuple[tuple[BinlogFile, ...], Retention]:
+def _answers(ask: Ask) -> tuple[tuple[ListedBinlogFile, ...], Retention]:
     return read_files(ask), read_retention(ask, read_server(ask))
 
 
@@ -115,7 +115,11 @@ class BinlogFiles:
         return self._look(files, retention, end, end)
 
     def _look(
-        self, files: tuple[BinlogFile, ...], retention: Retention, position: BinlogPosition, needed: BinlogPosition
+        self,
+        files: tuple[ListedBinlogFile, ...],
+        retention: Retention,
+        position: BinlogPosition,
+        needed: BinlogPosition,
     ) -> BinlogLook:
         names = {file.name for file in files}
         self._began = {name: us for name, us in self._began.items() if name in names}

@@ -12,7 +12,7 @@ from dataclasses import replace
 from include.errors import Terminal, Transient
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.connection import asked
-from include.source.database.server import Ask, Behind, Reset, Server, read_server
+from include.source.database.server import Ask, MissingTransactions, Reset, Server, read_server
 from include.source.definition import SourceDefinition
 
 __all__ = ["chosen", "places", "there"]
@@ -32,8 +32,8 @@ def places(source: SourceDefinition) -> list[SourceDefinition]:
 def chosen(source: SourceDefinition, position: SourcePosition | None) -> SourceDefinition:
     """The first place that can go on from `position`.
 
-    Raises `Transient` when none can yet (`Behind` when all are), `Terminal` when one can never: it refuses the account,
-    is of another family, or has no GTIDs; `Reset` when all have lost what capture has.
+    Raises `Transient` when none can yet (`MissingTransactions` when all are), `Terminal` when one can never: it
+    refuses the account, is of another family, or has no GTIDs; `Reset` when all have lost what capture has.
     """
     candidates = places(source)
     if len(candidates) == 1:
@@ -53,7 +53,7 @@ def chosen(source: SourceDefinition, position: SourcePosition | None) -> SourceD
             return place
     if reset is not None and not refusals:
         raise reset
-    if all(isinstance(refusal, Behind) for refusal in refusals):
+    if all(isinstance(refusal, MissingTransactions) for refusal in refusals):
         raise refusals[0]
     raise Transient(
         "no server of the source can go on from capture's position",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Finding", "Level"]
+__all__ = ["Level", "ServerFinding"]
 
 Level = Literal["refuse", "warn"]
 """refuse: capture does not start; warn: it does, with what the finding says."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ServerFinding:
     """`place` is a variable, a grant, a database or `table.column`."""
 
     place: str

@@ -11,7 +11,7 @@ from include.errors import SettingsError, Terminal
 from include.source.database.account import account
 from include.source.database.cascades import cascading_keys, traces
 from include.source.database.connection import asked
-from include.source.database.finding import Finding, Level
+from include.source.database.finding import Level, ServerFinding
 from include.source.database.purge import WARN_HOURS, Horizon
 from include.source.database.server import Ask, Server, read_server
 from include.source.database.tables import TableInfo, load_tables, shape_of, unlogged
@@ -21,18 +21,18 @@ from include.source.database.warnings import needs_care
 from include.source.definition import SourceDefinition
 from include.source.policy.checks import TableColumns, findings
 
-__all__ = ["Finding", "Level", "first_look", "preflight", "refuse", "second_look", "short_horizon"]
+__all__ = ["Level", "ServerFinding", "first_look", "preflight", "refuse", "second_look", "short_horizon"]
 
 
-def preflight(source: SourceDefinition) -> list[Finding]:
+def preflight(source: SourceDefinition) -> list[ServerFinding]:
     """What is wrong. Raises `Transient`, `Terminal` when the server cannot be asked."""
     return [*first_look(source), *second_look(source)]
 
 
-def first_look(source: SourceDefinition) -> list[Finding]:
+def first_look(source: SourceDefinition) -> list[ServerFinding]:
     """What is wrong with settings and privileges; raises as `preflight`."""
 
-    def found(ask: Ask) -> list[Finding]:
+    def found(ask: Ask) -> list[ServerFinding]:
         server = read_server(ask)
         return [
             *unverified(source),
@@ -45,10 +45,10 @@ def first_look(source: SourceDefinition) -> list[Finding]:
     return asked(source, found)
 
 
-def second_look(source: SourceDefinition) -> list[Finding]:
+def second_look(source: SourceDefinition) -> list[ServerFinding]:
     """What is wrong with tables; raises as `preflight`."""
 
-    def found(ask: Ask) -> list[Finding]:
+    def found(ask: Ask) -> list[ServerFinding]:
         server = read_server(ask)
         tables = load_tables(ask, source.databases, source.captures)
         labelled = (server.variable(ask, "binlog_row_metadata") or "").upper() == "FULL"
@@ -57,19 +57,19 @@ def second_look(source: SourceDefinition) -> list[Finding]:
     return asked(source, found)
 
 
-def short_horizon(horizon: Horizon) -> list[Finding]:
+def short_horizon(horizon: Horizon) -> list[ServerFinding]:
     """A warning where the server keeps less binlog than a capture needs that is away for a day."""
     if horizon.hours is None and "RDS" in horizon.basis:
         problem = f"is kept for a time that is {horizon.basis}"
-        return [Finding("binlog", problem, "Let the account read it, and see that it says 24 or more.", "warn")]
+        return [ServerFinding("binlog", problem, "Let the account read it, and see that it says 24 or more.", "warn")]
     if not horizon.short:
         return []
     problem = f"purges what is written now after {horizon.hours:.1f} h, by {horizon.basis}"
     fix = f"Keep {WARN_HOURS:.0f} h at least, by expire_logs_days, binlog_expire_logs_seconds or max_binlog_total_size."
-    return [Finding("binlog", f"{problem}: a capture that is away for longer has to read all anew", fix, "warn")]
+    return [ServerFinding("binlog", f"{problem}: a capture that is away for longer has to read all anew", fix, "warn")]
 
 
-def refuse(source: SourceDefinition, findings: Iterable[Finding]) -> None:
+def refuse(source: SourceDefinition, findings: Iterable[ServerFinding]) -> None:
     """Raise `Terminal` with the first finding that refuses, if any, and the number of the others."""
     found = [finding for finding in findings if finding.level == "refuse"]
     if found:
@@ -82,18 +82,18 @@ def refuse(source: SourceDefinition, findings: Iterable[Finding]) -> None:
         )
 
 
-def _variables(ask: Ask, server: Server) -> Iterator[Finding]:
+def _variables(ask: Ask, server: Server) -> Iterator[ServerFinding]:
     """Settings; a variable that an old server lacks says nothing."""
 
     def of(name: str) -> str:
         return (server.variable(ask, name) or "").upper()
 
     if of("log_bin") != "ON":
-        yield Finding("log_bin", "is off", "Start the server with --log-bin.")
+        yield ServerFinding("log_bin", "is off", "Start the server with --log-bin.")
     if of("binlog_format") not in ("ROW", ""):
-        yield Finding("binlog_format", f"is {of('binlog_format')}, not ROW", "SET GLOBAL binlog_format = ROW.")
+        yield ServerFinding("binlog_format", f"is {of('binlog_format')}, not ROW", "SET GLOBAL binlog_format = ROW.")
     if of("binlog_row_image") not in ("FULL", "FULL_NODUP", ""):
-        yield Finding("binlog_row_image", f"is {of('binlog_row_image')}", "SET GLOBAL binlog_row_image = FULL.")
+        yield ServerFinding("binlog_row_image", f"is {of('binlog_row_image')}", "SET GLOBAL binlog_row_image = FULL.")
     metadata = of("binlog_row_metadata")
     if metadata != "FULL":
         costs = (
@@ -102,19 +102,19 @@ def _variables(ask: Ask, server: Server) -> Iterator[Finding]:
         fix = f"SET GLOBAL binlog_row_metadata = FULL; {costs}."
         fix = fix if metadata else "Stop writes, or resume the table, at an ALTER."
         problem = "the binlog does not name columns: information_schema does, as long as nobody alters a table"
-        yield Finding("binlog_row_metadata", f"is {metadata or 'not known here'}; {problem}", fix, "warn")
+        yield ServerFinding("binlog_row_metadata", f"is {metadata or 'not known here'}; {problem}", fix, "warn")
     if server.flavour == "mariadb" and of("gtid_strict_mode") == "OFF":
         problem = "is off: a write that numbers transactions anew stops the source"
-        yield Finding("gtid_strict_mode", problem, "SET GLOBAL gtid_strict_mode = 1.", "warn")
+        yield ServerFinding("gtid_strict_mode", problem, "SET GLOBAL gtid_strict_mode = 1.", "warn")
     if (server.variable(ask, "system_versioning_asof") or "DEFAULT").upper() != "DEFAULT":
         problem = "is set: a snapshot would read rows of the past"
-        yield Finding("system_versioning_asof", problem, "SET GLOBAL system_versioning_asof = DEFAULT.")
+        yield ServerFinding("system_versioning_asof", problem, "SET GLOBAL system_versioning_asof = DEFAULT.")
     if not server.gtids:
         problem = "is off: positions are bytes of this server's files, and capture cannot move to another server"
-        yield Finding("gtid_mode", problem, "Turn GTIDs on if the server can.", "warn")
+        yield ServerFinding("gtid_mode", problem, "Turn GTIDs on if the server can.", "warn")
 
 
-def _cascades(ask: Ask, source: SourceDefinition, server: Server) -> Iterator[Finding]:
+def _cascades(ask: Ask, source: SourceDefinition, server: Server) -> Iterator[ServerFinding]:
     """Keys whose changes InnoDB makes by itself; MySQL logs them since 9.6, MariaDB leaves a trace since 10.2."""
     trace = traces(server)
     if trace == "rows":
@@ -124,7 +124,7 @@ def _cascades(ask: Ask, source: SourceDefinition, server: Server) -> Iterator[Fi
             continue
         shown = trace == "maps" and referenced != table
         what = "a mail says when it happens" if shown else "nothing in the binlog tells that it happened"
-        yield Finding(
+        yield ServerFinding(
             f"{database}.{table}",
             f"foreign key {constraint} changes rows by cascade, which this server does not log: {what}",
             "Make it RESTRICT, or drop the table in the source's `filter`.",
@@ -132,42 +132,48 @@ def _cascades(ask: Ask, source: SourceDefinition, server: Server) -> Iterator[Fi
         )
 
 
-def _databases(ask: Ask, source: SourceDefinition) -> list[Finding]:
+def _databases(ask: Ask, source: SourceDefinition) -> list[ServerFinding]:
     there = {str(row[0]) for row in ask("SHOW DATABASES")}
     return [
-        Finding(f"database {name}", "is not there, or the account may not read it", "Create it, or GRANT SELECT on it.")
+        ServerFinding(
+            f"database {name}", "is not there, or the account may not read it", "Create it, or GRANT SELECT on it."
+        )
         for name in source.databases
         if name not in there
     ]
 
 
-def _policy(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinition) -> list[Finding]:
-    found: list[Finding] = []
+def _policy(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinition) -> list[ServerFinding]:
+    found: list[ServerFinding] = []
     asked = {name: TableColumns(tuple(info.columns), info.key) for name, info in tables.items()}
     for error in findings(source.policy, asked):
         problem = str(SettingsError(error.message, **{k: v for k, v in error.details.items() if k != "path"}))
-        found.append(Finding(error.details["path"], problem, error.fix))
+        found.append(ServerFinding(error.details["path"], problem, error.fix))
     for rule in source.policy.rules:
         if rule.passes and rule.pattern.exact and not any(rule.pattern.matches(*name) for name in tables):
             at = source.policy.origin.place(("filter", rule.pattern.text))
-            found.append(Finding(at, "names no table that the server has", "Correct it, or make the table.", "warn"))
+            found.append(
+                ServerFinding(at, "names no table that the server has", "Correct it, or make the table.", "warn")
+            )
     return found
 
 
 def _tables(
     tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinition, server: Server, labelled: bool
-) -> list[Finding]:
-    found: list[Finding] = []
+) -> list[ServerFinding]:
+    found: list[ServerFinding] = []
     aside = "Drop the table in the source's `filter`, or change it."
     for name, info in tables.items():
         table = ".".join(name)
         if not info.transactional:
             problem = f"is a table of {info.engine or 'no engine'}: snapshots see it while it changes"
-            found.append(Finding(table, problem, "Snapshot it while nobody writes, or change its engine.", "warn"))
-        found += [Finding(*each, "warn") for each in needs_care(info, source, server, labelled)]
+            found.append(
+                ServerFinding(table, problem, "Snapshot it while nobody writes, or change its engine.", "warn")
+            )
+        found += [ServerFinding(*each, "warn") for each in needs_care(info, source, server, labelled)]
         if info.by_transactions:
             problem = "is system-versioned by transactions, whose changes MariaDB logs as text"
-            found.append(Finding(table, problem, aside))
+            found.append(ServerFinding(table, problem, aside))
         try:
             shape_of(
                 name,
@@ -179,11 +185,11 @@ def _tables(
             )
         except Terminal as refused:
             column = str(refused.details.get("column", ""))
-            found.append(Finding(f"{table}.{column}" if column else table, refused.message, refused.fix or aside))
+            found.append(ServerFinding(f"{table}.{column}" if column else table, refused.message, refused.fix or aside))
         missing = [c for c in source.partition_columns(*name) if c not in {x.name for x in info.columns}]
         nullable = [c for c in source.partition_columns(*name) if c in info.nullable]
         found += [
-            Finding(
+            ServerFinding(
                 f"{table}.{column}", "chooses the partition, but is missing or may be null", "Correct `partition_by`."
             )
             for column in (*missing, *nullable)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from include.record.position import BinlogPosition
 
-__all__ = ["WARN_HOURS", "BinlogFile", "Horizon", "Retention", "Started", "horizon", "lag_bytes"]
+__all__ = ["WARN_HOURS", "Horizon", "ListedBinlogFile", "Retention", "Started", "horizon", "lag_bytes"]
 
 WARN_HOURS = 24.0
 """A horizon below asks for a person."""
@@ -23,7 +23,7 @@ _MISSING = "the server has no file of that name; was another one put in its plac
 
 
 @dataclass(frozen=True, slots=True)
-class BinlogFile:
+class ListedBinlogFile:
     """A file as SHOW BINARY LOGS tells it."""
 
     name: str
@@ -66,7 +66,7 @@ Started = Callable[[str], int | None]
 """When the server began a file, µs UTC; None when it does not tell."""
 
 
-def lag_bytes(files: Sequence[BinlogFile], position: BinlogPosition) -> int | None:
+def lag_bytes(files: Sequence[ListedBinlogFile], position: BinlogPosition) -> int | None:
     """Bytes of binlog after the position; None when its file is not among `files`, which are the oldest first."""
     at = _index(files, position.file)
     if at is None:
@@ -75,7 +75,7 @@ def lag_bytes(files: Sequence[BinlogFile], position: BinlogPosition) -> int | No
 
 
 def horizon(
-    files: Sequence[BinlogFile], retention: Retention, position: BinlogPosition, started: Started, now_us: int
+    files: Sequence[ListedBinlogFile], retention: Retention, position: BinlogPosition, started: Started, now_us: int
 ) -> Horizon:
     """How long until the position's file may be purged. `files`: the oldest first; asks `started` of three at most."""
     at = _index(files, position.file)
@@ -97,7 +97,7 @@ def horizon(
     return limits[0] if limits else Horizon(None, "never: the server purges nothing by itself")
 
 
-def _believed(files: Sequence[BinlogFile], retention: Retention, started: Started, now_us: int) -> Retention:
+def _believed(files: Sequence[ListedBinlogFile], retention: Retention, started: Started, now_us: int) -> Retention:
     """The limit of time, or the age of the oldest file, where files have gone long before that limit."""
     limit_s, up_s = retention.age_s, retention.up_s
     if limit_s is None or up_s is None or retention.total_bytes or _number(files[0].name) <= 1:
@@ -115,7 +115,7 @@ def _number(file: str) -> int:
 
 
 def _by_age(
-    files: Sequence[BinlogFile], at: int, retention: Retention, started: Started, now_us: int
+    files: Sequence[ListedBinlogFile], at: int, retention: Retention, started: Started, now_us: int
 ) -> Horizon | None:
     if retention.age_s is None:
         return Horizon(None, retention.rule or "unknown: the server does not tell its limit of time")
@@ -132,7 +132,7 @@ def _by_age(
 
 
 def _by_size(
-    files: Sequence[BinlogFile], at: int, retention: Retention, started: Started, now_us: int
+    files: Sequence[ListedBinlogFile], at: int, retention: Retention, started: Started, now_us: int
 ) -> Horizon | None:
     if retention.total_bytes <= 0:
         return None
@@ -147,7 +147,7 @@ def _by_size(
     return Horizon(hours, "its limit of bytes, at the rate of writes since its oldest file")
 
 
-def _index(files: Sequence[BinlogFile], name: str) -> int | None:
+def _index(files: Sequence[ListedBinlogFile], name: str) -> int | None:
     return next((i for i, file in enumerate(files) if file.name == name), None)
 
 

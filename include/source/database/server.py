@@ -10,13 +10,13 @@ from typing import Any
 from include.errors import Terminal, Transient
 from include.record.gtid import Flavour, GtidSet, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 
-__all__ = ["Ask", "Behind", "Reset", "Server", "read_server"]
+__all__ = ["Ask", "MissingTransactions", "Reset", "Server", "read_server"]
 
 Ask = Callable[..., list[tuple[Any, ...]]]
 """Runs one statement: `ask(sql, *values)`."""
 
 
-class Behind(Transient):
+class MissingTransactions(Transient):
     """The server lacks transactions that capture has: it may catch up, or it has lost them."""
 
 
@@ -57,7 +57,7 @@ class Server:
         return parse_gtid_set(str(ask(f"SELECT @@global.{variable}")[0][0] or ""), self.flavour)
 
     def require(self, ask: Ask, gtids: GtidSet, place: str) -> None:
-        """Raise `Behind` when it lacks some of them, `Reset` when no waiting brings them back.
+        """Raise `MissingTransactions` when it lacks some of them, `Reset` when no waiting brings them back.
 
         A MariaDB that knows nothing of a domain says so itself later.
         """
@@ -74,7 +74,7 @@ class Server:
                     fix="It numbers others alike now, so nothing can be added to what was captured: read everything "
                     "anew, by `lyrebird capture run --source … --snapshot --anew`.",
                 )
-            raise Behind(
+            raise MissingTransactions(
                 "the server lacks transactions that capture has",
                 system="mysql",
                 server=place,

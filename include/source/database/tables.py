@@ -23,7 +23,7 @@ from include.source.policy.policy import Policy, TablePolicy
 from include.source.rows.columns import hidden_hashes, mapped
 from include.source.rows.layout import Layout, layout, mismatch
 from include.source.rows.render import masked, masked_text
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from include.source.rows.system_versioning import altered_until, logged_columns, until_of
 
 __all__ = [
@@ -60,7 +60,7 @@ def shape_of(
     unlogged: frozenset[str],
     policy: TablePolicy,
     by: tuple[str, ...] = (),
-) -> Shape:
+) -> TableShape:
     """What leaves of a table, without its columns that are `unlogged`.
 
     Raises `Terminal` for a column of a type that is not read, or a key that may not leave. Without a key all columns
@@ -93,7 +93,7 @@ def shape_of(
     plain = {column.name: column for column in columns}
     makers = {each: masked(plain[each], mask) for each, mask in masks.items()}
     dates = {each: masked_text(mask) for each, mask in masks.items() if plain[each].type in DATES}
-    return Shape(columns, schema, by, makers, dates)
+    return TableShape(columns, schema, by, makers, dates)
 
 
 class Catalog:
@@ -205,7 +205,7 @@ class Catalog:
             self._changing[name] = self._changes_others(*name)
         return self._changing[name]
 
-    def shape(self, info: TableInfo) -> Shape:
+    def shape(self, info: TableInfo) -> TableShape:
         """What leaves of a table as the server describes it, and as it is selected; raises `Terminal`."""
         until_of(info, logged_columns(info))
         without = unlogged(info, self._server)
@@ -218,7 +218,7 @@ class Catalog:
         key: tuple[str, ...],
         nullable: Iterable[str],
         without: Iterable[str] = (),
-    ) -> Shape:
+    ) -> TableShape:
         # At every change of columns: a masked one that was renamed would leave in the clear.
         check_columns(self._policy, name, columns)
         check_key(self._policy, name, key or [column.name for column in columns])
@@ -234,7 +234,7 @@ class Catalog:
             found = self._by_map[table] = layout(table, self._shape_under(table), self._flavour)
         return found
 
-    def _shape_under(self, table: TableMap) -> Shape:
+    def _shape_under(self, table: TableMap) -> TableShape:
         name = table.name
         info = self.table(name)
         wrong = self._misfit(table, info)
@@ -264,7 +264,7 @@ class Catalog:
             return columns
         return columns + hidden_hashes(table, {column.name for column in columns}, info.hashed)
 
-    def _altered(self, table: TableMap, info: TableInfo | None, wrong: tuple[str, str]) -> Shape:
+    def _altered(self, table: TableMap, info: TableInfo | None, wrong: tuple[str, str]) -> TableShape:
         """The shape by the map alone, for rows of before an ALTER."""
         name = table.name
         refusal = Terminal(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 
 from include.source.database.failover import places
-from include.source.database.finding import Finding
+from include.source.database.finding import ServerFinding
 from include.source.definition import SourceDefinition
 
 __all__ = ["unverified"]
@@ -17,14 +17,14 @@ _SAYS = {
 }
 
 
-def unverified(source: SourceDefinition) -> list[Finding]:
+def unverified(source: SourceDefinition) -> list[ServerFinding]:
     """A warning where the server, or a fallback, is elsewhere than on this machine and nobody is verified."""
     far = [place.place for place in places(source) if not _loopback(place.host)]
     if source.tls == "verified" or not far:
         return []
     problem = f"{_SAYS[source.tls]}: whoever stands in for {', '.join(far)} reads or makes up rows"
     fix = "Declare `tls: verified`, with `tls_ca` where the authority is your own."
-    return [Finding(source.policy.origin.place(("tls",)), problem, fix, "warn")]
+    return [ServerFinding(source.policy.origin.place(("tls",)), problem, fix, "warn")]
 
 
 def _loopback(host: str) -> bool:

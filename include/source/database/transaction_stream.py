@@ -22,9 +22,9 @@ from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import Heartbeat, SourceTransaction, TransactionBuilder
 from include.source.database.connection import dump
 from include.source.definition import SourceDefinition
-from include.source.state import Waiting
+from include.source.state import WaitingXa
 
-__all__ = ["Idle", "Inflow"]
+__all__ = ["BinlogIdle", "Inflow"]
 
 # The server stamps whole seconds, at a statement's start: what is committed now may carry a stamp of a second ago.
 _STAMP_US: Final = 1_000_000
@@ -33,7 +33,7 @@ _FIRST: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Idle:
+class BinlogIdle:
     """Nothing stands in the binlog after `at`; all that was committed before `until_us` is here."""
 
     at: BinlogPosition
@@ -48,7 +48,7 @@ class Inflow:
         source: SourceDefinition,
         replica_id: int,
         position: SourcePosition,
-        waiting: tuple[Waiting, ...],
+        waiting: tuple[WaitingXa, ...],
         survives: SurvivesRollback,
         clock: Clock,
     ) -> None:
@@ -82,7 +82,7 @@ class Inflow:
         """Hang up; may be called twice."""
         self._dump.close()
 
-    def next(self, timeout_s: float) -> PlainRun | SourceTransaction | Idle | None:
+    def next(self, timeout_s: float) -> PlainRun | SourceTransaction | BinlogIdle | None:
         """Plain transactions, or what at most one event completes; None, too, when there was none within `timeout_s`.
 
         Raises `Transient` when the server is silent for too long, and what the packets and events raise.
@@ -120,14 +120,14 @@ class Inflow:
             raise Transient("the server has gone silent", system="mysql", server=self._source.place)
         self._drained_us = self._clock.now_us()
 
-    def waiting(self, known: tuple[Waiting, ...], position: SourcePosition) -> tuple[Waiting, ...]:
+    def waiting(self, known: tuple[WaitingXa, ...], position: SourcePosition) -> tuple[WaitingXa, ...]:
         """`known`, less what the last transaction ended, with what it prepared; `position` is the one before it."""
         if not self._ended and not self._begun:
             return known
         kept = tuple(each for each in known if each.xid not in self._ended)
-        return kept + tuple(Waiting(xid, gtid, position) for xid, gtid in self._begun.items())
+        return kept + tuple(WaitingXa(xid, gtid, position) for xid, gtid in self._begun.items())
 
-    def _idle(self, heartbeat: Heartbeat) -> Idle | None:
+    def _idle(self, heartbeat: Heartbeat) -> BinlogIdle | None:
         """Only a second heartbeat at one place says that the server is idle, of the time when nothing more had come.
 
         MySQL sends a single one when it has passed over what we have, and goes on; and one may have waited for us.
@@ -135,7 +135,7 @@ class Inflow:
         before, self._quiet_at = self._quiet_at, heartbeat.at
         if before != heartbeat.at or not self._drained_us:
             return None
-        return Idle(heartbeat.at, self._drained_us - _STAMP_US)
+        return BinlogIdle(heartbeat.at, self._drained_us - _STAMP_US)
 
     def _is_new(self, transaction: PlainRun | SourceTransaction) -> bool:
         before = self._prepared

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from include.errors import Terminal
-from include.source.database.finding import Finding
+from include.source.database.finding import ServerFinding
 from include.source.database.server import Ask, Server
 from include.source.definition import SourceDefinition
 
@@ -20,13 +20,13 @@ _FOLLOWS: Final = (
 _SHOW: Final = "GRANT SLAVE MONITOR ON *.* (REPLICATION CLIENT on MySQL and before MariaDB 10.5) to it."
 
 
-def gaps(ask: Ask, server: Server, source: SourceDefinition) -> Iterator[Finding]:
+def gaps(ask: Ask, server: Server, source: SourceDefinition) -> Iterator[ServerFinding]:
     """What is lost without a trace in the binlog."""
     yield from _left_out(ask, server, source)
     yield from _followed(ask, server)
 
 
-def _left_out(ask: Ask, server: Server, source: SourceDefinition) -> Iterator[Finding]:
+def _left_out(ask: Ask, server: Server, source: SourceDefinition) -> Iterator[ServerFinding]:
     status = _answer(ask, server.binlog_status)
     # None of it: no binlog, or no privilege, of which other findings speak.
     do, ignore = (_names(status[0][2]), _names(status[0][3])) if status else (set(), set())
@@ -35,13 +35,13 @@ def _left_out(ask: Ask, server: Server, source: SourceDefinition) -> Iterator[Fi
     lost = [each for each in source.databases if (each not in do if do else each in ignore)]
     variable = "binlog_do_db" if do else "binlog_ignore_db"
     for database in lost:
-        yield Finding(f"database {database}", f"is not logged, by {variable}", _BINLOG_FILTER)
+        yield ServerFinding(f"database {database}", f"is not logged, by {variable}", _BINLOG_FILTER)
     if not lost:
         problem = "leaves out TRUNCATE, ALTER and DROP of captured tables in sessions whose own database it leaves out"
-        yield Finding(variable, problem, _BINLOG_FILTER, "warn")
+        yield ServerFinding(variable, problem, _BINLOG_FILTER, "warn")
 
 
-def _followed(ask: Ask, server: Server) -> Iterator[Finding]:
+def _followed(ask: Ask, server: Server) -> Iterator[ServerFinding]:
     def of(name: str) -> str:
         return (server.variable(ask, name) or "").upper()
 
@@ -50,17 +50,19 @@ def _followed(ask: Ask, server: Server) -> Iterator[Finding]:
         return
     replicas = _replication(ask, server)
     if of("wsrep_on") == "ON":
-        yield Finding(variable, "is off on a node of a cluster: what comes from the others is not logged", _FOLLOWS)
+        yield ServerFinding(
+            variable, "is off on a node of a cluster: what comes from the others is not logged", _FOLLOWS
+        )
     elif replicas:
-        yield Finding(variable, "is off on a replica: what comes from its primary is not logged", _FOLLOWS)
+        yield ServerFinding(variable, "is off on a replica: what comes from its primary is not logged", _FOLLOWS)
     elif replicas is None and server.flavour == "mariadb" and ask("SELECT @@global.gtid_slave_pos")[0][0]:
         problem = "is off, and gtid_slave_pos tells of a primary, whose writes are not logged then"
-        yield Finding(variable, problem, f"{_FOLLOWS} If it is a replica no more: {_SHOW}")
+        yield ServerFinding(variable, problem, f"{_FOLLOWS} If it is a replica no more: {_SHOW}")
     elif replicas is None:
         problem = (
             "is off, and the account may not see whether this is a replica, which would not log its primary's writes"
         )
-        yield Finding(variable, problem, _SHOW, "warn")
+        yield ServerFinding(variable, problem, _SHOW, "warn")
 
 
 def _replication(ask: Ask, server: Server) -> list[tuple[object, ...]] | None:

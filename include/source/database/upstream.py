@@ -18,11 +18,11 @@ from include.source.database.connection import Questions, asked, server_of
 from include.source.database.failover import there
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo, load_table, load_tables, table_names
-from include.source.database.transaction_stream import Idle, Inflow
+from include.source.database.transaction_stream import BinlogIdle, Inflow
 from include.source.definition import SourceDefinition
-from include.source.ports import Watcher
+from include.source.ports import SessionWatcher
 from include.source.snapshot.reader import SnapshotReader, first_position
-from include.source.state import Waiting
+from include.source.state import WaitingXa
 
 __all__ = ["Flow", "LiveServer", "Upstream"]
 
@@ -33,10 +33,10 @@ _START_S: Final = 5.0
 class Flow(Protocol):
     """See `Inflow`."""
 
-    def next(self, timeout_s: float) -> PlainRun | SourceTransaction | Idle | None:
+    def next(self, timeout_s: float) -> PlainRun | SourceTransaction | BinlogIdle | None:
         """Plain transactions, or what at most one event completes; None too when none came within `timeout_s`."""
 
-    def waiting(self, known: tuple[Waiting, ...], position: SourcePosition) -> tuple[Waiting, ...]:
+    def waiting(self, known: tuple[WaitingXa, ...], position: SourcePosition) -> tuple[WaitingXa, ...]:
         """`known`, less what the last transaction ended, with what it prepared; `position` is the one before it."""
 
     def heard(self) -> None:
@@ -81,11 +81,11 @@ class Upstream(Protocol):
         """`position` with a place in this server's own files."""
 
     def flow(
-        self, position: SourcePosition, waiting: tuple[Waiting, ...], survives: SurvivesRollback, clock: Clock
+        self, position: SourcePosition, waiting: tuple[WaitingXa, ...], survives: SurvivesRollback, clock: Clock
     ) -> Flow:
         """Its transactions after `position`; `waiting` are the XA transactions that were prepared there."""
 
-    def first_position(self, clock: Clock, watcher: Watcher) -> SourcePosition | None:
+    def first_position(self, clock: Clock, watcher: SessionWatcher) -> SourcePosition | None:
         """Where a stream may begin that is to see whole transactions; None when asked to stop."""
 
     def reader(self, source: SourceDefinition, clock: Clock) -> SnapshotReader:
@@ -160,12 +160,12 @@ class LiveServer:
         return asked(self._source, lambda ask: there(ask, self._server, position))
 
     def flow(
-        self, position: SourcePosition, waiting: tuple[Waiting, ...], survives: SurvivesRollback, clock: Clock
+        self, position: SourcePosition, waiting: tuple[WaitingXa, ...], survives: SurvivesRollback, clock: Clock
     ) -> Flow:
         """See `Upstream`."""
         return Inflow(self._source, self._source.replica_id(self._name), position, waiting, survives, clock)
 
-    def first_position(self, clock: Clock, watcher: Watcher) -> SourcePosition | None:
+    def first_position(self, clock: Clock, watcher: SessionWatcher) -> SourcePosition | None:
         """See `Upstream`."""
         return first_position(self._source, clock, watcher)
 

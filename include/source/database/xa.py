@@ -9,7 +9,7 @@ from include.errors import LyrebirdError, Terminal
 from include.source.database.connection import asked
 from include.source.database.server import Ask, read_server
 from include.source.definition import SourceDefinition
-from include.source.ports import Watcher
+from include.source.ports import SessionWatcher
 
 __all__ = ["prepared", "wait_until_ended"]
 
@@ -42,7 +42,7 @@ def _may_ask(ask: Ask) -> bool:
     return "XA_RECOVER_ADMIN" in grants or "ALL PRIVILEGES ON *.*" in grants
 
 
-def wait_until_ended(source: SourceDefinition, clock: Clock, watcher: Watcher) -> bool:
+def wait_until_ended(source: SourceDefinition, clock: Clock, watcher: SessionWatcher) -> bool:
     """Return once none is prepared; False at a stop request. `Terminal` after `prepared_wait_s`, with their names."""
     until_s = clock.monotonic_s() + source.prepared_wait_s
     while names := prepared(source):

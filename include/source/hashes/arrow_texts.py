@@ -17,7 +17,7 @@ import pyarrow.lib as pa
 from pyarrow.types import is_decimal
 
 from include.record.schema import avro_name
-from include.source.hashes.columns import Compared, ComparedRows
+from include.source.hashes.columns import ComparedColumn, ComparedRows
 from include.source.policy.masks import Hash
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ArrowTexts:
         """The texts of the rows, as binary."""
         return self._joined(self._rows.columns, batch)
 
-    def _joined(self, columns: Iterable[Compared], batch: Any) -> Any:
+    def _joined(self, columns: Iterable[ComparedColumn], batch: Any) -> Any:
         parts: list[Any] = []
         for each in columns:
             text = self.values(each, batch)
@@ -61,7 +61,7 @@ class ArrowTexts:
                 parts.append(pc.fill_null(text, "N"))
         return pc.binary_join_element_wise(*parts, ";", null_handling="skip").cast(pa.binary())
 
-    def values(self, compared: Compared, batch: Any) -> Any:
+    def values(self, compared: ComparedColumn, batch: Any) -> Any:
         """The texts of a column's values, null for null."""
         name = avro_name(compared.column.name)
         if name not in batch.schema.names:
@@ -70,7 +70,7 @@ class ArrowTexts:
             values = self._texts(compared, _whole(batch.column(name)))
         return self._with_invalid(compared, values, batch) if compared.kind in _DATES else values
 
-    def _texts(self, compared: Compared, values: Any) -> Any:
+    def _texts(self, compared: ComparedColumn, values: Any) -> Any:
         if isinstance(compared.mask, Hash):
             return values.cast(_TEXT)
         match compared.kind:
@@ -88,7 +88,7 @@ class ArrowTexts:
             case "hex":
                 return _each(values, lambda value: value.hex().upper())
 
-    def _with_invalid(self, compared: Compared, values: Any, batch: Any) -> Any:
+    def _with_invalid(self, compared: ComparedColumn, values: Any, batch: Any) -> Any:
         name = self._rows.invalid
         if not name or name not in batch.schema.names:
             return values

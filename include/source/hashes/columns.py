@@ -33,7 +33,7 @@ from include.source.policy.masks import Hash, KeepLast, Mask, Null
 from include.source.policy.policy import TablePolicy
 from include.source.rows.text import text_charset
 
-__all__ = ["Compared", "ComparedRows", "Digest", "Incomparable", "Kind", "server_digest"]
+__all__ = ["ComparedColumn", "ComparedRows", "Digest", "Incomparable", "Kind", "server_digest"]
 
 Kind = Literal["number", "double", "date", "datetime", "timestamp", "time", "text", "long_text", "bytes", "hex"]
 Digest = Literal["md5", "sha256"]
@@ -60,7 +60,7 @@ class Incomparable(Terminal):
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedColumn:
     """A column at the server, and what of it leaves; `charset` is that of its texts where that leaves bytes open."""
 
     column: Column
@@ -87,8 +87,8 @@ class ComparedRows:
         keyless: the table has no key of its own: all columns are.
     """
 
-    columns: tuple[Compared, ...]
-    key: tuple[Compared, ...]
+    columns: tuple[ComparedColumn, ...]
+    key: tuple[ComparedColumn, ...]
     not_compared: Mapping[str, str]
     invalid: str
     digest: Digest
@@ -117,7 +117,7 @@ class ComparedRows:
             Incomparable: a column of the key has no text that both sides make alike.
         """
         leaving = {column.name for column in schema.columns}
-        found: dict[str, Compared] = {}
+        found: dict[str, ComparedColumn] = {}
         refused: dict[str, str] = {}
         for column in columns:
             if column.name in leaving:
@@ -128,7 +128,7 @@ class ComparedRows:
                 else:
                     charset = text_charset(column) or "utf8mb4"
                     kind = _KINDS[column.type]
-                    found[column.name] = Compared(column, kind, mask, charset if charset != "utf8mb4" else "")
+                    found[column.name] = ComparedColumn(column, kind, mask, charset if charset != "utf8mb4" else "")
         for name in schema.key:
             if name not in found or isinstance(found[name].mask, Null):
                 raise Incomparable(
@@ -155,7 +155,7 @@ def server_digest(flavour: str, version: tuple[int, ...]) -> Digest:
     return "sha256" if flavour == "mysql" and version >= (9, 6) else "md5"
 
 
-def _named(compared: Compared) -> Compared:
+def _named(compared: ComparedColumn) -> ComparedColumn:
     """As it stands in the text of a key, from which the row is to be found again."""
     return replace(compared, kind="hex") if compared.column.type in _SHORT and compared.mask is None else compared
 

@@ -9,7 +9,7 @@ from decimal import Context, Decimal
 from typing import Any, Final
 
 from include.record.schema import Column, avro_name
-from include.source.hashes.columns import Compared, ComparedRows, Digest, Kind
+from include.source.hashes.columns import ComparedColumn, ComparedRows, Digest, Kind
 from include.source.hashes.printed import printed_date, printed_moment
 from include.source.policy.masks import Hash
 
@@ -31,7 +31,7 @@ def key_text(rows: ComparedRows, row: Mapping[str, Any]) -> bytes:
     return _texts(rows.key, rows, row)
 
 
-def value_text(compared: Compared, rows: ComparedRows, row: Mapping[str, Any]) -> str | None:
+def value_text(compared: ComparedColumn, rows: ComparedRows, row: Mapping[str, Any]) -> str | None:
     """A value's text; None of null."""
     name = compared.column.name
     value = row[avro_name(name)]
@@ -47,11 +47,11 @@ def value_text(compared: Compared, rows: ComparedRows, row: Mapping[str, Any]) -
     return _TEXTS.get(compared.kind, _plain)(compared.column, value)
 
 
-def _texts(columns: Iterable[Compared], rows: ComparedRows, row: Mapping[str, Any]) -> bytes:
+def _texts(columns: Iterable[ComparedColumn], rows: ComparedRows, row: Mapping[str, Any]) -> bytes:
     return b";".join(_written(each, value_text(each, rows, row)) for each in columns)
 
 
-def _written(compared: Compared, text: str | None) -> bytes:
+def _written(compared: ComparedColumn, text: str | None) -> bytes:
     data = b"N" if text is None else text.encode()
     return b"%d;%b" % (len(data), data) if compared.sized and text is not None else data
 

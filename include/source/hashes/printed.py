@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Final
 
-from include.source.hashes.columns import Compared, ComparedRows
+from include.source.hashes.columns import ComparedColumn, ComparedRows
 
 __all__ = ["printed_date", "printed_key", "printed_moment", "values_of"]
 
@@ -25,7 +25,7 @@ def printed_key(rows: ComparedRows, text: str) -> dict[str, str | None]:
     }
 
 
-def values_of(columns: Sequence[Compared], text: str) -> tuple[str | None, ...]:
+def values_of(columns: Sequence[ComparedColumn], text: str) -> tuple[str | None, ...]:
     """The values that the text of a row, or of a key, with these columns is made of; `ValueError` for another text."""
     data, at, values = text.encode(), 0, list[str | None]()
     for each in columns:

@@ -13,7 +13,7 @@ from include.source.hashes.columns import ComparedRows, Incomparable, server_dig
 from include.source.hashes.server_sql import UNHASHED, leaf_rows, leaf_sums
 from include.source.hashes.sums import HashSum
 from include.source.policy.policy import TablePolicy
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from include.source.snapshot.condition import Condition, leaving
 from include.source.snapshot.key_range import Bound, KeyOrder, KeyRange, quoted
 from include.source.snapshot.reader import Described, SnapshotReader
@@ -48,7 +48,7 @@ class TableScan:
         database: str,
         table: str,
         policy: TablePolicy,
-        shape: Callable[[TableInfo], Shape],
+        shape: Callable[[TableInfo], TableShape],
         where: str = "",
     ) -> None:
         """Learn the table's columns and key.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from include.record.schema import GEOMETRIES
-from include.source.hashes.columns import Compared, ComparedRows, Digest
+from include.source.hashes.columns import ComparedColumn, ComparedRows, Digest
 from include.source.hashes.sums import LEAF_BITS
 from include.source.policy.masks import Hash, KeepLast, Null
 from include.source.snapshot.key_range import quoted
@@ -66,7 +66,7 @@ def key_text(rows: ComparedRows) -> str:
     return _texts(rows.key, rows.digest)
 
 
-def value_text(compared: Compared, digest: Digest) -> str:
+def value_text(compared: ComparedColumn, digest: Digest) -> str:
     """A value's text; NULL of null."""
     hashed = _DIGESTS[digest]
     column, name = compared.column, quoted(compared.column.name)
@@ -95,7 +95,7 @@ def value_text(compared: Compared, digest: Digest) -> str:
             return hashed(f"CAST({name} AS BINARY)" if column.type in GEOMETRIES else name)
 
 
-def _masked(compared: Compared, digest: Digest) -> str:
+def _masked(compared: ComparedColumn, digest: Digest) -> str:
     """Of what leaves in the place of a value."""
     if isinstance(compared.mask, Null):
         return "NULL"
@@ -117,7 +117,7 @@ _DIGESTS: Final[dict[Digest, Callable[[str], str]]] = {
 }
 
 
-def _texts(columns: Iterable[Compared], digest: Digest) -> str:
+def _texts(columns: Iterable[ComparedColumn], digest: Digest) -> str:
     parts = []
     for each in columns:
         text = value_text(each, digest)
@@ -134,7 +134,7 @@ def _where(condition: str) -> str:
     return f" WHERE {condition}" if condition else ""
 
 
-def _utf8(compared: Compared) -> str:
+def _utf8(compared: ComparedColumn) -> str:
     name = quoted(compared.column.name)
     if compared.column.charset in ("utf8mb4", "utf8mb3", "utf8"):
         return name

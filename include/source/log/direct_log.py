@@ -35,7 +35,7 @@ from include.log.topics import (
 from include.record.position import SourcePosition
 from include.record.version import to_header
 from include.source.log.checkpoint import read_checkpoint
-from include.source.log.group import Group, Output
+from include.source.log.group import Group, OutgoingRecord
 from include.source.log.ports import LogPorts
 from include.source.log.unended import open_writer, own_topics
 from include.source.ports import ResumePoint
@@ -127,14 +127,14 @@ class DirectLog:
         self._remade |= {(topic.name, partition): 0 for partition in range(made.partitions)}
         return made
 
-    def write(self, outputs: Sequence[Output]) -> None:
+    def write(self, outputs: Sequence[OutgoingRecord]) -> None:
         """See `CaptureLog`; steps 1 and 2."""
         if self._begun and self._age_s() >= _LATE * self._longest_s:
             raise self._too_long()
         with self._within_time():
             self._append(outputs)
 
-    def _append(self, outputs: Sequence[Output]) -> None:
+    def _append(self, outputs: Sequence[OutgoingRecord]) -> None:
         writer, _ = self._opened()
         if not self._begun:
             self._begun_s = self._clock.monotonic_s()

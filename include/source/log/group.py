@@ -9,10 +9,10 @@ from typing import NamedTuple
 from include.record.position import SourcePosition
 from include.source.state import CaptureState
 
-__all__ = ["Group", "Output"]
+__all__ = ["Group", "OutgoingRecord"]
 
 
-class Output(NamedTuple):
+class OutgoingRecord(NamedTuple):
     """One record to append; `partition` None: by its key."""
 
     topic: str
@@ -31,7 +31,7 @@ class Group:
     which leave no records; `texts` the statements that changed rows of tables that nobody captures, as text alone.
     """
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutgoingRecord, ...]
     position: SourcePosition
     state: CaptureState
     version: int

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from include.record.native import why_not
 from include.source.binlog.step import RunParts
-from include.source.log.group import Output
+from include.source.log.group import OutgoingRecord
 from include.source.native.program import by_of, keys_of, ops_of
 from include.source.native.text_program import text_columns
 from include.source.rows.layout import Layout
-from include.source.rows.shape import Image, Shape
+from include.source.rows.shape import Image, TableShape
 
 if TYPE_CHECKING:
     from include.source.native import _decoder
@@ -46,12 +46,12 @@ StampMaker = Callable[
 SnapshotMaker = Callable[[list[Image], bytes, bytes], list[tuple[bytes, int, bytes]]]
 """(images, head, tail) → (key, partition, value) of each: the value is `head`, the image's row and `tail`."""
 
-OutputMaker = Callable[[list[Any], str, int, type[Output]], tuple[list[Output], int, int]]
-"""(records, topic, version, `Output`) → (outputs, the last one's version, bytes of all values); see `_decoder.pyi`."""
+OutputMaker = Callable[[list[Any], str, int, type[OutgoingRecord]], tuple[list[OutgoingRecord], int, int]]
+"""(records, topic, version, `OutgoingRecord`) → (outputs, the last one's version, bytes of all values): `_decoder.pyi`."""
 
 RunMaker = Callable[
-    [str, int, str, RunParts, tuple[Any, ...], int, int, type[Output]],
-    tuple[list[Output], int, int, tuple[int, int, int]] | None,
+    [str, int, str, RunParts, tuple[Any, ...], int, int, type[OutgoingRecord]],
+    tuple[list[OutgoingRecord], int, int, tuple[int, int, int]] | None,
 ]
 """See `run_outputs` of `_decoder.pyi`."""
 
@@ -70,7 +70,7 @@ def decoder_of(layout: Layout) -> _decoder.Decoder | None:
     return Decoder(ops, keys_of(layout), by_of(layout), layout.shape.dates, Image)
 
 
-def text_rows_of(shape: Shape) -> _decoder.TextRows | None:
+def text_rows_of(shape: TableShape) -> _decoder.TextRows | None:
     """The compiled reader of a SELECT's rows; None where there is none, or for a shape that Python reads."""
     columns = None if WHY_NOT else text_columns(shape)
     if columns is None:

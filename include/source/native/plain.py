@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from include.record.position import BinlogPosition
-from include.source.binlog.step import LoggedText, PlainRun, Rows, SourceTransaction
+from include.source.binlog.step import LoggedText, PlainRun, RowsEvent, SourceTransaction
 from include.source.native import WHY_NOT
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def plain_groups(known: Mapping[bytes, object], memory_bytes: int) -> PlainGroup
     from include.source.native._events import PlainGroups
 
     try:
-        return PlainGroups(known, PlainRun, SourceTransaction, Rows, BinlogPosition, LoggedText, memory_bytes)
+        return PlainGroups(known, PlainRun, SourceTransaction, RowsEvent, BinlogPosition, LoggedText, memory_bytes)
     except ValueError:
         # Its classes have other slots in this Python.
         return None

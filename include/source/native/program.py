@@ -14,7 +14,7 @@ from include.source.rows.json_binary import json_text
 from include.source.rows.layout import FIXED, Field, Layout, decimal_groups
 from include.source.rows.number import number_writer
 from include.source.rows.other_types import inet6_text, uncompressed
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from include.source.rows.temporal import moment_writer
 
 __all__ = ["Told", "by_of", "keys_of", "ops_of", "text_op"]
@@ -53,7 +53,7 @@ def by_of(layout: Layout) -> list[int]:
     return list(layout.shape.by_parts)
 
 
-def _op(shape: Shape, i: int, field: Field) -> Told:
+def _op(shape: TableShape, i: int, field: Field) -> Told:
     if i in shape.skipped:
         return (*_skipped(field), None)
     if i in shape.masked_dates:

@@ -6,7 +6,7 @@ from typing import Final
 
 from include.record.schema import Column
 from include.source.native.program import Told, text_op
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from include.source.rows.text import moment_reader, text_charset, value_writer
 
 __all__ = ["Columns", "text_columns"]
@@ -20,7 +20,7 @@ _MOMENTS: Final = {"datetime": "text_datetime", "timestamp": "text_datetime", "d
 _NUMBERS: Final = {"float": "text_float", "double": "text_double", "time": "text_time"}
 
 
-def text_columns(shape: Shape) -> Columns | None:
+def text_columns(shape: TableShape) -> Columns | None:
     """What `text.select_list` selects; None for a shape that is left to Python."""
     keys = {*(i for i, _ in shape.key_parts), *shape.by_parts}
     if not keys.isdisjoint({*shape.skipped, *shape.masked}):
@@ -34,7 +34,7 @@ def text_columns(shape: Shape) -> Columns | None:
     )
 
 
-def _op(shape: Shape, i: int) -> Told:
+def _op(shape: TableShape, i: int) -> Told:
     column = shape.columns[i]
     if i in shape.masked_dates:
         return "call", 1, 0, 0, shape.masked_moment(i, moment_reader(column)), None, None

@@ -34,7 +34,7 @@ from include.settings.deployment import Deployment, Strict
 from include.source.policy.masks import MASKS, Hash, Mask, parse_mask
 from include.source.policy.patterns import TablePattern, covers
 
-__all__ = ["Origin", "Policy", "TableFilter", "TablePolicy", "Verdict"]
+__all__ = ["DeclaredAt", "Policy", "TableFilter", "TablePolicy", "Verdict"]
 
 Verdict = Literal["accept", "drop"]
 """`accept`: what no entry names passes. `drop`: it does not."""
@@ -63,7 +63,7 @@ class TableFilter(Strict):
 
 
 @dataclass(frozen=True)
-class Origin:
+class DeclaredAt:
     """Where a source is declared: gives errors and explanations their file and line."""
 
     deployment: Deployment | None = field(default=None, repr=False, compare=False)
@@ -114,7 +114,7 @@ class TablePolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FilterRule:
     """One entry of `filter`, resolved: who is meant, and what becomes of it."""
 
     pattern: TablePattern
@@ -128,10 +128,10 @@ class Policy:
     """The policy of one source; `rules` are in the order in which they are asked. Answers are the same for ever."""
 
     default: Verdict
-    rules: tuple[Rule, ...]
+    rules: tuple[FilterRule, ...]
     databases: tuple[str, ...]
     partition_by: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    origin: Origin = field(default_factory=Origin)
+    origin: DeclaredAt = field(default_factory=DeclaredAt)
     # Asked for every column of every table at a start.
     _known: dict[tuple[str, str], TablePolicy] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -143,10 +143,10 @@ class Policy:
         databases: Sequence[str],
         salt: str = "",
         partition_by: Mapping[str, Sequence[str]] | None = None,
-        origin: Origin | None = None,
+        origin: DeclaredAt | None = None,
     ) -> Policy:
         """From what a deployment file says; raises `SettingsError` for what can never apply (see the module)."""
-        origin = origin or Origin()
+        origin = origin or DeclaredAt()
         rules = [_rule(default, text, entry, salt, origin) for text, entry in entries.items()]
         # Sorting is stable: patterns keep the order of the file.
         ordered = tuple(sorted(rules, key=lambda rule: rule.pattern.rank))
@@ -178,7 +178,7 @@ class Policy:
             database, table, self.default == "accept", f"no entry of `filter` names it; {place} is {self.default}"
         )
 
-    def by(self, rule: Rule, database: str, table: str) -> TablePolicy:
+    def by(self, rule: FilterRule, database: str, table: str) -> TablePolicy:
         """What becomes of a table that `rule` decides."""
         text = rule.pattern.text
         why = f"{'passed' if rule.passes else 'dropped'} by {self.origin.place(('filter', text))}"
@@ -204,7 +204,7 @@ def _listed(column: str, names: Iterable[str]) -> str | None:
     return next((name for name in names if name.lower() == wanted), None)
 
 
-def _rule(default: Verdict, text: str, entry: TableFilter, salt: str, origin: Origin) -> Rule:
+def _rule(default: Verdict, text: str, entry: TableFilter, salt: str, origin: DeclaredAt) -> FilterRule:
     at = ("filter", text)
     try:
         pattern = TablePattern.parse(text)
@@ -231,10 +231,10 @@ def _rule(default: Verdict, text: str, entry: TableFilter, salt: str, origin: Or
         )
     masks = {name: Hash(salt) if isinstance(mask, Hash) else mask for name, mask in entry.masks.items()}
     passes = entry.policy == "accept" if entry.policy else columns or default == "drop"
-    return Rule(pattern, passes, frozenset(entry.ignored_columns), masks)
+    return FilterRule(pattern, passes, frozenset(entry.ignored_columns), masks)
 
 
-def _refuse_doubles(entry: TableFilter, at: tuple[str, ...], origin: Origin) -> None:
+def _refuse_doubles(entry: TableFilter, at: tuple[str, ...], origin: DeclaredAt) -> None:
     places: list[tuple[str, tuple[str | int, ...]]] = [
         *((name, ("ignored_columns", i)) for i, name in enumerate(entry.ignored_columns)),
         *((name, ("masks", name)) for name in entry.masks),
@@ -248,7 +248,7 @@ def _refuse_doubles(entry: TableFilter, at: tuple[str, ...], origin: Origin) -> 
         seen.add(name.lower())
 
 
-def _refuse_idle(rules: Sequence[Rule], databases: Sequence[str], origin: Origin) -> None:
+def _refuse_idle(rules: Sequence[FilterRule], databases: Sequence[str], origin: DeclaredAt) -> None:
     """Refuse entries that decide no table that there could be."""
     for i, rule in enumerate(rules):
         pattern = rule.pattern

@@ -9,7 +9,7 @@ from typing import Literal
 from include.source.policy.checks import TableColumns, table_findings
 from include.source.policy.policy import Policy, TablePolicy
 
-__all__ = ["ColumnReport", "Fate", "TableReport", "named_tables", "report", "tables_meant"]
+__all__ = ["ColumnReport", "Fate", "TablePolicyReport", "named_tables", "report", "tables_meant"]
 
 Fate = Literal["as is", "ignored", "masked"]
 Tables = Mapping[tuple[str, str], TableColumns]
@@ -29,7 +29,7 @@ class ColumnReport:
 
 
 @dataclass(frozen=True, slots=True)
-class TableReport:
+class TablePolicyReport:
     """One table, or one pattern where no server says which tables there are.
 
     `known` is None when no server was asked, else whether it has the table. Of a table that is not known `columns`
@@ -44,16 +44,16 @@ class TableReport:
     problems: tuple[str, ...] = ()
 
 
-def report(policy: Policy, table: tuple[str, str], tables: Tables | None) -> TableReport:
+def report(policy: Policy, table: tuple[str, str], tables: Tables | None) -> TablePolicyReport:
     """What becomes of `(database, table)`; `tables` are the server's, None when it was not asked."""
     found = policy.of(*table)
     there = tables.get(table) if tables is not None else None
     problems = tuple(str(each) for each in table_findings(policy, table, there)) if there else ()
     known = None if tables is None else there is not None
-    return TableReport(".".join(table), found.passes, found.why, known, _columns(found, there), problems)
+    return TablePolicyReport(".".join(table), found.passes, found.why, known, _columns(found, there), problems)
 
 
-def named_tables(policy: Policy) -> list[TableReport]:
+def named_tables(policy: Policy) -> list[TablePolicyReport]:
     """The tables that `filter` names, in each database where they are meant, and its patterns, in their order."""
     names = [
         (database, rule.pattern.table)
@@ -66,7 +66,7 @@ def named_tables(policy: Policy) -> list[TableReport]:
     for rule in policy.rules:
         if not rule.pattern.exact:
             found = policy.by(rule, rule.pattern.database, rule.pattern.table)
-            reports.append(TableReport(rule.pattern.text, found.passes, found.why, None, _columns(found, None)))
+            reports.append(TablePolicyReport(rule.pattern.text, found.passes, found.why, None, _columns(found, None)))
     return reports
 
 

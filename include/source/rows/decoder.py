@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from include.source.binlog.events import RowOp
 from include.source.native import WHY_NOT, decoder_of
-from include.source.rows.images import Images, Pair
+from include.source.rows.images import Pair, RowImages
 from include.source.rows.layout import Layout
 
 __all__ = ["NativeImages", "decoders_told", "images_of"]
 
 
 class NativeImages:
-    """`Images` with a compiled decoder; `plain` reads what that one hands over. Not for use from several threads.
+    """`RowImages` with a compiled decoder; `plain` reads what that one hands over. Not for use from several threads.
 
     Raises `ValueError` where the compiled decoders are not there, or do not read this layout.
     """
@@ -23,7 +23,7 @@ class NativeImages:
         self.layout = layout
         self.shape = layout.shape
         self.decoder = decoder
-        self.plain = Images(layout)
+        self.plain = RowImages(layout)
 
     def rows(self, op: RowOp, body: bytes, partial: bool = False) -> list[Pair]:
         """As `Images.rows`."""
@@ -31,12 +31,12 @@ class NativeImages:
         return self.plain.rows(op, body, partial) if found is None else found
 
 
-def images_of(layout: Layout) -> Images | NativeImages:
+def images_of(layout: Layout) -> RowImages | NativeImages:
     """The fastest decoder of a layout's rows that there is here."""
     try:
         return NativeImages(layout)
     except ValueError:
-        return Images(layout)
+        return RowImages(layout)
 
 
 def decoders_told() -> str:

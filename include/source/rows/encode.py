@@ -23,7 +23,7 @@ from include.source.ports import CaptureLog
 from include.source.rows.avro import NULL, long, long_piece, sized
 from include.source.rows.shape import Image
 
-__all__ = ["Encoders", "Parts", "Stamp", "TableEncoder"]
+__all__ = ["Parts", "Stamp", "TableEncoder", "TableEncoders"]
 
 _PRODUCT: Final = "lyrebird-0.2"
 _PRESENT: Final = b"\x02"
@@ -154,7 +154,7 @@ class TableEncoder:
         return self._last[1], stamp.thread + _text(query), stamp.made, stamp.transaction
 
 
-class Encoders:
+class TableEncoders:
     """Makes and caches encoders; the first need of a table makes its topic and registers its schemas.
 
     `known_key_id` is what the last run knew: a table whose key columns changed since would mix two kinds of keys in one

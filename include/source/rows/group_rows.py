@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from include.source.log.group import Output
+from include.source.log.group import OutgoingRecord
 from include.source.native import OutputMaker, RunMaker, output_maker, run_maker
 
 __all__ = ["outputs_of", "plain_outputs_of", "run_outputs"]
 
 
-def plain_outputs_of(records: list[Any], topic: str, version: int, kind: type[Output]) -> tuple[list[Output], int, int]:
+def plain_outputs_of(
+    records: list[Any], topic: str, version: int, kind: type[OutgoingRecord]
+) -> tuple[list[OutgoingRecord], int, int]:
     """(outputs, the last one's version, bytes of all values), numbered from `version` + 1 on.
 
     A record is (key, partition, value), or the same behind its operation: after a delete, its tombstone of one number.
     """
-    found: list[Output] = []
+    found: list[OutgoingRecord] = []
     size = 0
     for record in records:
         key, partition, value = record[-3:]

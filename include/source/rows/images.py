@@ -21,7 +21,7 @@ from include.source.rows.layout import Layout
 from include.source.rows.malformed import Malformed, told
 from include.source.rows.shape import Image
 
-__all__ = ["Cells", "Images", "Pair"]
+__all__ = ["Cells", "Pair", "RowImages"]
 
 
 Pair = tuple[Image | None, Image | None]
@@ -33,7 +33,7 @@ _MOST_PATTERNS: Final = 4096
 _Cells = tuple[list[bytes | None], tuple[tuple[str, str], ...]]
 
 
-class Images:
+class RowImages:
     """Decodes the rows of one layout. Not for use from several threads."""
 
     def __init__(self, layout: Layout) -> None:

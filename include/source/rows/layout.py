@@ -36,7 +36,7 @@ from include.record.schema import GEOMETRIES, Column
 from include.source.binlog.events import ENUM, SET, TableMap
 from include.source.rows.charset import charset_of, max_bytes
 from include.source.rows.columns import mapped_labels
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 
 __all__ = ["FIXED", "FRACTION_BYTES", "Field", "Kind", "Layout", "decimal_groups", "layout", "mismatch"]
 
@@ -107,7 +107,7 @@ class Field:
 class Layout:
     """The bytes of a table's rows: a field for each column of `shape`."""
 
-    shape: Shape
+    shape: TableShape
     fields: tuple[Field, ...]
 
 
@@ -120,7 +120,7 @@ def decimal_groups(precision: int, scale: int) -> tuple[list[int], list[int]]:
     return sizes, powers
 
 
-def layout(table: TableMap, shape: Shape, flavour: Flavour) -> Layout:
+def layout(table: TableMap, shape: TableShape, flavour: Flavour) -> Layout:
     """The layout of rows under `table`; raises `Terminal` where map and columns do not fit."""
     wrong = mismatch(table, shape.columns, flavour)
     if wrong is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from include.record.change import Op
-from include.source.binlog.step import Rows
+from include.source.binlog.step import RowsEvent
 from include.source.native import envelope_of, target_of
 from include.source.rows.decoder import NativeImages, images_of
 from include.source.rows.encode import Stamp, TableEncoder
@@ -43,7 +43,7 @@ class RowRecords:
         if self._envelope is not None and not queries and isinstance(self.images, NativeImages):
             self.target = target_of(self.images.decoder, self._envelope, encoder.topic, *encoder.block)
 
-    def of(self, step: Rows, stamp: Stamp, row: int = 0, of_table: int = 1) -> tuple[list[Encoded], int]:
+    def of(self, step: RowsEvent, stamp: Stamp, row: int = 0, of_table: int = 1) -> tuple[list[Encoded], int]:
         """The records of an event, and how many rows they are of; raises `Terminal` as `Images.rows` does.
 
         `row` and `of_table` are those of the event's first row, as `TableEncoder.value` has them.

@@ -17,7 +17,7 @@ from typing import Any, Final
 from include.record.schema import Column
 from include.source.policy.masks import Mask
 from include.source.rows.avro import NULL, sized
-from include.source.rows.shape import Invalid, Shape
+from include.source.rows.shape import Invalid, TableShape
 
 __all__ = ["Renderer", "json_row", "masked", "masked_text", "text_of"]
 
@@ -32,7 +32,7 @@ _Read = Callable[[bytes, int], tuple[Any, int]]
 class Renderer:
     """JSON values of the rows of one shape, by column, in the table's order; dates of no calendar as their text."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: TableShape) -> None:
         self._dates = shape.dates
         self._fields = [(column.name, _reader(column)) for column in shape.schema.columns]
         self._places = [
@@ -68,7 +68,7 @@ class Renderer:
         return found
 
 
-def json_row(shape: Shape, row: bytes) -> dict[str, Any]:
+def json_row(shape: TableShape, row: bytes) -> dict[str, Any]:
     """A row's record as `Renderer.row` gives it."""
     return Renderer(shape).row(row)
 

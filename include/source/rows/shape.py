@@ -1,7 +1,7 @@
 """What leaves of a table's rows: which columns, in which Avro record, under which key.
 
-A row reaches the log by two ways, the binlog and a SELECT. Both make a piece of each column (`avro`), and a `Shape`
-puts the pieces together: so the bytes are the same on both.
+A row reaches the log by two ways, the binlog and a SELECT. Both make a piece of each column (`avro`), and a
+`TableShape` puts the pieces together: so the bytes are the same on both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from include.errors import Terminal
 from include.record.schema import DATES, Column, TableSchema
 from include.source.rows.avro import NULL, text_map
 
-__all__ = ["Image", "Invalid", "Shape"]
+__all__ = ["Image", "Invalid", "TableShape"]
 
 
 class Image(NamedTuple):
@@ -31,7 +31,7 @@ Invalid = Iterable[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Shape:
+class TableShape:
     """The server's `columns` in ordinal order, and `schema`: those that leave, as the topic's readers see them.
 
     `by` names the columns that choose the partition, none: the key. `masks` make another piece of a column's piece,

@@ -18,7 +18,7 @@ from include.source.rows.avro import NULL, decimal, long_piece, sized
 from include.source.rows.charset import single_byte_table, text_decoder
 from include.source.rows.malformed import Malformed, told
 from include.source.rows.other_types import vector_piece
-from include.source.rows.shape import Image, Shape
+from include.source.rows.shape import Image, TableShape
 from include.source.rows.temporal import parts_piece
 
 __all__ = ["Piece", "moment_reader", "row_reader", "select_list", "text_charset", "value_writer"]
@@ -32,7 +32,7 @@ Piece = Callable[[bytes], bytes]
 """A value's bytes → its piece."""
 
 
-def select_list(shape: Shape) -> str:
+def select_list(shape: TableShape) -> str:
     """The columns to select: those that leave, in the table's order."""
     return ", ".join(_selected(column) for i, column in enumerate(shape.columns) if i not in shape.skipped)
 
@@ -58,7 +58,7 @@ def text_charset(column: Column) -> str | None:
     return _CONNECTION if table is not None and all(table) else column.charset
 
 
-def row_reader(shape: Shape) -> Callable[[tuple[bytes | None, ...]], Image]:
+def row_reader(shape: TableShape) -> Callable[[tuple[bytes | None, ...]], Image]:
     """Turns a row of `select_list` into an image; raises `Terminal` naming table and column for what does not parse."""
     chosen = [(i, column) for i, column in enumerate(shape.columns) if i not in shape.skipped]
     writers = [(i, column.name, column.type if column.type in DATES else "", value_writer(column), column.digits)

@@ -17,7 +17,7 @@ from pymysql.cursors import Cursor
 
 from include.errors import Terminal
 from include.source.native import text_rows_of
-from include.source.rows.shape import Image, Shape
+from include.source.rows.shape import Image, TableShape
 from include.source.rows.text import row_reader
 
 __all__ = ["select_rows"]
@@ -31,7 +31,7 @@ _EOF_SIZE: Final = 9
 _NULL: Final = 0xFB
 
 
-def select_rows(connection: Connection[Cursor], sql: str, shape: Shape) -> Iterator[list[Image]]:
+def select_rows(connection: Connection[Cursor], sql: str, shape: TableShape) -> Iterator[list[Image]]:
     """Images of the rows of `sql`, whose columns are `text.select_list(shape)`, in the server's order.
 
     A list for about every 256 KiB that come; blocks while the server says nothing, up to the connection's timeout.
@@ -50,7 +50,7 @@ def select_rows(connection: Connection[Cursor], sql: str, shape: Shape) -> Itera
             connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001 - a QUIT would not be read
 
 
-def _images(packets: _Packets, shape: Shape) -> Iterator[list[Image]]:
+def _images(packets: _Packets, shape: TableShape) -> Iterator[list[Image]]:
     compiled, plain = text_rows_of(shape), row_reader(shape)
     width = len(shape.columns) - len(shape.skipped)
     _described(packets, shape, width)
@@ -76,7 +76,7 @@ def _images(packets: _Packets, shape: Shape) -> Iterator[list[Image]]:
         yield found
 
 
-def _described(packets: _Packets, shape: Shape, width: int) -> None:
+def _described(packets: _Packets, shape: TableShape, width: int) -> None:
     """The result's head: how many columns, a packet for each, and the end of them."""
     head = packets.next()
     if head != bytes((width,)) and (head is None or head != b"\xfc" + width.to_bytes(2, "little")):
@@ -88,7 +88,7 @@ def _described(packets: _Packets, shape: Shape, width: int) -> None:
         raise packets.broken("too many columns described")
 
 
-def _values(row: bytes, width: int, shape: Shape) -> tuple[bytes | None, ...]:
+def _values(row: bytes, width: int, shape: TableShape) -> tuple[bytes | None, ...]:
     found: list[bytes | None] = []
     at = 0
     while at < len(row):
@@ -116,7 +116,7 @@ class _Packets:
     `ended`: the server has said all that it has to say.
     """
 
-    def __init__(self, connection: Connection[Cursor], shape: Shape) -> None:
+    def __init__(self, connection: Connection[Cursor], shape: TableShape) -> None:
         self._connection = connection
         self._table = shape.table
         self._timeout_s: float | None = connection._read_timeout  # type: ignore[attr-defined]  # noqa: SLF001

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from include.errors import LyrebirdError
 from include.record.position import SourcePosition
-from include.source.rows.shape import Image, Shape
+from include.source.rows.shape import Image, TableShape
 from include.source.snapshot.key_range import KeyRange
 from include.source.snapshot.watermark_window import Now, Span
 
-__all__ = ["Chunk", "Failed", "Left", "Piece"]
+__all__ = ["Chunk", "ChunkFailed", "ChunkPiece", "Left"]
 
 
 @dataclass(eq=False, slots=True)
@@ -26,13 +26,13 @@ class Chunk:
     since: Now
     sorted_by: str = ""
     span: Span | None = None
-    shape: Shape | None = None
+    shape: TableShape | None = None
     given_up: bool = False
     read: int = 0
 
 
 @dataclass(slots=True)
-class Piece:
+class ChunkPiece:
     """Some rows of a chunk; `high`: nothing beyond it shows in them. `last`: there are no more; `gone`: no table.
 
     `absent`: the images are of keys that were asked for and have no row.
@@ -47,7 +47,7 @@ class Piece:
 
 
 @dataclass(slots=True)
-class Failed:
+class ChunkFailed:
     """A worker could not go on with that table; "": with none."""
 
     error: LyrebirdError

@@ -22,10 +22,19 @@ from typing import Final, NamedTuple, NoReturn
 
 from include.errors import Terminal
 from include.source.policy.policy import TablePolicy
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from include.source.snapshot.key_range import quoted
 
-__all__ = ["Comparison", "Condition", "ConditionError", "Predicate", "Value", "all_hold", "leaving", "require_policy"]
+__all__ = [
+    "ColumnComparison",
+    "Condition",
+    "ConditionError",
+    "Predicate",
+    "Value",
+    "all_hold",
+    "leaving",
+    "require_policy",
+]
 
 Value = int | Decimal | str | bool | None
 
@@ -62,7 +71,7 @@ class _Column(NamedTuple):
     position: int
 
 
-class Comparison(NamedTuple):
+class ColumnComparison(NamedTuple):
     """One comparison of a condition: the names of its columns as they are written, and its values."""
 
     columns: tuple[str, ...]
@@ -74,7 +83,7 @@ class Condition:
     """A parsed condition, of no table yet; "" is true of all rows."""
 
     text: str
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[ColumnComparison, ...]
     _parts: tuple[str | _Column, ...]
     _values: tuple[Value, ...]
 
@@ -110,7 +119,7 @@ class Condition:
         return " ".join(sql)
 
 
-def leaving(shape: Shape) -> Callable[[str], str]:
+def leaving(shape: TableShape) -> Callable[[str], str]:
     """Looks up columns of a table that leave as they are; letters' case aside, as servers do."""
     names = {each.name.lower(): each.name for each in shape.schema.columns if each.name not in shape.masks}
 
@@ -161,7 +170,7 @@ class _Parser:
         self._text = text
         self.parts: list[str | _Column] = []
         self.values: list[Value] = []
-        self.comparisons: list[Comparison] = []
+        self.comparisons: list[ColumnComparison] = []
         self.kind = self.token = ""
         self._start = self._next = 0
         if len(text) > _MOST_CHARACTERS:
@@ -199,7 +208,7 @@ class _Parser:
             parts, values = len(self.parts), len(self.values)
             self._comparison()
             columns = tuple(part.name for part in self.parts[parts:] if isinstance(part, _Column))
-            self.comparisons.append(Comparison(columns, tuple(self.values[values:])))
+            self.comparisons.append(ColumnComparison(columns, tuple(self.values[values:])))
 
     def _comparison(self) -> None:
         self._operand()

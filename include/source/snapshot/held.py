@@ -15,25 +15,25 @@ from typing import IO, Final
 
 from include.errors import Transient
 from include.source.rows.shape import Image
-from include.source.snapshot.chunk import Piece
+from include.source.snapshot.chunk import ChunkPiece
 
-__all__ = ["Held"]
+__all__ = ["SpooledRows"]
 
 _ROW: Final = itemgetter(0)
 
 
-class Held:
+class SpooledRows:
     """Append, then iterate once. Every call may raise `Transient` for a disk that is full or fails; `close` it."""
 
     def __init__(self, memory_bytes: int, folder: str = "") -> None:
         """`memory_bytes` is about what rows may take in memory; "": the system's folder for such files."""
         self._room, self._folder = memory_bytes, folder
-        self._pieces: list[Piece] = []
+        self._pieces: list[ChunkPiece] = []
         # Pieces from this one on have their rows in the file.
         self._in_memory = 0
         self._file: IO[bytes] | None = None
 
-    def append(self, piece: Piece) -> None:
+    def append(self, piece: ChunkPiece) -> None:
         """Add a piece at the end."""
         if self._file is None:
             self._room -= sum(map(len, map(_ROW, piece.images)))
@@ -49,7 +49,7 @@ class Held:
             raise self._full(refusal) from refusal
         self._pieces.append(replace(piece, images=[]))
 
-    def __iter__(self) -> Iterator[Piece]:
+    def __iter__(self) -> Iterator[ChunkPiece]:
         yield from self._pieces[: self._in_memory]
         if self._file is None:
             return

@@ -14,7 +14,7 @@ from include.source.snapshot.condition import Condition, leaving
 from include.source.snapshot.key_range import KeyOrder, quoted
 from include.source.snapshot.reader import Measure, SnapshotReader
 
-__all__ = ["Plan", "TablePlan", "captured_tables", "chunk_rows", "planned", "read_plan"]
+__all__ = ["SnapshotPlan", "TablePlan", "captured_tables", "chunk_rows", "planned", "read_plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class TablePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SnapshotPlan:
     """All tables of a snapshot; `rows_per_s` 0: no limit; `unknown`: names asked for that are not captured."""
 
     source: str
@@ -97,7 +97,7 @@ def read_plan(
     where: str,
     rows_per_s: int | None,
     clock: Clock,
-) -> Plan:
+) -> SnapshotPlan:
     """Ask the server; raises `ConditionError`, `Terminal` where the server refuses one, and as `connect` does."""
     reader = SnapshotReader(source, clock)
     try:
@@ -118,4 +118,4 @@ def read_plan(
     finally:
         reader.close()
     limit = source.snapshot_rows_per_s if rows_per_s is None else rows_per_s
-    return Plan(name, source.snapshot_workers, limit, tuple(found), tuple(unknown))
+    return SnapshotPlan(name, source.snapshot_workers, limit, tuple(found), tuple(unknown))

@@ -25,8 +25,8 @@ from include.source.database.server import Server, read_server
 from include.source.database.tables import TableInfo, load_table
 from include.source.database.xa import prepared, wait_until_ended
 from include.source.definition import SourceDefinition
-from include.source.ports import Watcher
-from include.source.rows.shape import Image, Shape
+from include.source.ports import SessionWatcher
+from include.source.rows.shape import Image, TableShape
 from include.source.rows.text_rows import select_rows
 from include.source.snapshot.condition import Predicate
 from include.source.snapshot.key_range import quoted
@@ -135,7 +135,7 @@ class SnapshotReader:
         rows, size = (self.ask(_MEASURE, database, table) or [(0, 0)])[0]
         return Measure(int(rows or 0), int(size or 0))
 
-    def select(self, sql: str, shape: Shape) -> Iterator[list[Image]]:
+    def select(self, sql: str, shape: TableShape) -> Iterator[list[Image]]:
         """The images of a SELECT of `text.select_list`, as they arrive."""
         try:
             yield from select_rows(self._connection, sql, shape)
@@ -214,7 +214,7 @@ class SnapshotReader:
 def first_position(
     source: SourceDefinition,
     clock: Clock,
-    watcher: Watcher,
+    watcher: SessionWatcher,
     reader: Callable[[SourceDefinition, Clock], SnapshotReader] = SnapshotReader,
 ) -> SourcePosition | None:
     """Where a stream may begin that is to see whole transactions; None at a stop request.

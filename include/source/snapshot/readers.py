@@ -17,9 +17,9 @@ from include.clock import Clock
 from include.errors import LyrebirdError, Transient
 from include.source.database.tables import TableInfo
 from include.source.definition import SourceDefinition
-from include.source.rows.shape import Shape
-from include.source.snapshot.chunk import Chunk, Failed, Left, Piece
-from include.source.snapshot.held import Held
+from include.source.rows.shape import TableShape
+from include.source.snapshot.chunk import Chunk, ChunkFailed, ChunkPiece, Left
+from include.source.snapshot.held import SpooledRows
 from include.source.snapshot.reader import SnapshotReader
 from include.source.snapshot.table_reading import TableReading
 from include.source.snapshot.throttle import Throttle
@@ -55,7 +55,7 @@ class Crew:
         clock: Clock,
         tables: Iterable[TableReading],
         rows_per_s: int,
-        shape: Callable[[TableInfo], Shape],
+        shape: Callable[[TableInfo], TableShape],
         now: Now,
         reader: OpenReader = SnapshotReader,
     ) -> None:
@@ -69,7 +69,7 @@ class Crew:
         self._chunks: set[Chunk] = set()
         self._stopped = threading.Event()
         self._throttle = Throttle(rows_per_s, clock)
-        self._pieces: queue.Queue[Piece | Failed] = queue.Queue(_HANDED_OVER * source.snapshot_workers)
+        self._pieces: queue.Queue[ChunkPiece | ChunkFailed] = queue.Queue(_HANDED_OVER * source.snapshot_workers)
         self._readers: set[SnapshotReader] = set()
         self._threads = [
             threading.Thread(target=self._work, args=(number == 0,), name=f"snapshot-{number}", daemon=True)
@@ -78,7 +78,7 @@ class Crew:
         for thread in self._threads:
             thread.start()
 
-    def take(self) -> Piece | Failed | None:
+    def take(self) -> ChunkPiece | ChunkFailed | None:
         """What a worker has handed over, None when there is nothing."""
         try:
             return self._pieces.get_nowait()
@@ -143,14 +143,14 @@ class Crew:
             except Transient as error:
                 failures += 1
                 if failures >= _MOST_FAILURES:
-                    self._hand_over(Failed(error))
+                    self._hand_over(ChunkFailed(error))
                     return
                 if not self._stopped.is_set():
                     log.warning("a reader of the snapshot pauses for %.1f s: %s", pause_s, error)
                 self._stopped.wait(pause_s)
                 pause_s *= 2
             except LyrebirdError as error:
-                self._hand_over(Failed(error))
+                self._hand_over(ChunkFailed(error))
                 return
             finally:
                 if reader is not None:
@@ -168,7 +168,7 @@ class Crew:
         if found is None:
             return False
         reading, chunk = found
-        held = Held(_HELD_CHUNKS * self._source.snapshot_chunk_bytes, self._source.spill_folder)
+        held = SpooledRows(_HELD_CHUNKS * self._source.snapshot_chunk_bytes, self._source.spill_folder)
         try:
             whole = self._hold(reading, chunk, reader, held)
             # The snapshot has ended: whoever waits from here on keeps no lock.
@@ -194,7 +194,7 @@ class Crew:
                     reading.recut(reader)
         return True
 
-    def _hold(self, reading: TableReading, chunk: Chunk, reader: SnapshotReader, held: Held) -> bool:
+    def _hold(self, reading: TableReading, chunk: Chunk, reader: SnapshotReader, held: SpooledRows) -> bool:
         """Read a chunk to its end; whether the table's key is what it was cut by."""
         whole = False
         for piece in reading.pieces(reader, chunk, self._shape, lambda: self._open(self._source, self._clock)):
@@ -249,12 +249,12 @@ class Crew:
 
     def _failed(self, error: LyrebirdError, table: str) -> Transient:
         """Tell of it; the connection may be amid a result, so another is made for what is left."""
-        self._hand_over(Failed(error, table))
+        self._hand_over(ChunkFailed(error, table))
         return Transient("a table could not be read", system="mysql", table=table)
 
-    def _hand_over(self, item: Piece | Failed) -> bool:
+    def _hand_over(self, item: ChunkPiece | ChunkFailed) -> bool:
         """Wait until there is room for it; False when nobody wants it any more."""
-        while not (self._unwanted(item.chunk) if isinstance(item, Piece) else self._stopped.is_set()):
+        while not (self._unwanted(item.chunk) if isinstance(item, ChunkPiece) else self._stopped.is_set()):
             try:
                 self._pieces.put(item, timeout=_WAIT_S)
             except queue.Full:

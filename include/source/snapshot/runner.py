@@ -19,10 +19,10 @@ from include.errors import LyrebirdError, SettingsError, Terminal, Transient
 from include.log.requests.records import Answer
 from include.source.database.tables import TableInfo
 from include.source.definition import SourceDefinition
-from include.source.ports import Watcher
+from include.source.ports import SessionWatcher
 from include.source.replicator import Replicator
-from include.source.rows.shape import Shape
-from include.source.snapshot.chunk import Chunk, Failed, Piece
+from include.source.rows.shape import TableShape
+from include.source.snapshot.chunk import Chunk, ChunkFailed, ChunkPiece
 from include.source.snapshot.job import FIRST, Job
 from include.source.snapshot.reader import SnapshotReader
 from include.source.snapshot.readers import Crew, OpenReader
@@ -46,14 +46,14 @@ class Copying:
         job: Job,
         core: Replicator,
         source: SourceDefinition,
-        shape: Callable[[TableInfo], Shape],
+        shape: Callable[[TableInfo], TableShape],
         clock: Clock,
-        watcher: Watcher,
+        watcher: SessionWatcher,
         reader: OpenReader = SnapshotReader,
     ) -> None:
         self.id = job.id
         self._core, self._clock, self._watcher = core, clock, watcher
-        self._held: list[Piece] = []
+        self._held: list[ChunkPiece] = []
         self._moved = False
         # Table → how often, and the number of the stream's transaction at which that was counted last.
         self._again: dict[str, tuple[int, int]] = {}
@@ -145,7 +145,7 @@ class Copying:
             item = self._crew.take()
             if item is None:
                 return
-            if isinstance(item, Failed):
+            if isinstance(item, ChunkFailed):
                 self._on_failure(item.error, item.table)
             else:
                 self._held.append(item)
@@ -182,7 +182,7 @@ class Copying:
         self._held = [piece for piece in self._held if not piece.chunk.given_up]
         return False
 
-    def _verdict(self, piece: Piece) -> Verdict:
+    def _verdict(self, piece: ChunkPiece) -> Verdict:
         chunk = piece.chunk
         assert chunk.span is not None  # noqa: S101 - set before its first piece
         span = Span(chunk.span.low, piece.high)
@@ -207,7 +207,7 @@ class Copying:
                 chunk.table,
             )
 
-    def _put(self, piece: Piece) -> None:
+    def _put(self, piece: ChunkPiece) -> None:
         """Steps 1 to 3."""
         core, chunk = self._core, piece.chunk
         if piece.gone:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 from include.errors import Terminal
 from include.source.database.tables import TableInfo
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from include.source.rows.text import select_list
-from include.source.snapshot.chunk import Chunk, Piece
+from include.source.snapshot.chunk import Chunk, ChunkPiece
 from include.source.snapshot.condition import Condition, leaving
 from include.source.snapshot.key_range import WHOLE, Bound, KeyOrder, KeyRange, Ledger, quoted
 from include.source.snapshot.plan import chunk_rows
@@ -104,9 +104,9 @@ class TableReading:
         self,
         reader: SnapshotReader,
         chunk: Chunk,
-        shape: Callable[[TableInfo], Shape],
+        shape: Callable[[TableInfo], TableShape],
         another: Callable[[], SnapshotReader],
-    ) -> Iterator[Piece]:
+    ) -> Iterator[ChunkPiece]:
         """Read a chunk; the last piece has no rows. Nothing comes out when the key is not what the chunk was cut by.
 
         An iterator that is not read to its end leaves the reader of no use.
@@ -115,7 +115,7 @@ class TableReading:
         found = reader.describe(self._database, self._name)
         if found is None:
             reader.end()
-            yield Piece(chunk, [], span.high, last=True, gone=True)
+            yield ChunkPiece(chunk, [], span.high, last=True, gone=True)
             return
         if found.sorted_by != chunk.sorted_by:
             reader.end()
@@ -139,14 +139,14 @@ class TableReading:
                     high = beside.place()
                 if wanted is not None:
                     seen.update(image.key for image in images)
-                yield Piece(chunk, images, high)
+                yield ChunkPiece(chunk, images, high)
         finally:
             if beside is not None:
                 beside.close()
         reader.end()
         if wanted is not None:
-            yield Piece(chunk, wanted.absent(shaped, seen), high, absent=True)
-        yield Piece(chunk, [], high, last=True)
+            yield ChunkPiece(chunk, wanted.absent(shaped, seen), high, absent=True)
+        yield ChunkPiece(chunk, [], high, last=True)
 
     def recut(self, reader: SnapshotReader) -> None:
         """The key is another: begin anew, after `give_up`."""

@@ -16,7 +16,7 @@ import orjson
 from include.errors import Terminal
 from include.record.schema import DATES, Column
 from include.source.rows.avro import NULL, sized
-from include.source.rows.shape import Image, Shape
+from include.source.rows.shape import Image, TableShape
 from include.source.rows.text import moment_reader, text_charset, value_writer
 from include.source.snapshot.key_range import quoted
 
@@ -45,7 +45,7 @@ class WantedKeys:
     keys: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def of(cls, shape: Shape, key: Sequence[str], texts: Iterable[str]) -> WantedKeys:
+    def of(cls, shape: TableShape, key: Sequence[str], texts: Iterable[str]) -> WantedKeys:
         """Keys of a table whose key is made of the columns `key`.
 
         Raises:
@@ -69,7 +69,7 @@ class WantedKeys:
         pairs = zip(self.columns, key, strict=True)
         return " AND ".join(f"{quoted(column.name)} = {_literal(column, value)}" for column, value in pairs)
 
-    def absent(self, shape: Shape, found: Collection[bytes]) -> list[Image]:
+    def absent(self, shape: TableShape, found: Collection[bytes]) -> list[Image]:
         """Images of the keys that are not among those of images that were found: all other columns are null.
 
         A collation may take two keys for one; the log does not.
@@ -94,7 +94,7 @@ class WantedKeys:
 _WHOLE: Final = "Read the table whole: `lyrebird capture reread` without keys."
 
 
-def _why_not(shape: Shape, columns: Sequence[Column]) -> str:
+def _why_not(shape: TableShape, columns: Sequence[Column]) -> str:
     if not columns:
         return "it has no key"
     if shape.until is not None:

@@ -9,9 +9,9 @@ import pytest
 
 from include.audit.definition import SearchAuditSpec
 from include.audit.search.audit import Mode
-from include.audit.search.expected import Following
+from include.audit.search.expected import ExpectedDocuments
 from include.index.definition import IndexDefinition
-from include.index.progress.document import NOTES, Progress, note_id
+from include.index.progress.document import NOTES, IndexProgress, note_id
 from include.log.memory import MemoryLog
 from include.log.ports import Record, TopicSpec
 from include.record.codec import frame
@@ -43,7 +43,7 @@ class ClickWorld(RealWorld):
         self.log = MemoryLog()
         self.admin, self.reader = self.log.admin(), self.log.reader()
         self.admin.ensure(TopicSpec(TOPIC, PARTITIONS))
-        self._following = Following(self.reader)
+        self._following = ExpectedDocuments(self.reader)
         self._schema = self.registry.register("clicks", {"type": "object"}, language="JSON")
         self._writer = self.log.writer("clicks")
 
@@ -55,7 +55,7 @@ class ClickWorld(RealWorld):
         self._writer.commit()
 
     def line(self, record: Record) -> bytes:
-        found = self.reading(Progress(TOPIC)).of(record)
+        found = self.reading(IndexProgress(TOPIC)).of(record)
         if found is None or found.body is None:
             return b""
         action = {"index": {"_id": found.doc_id, "version": found.version, "version_type": "external"}}

@@ -15,7 +15,7 @@ from include.cli.index import commands as index
 from include.clock import SystemClock
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
-from include.index.metadata import Origin
+from include.index.metadata import TopicOrigin
 from include.index.progress.document import NOTES, ProgressKeeper, note_id
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.states import Feed, States
@@ -72,7 +72,7 @@ def test_tombstones_go_once_their_mark_is_old_and_the_audit_stays_clean(
         delivery = Delivery(
             lambda data: server.bulk(name, data), SystemClock(), index=name, bulk_bytes=100_000, patience_s=30
         )
-        states = States(Feed(Origin("local", "test", unique, 1), IndexTopic(entity="order")), registry)
+        states = States(Feed(TopicOrigin("local", "test", unique, 1), IndexTopic(entity="order")), registry)
         end = reader.end_offsets(unique)[0]
         outcome = IndexTask(states={unique: states}, delivery=delivery, window_bytes=100_000).run(
             map(raw_of, reader.read(unique, 0, 0, end))

@@ -14,7 +14,7 @@ from include.cli.index import commands as index
 from include.cli.search import commands as search
 from include.errors import LyrebirdError
 from include.index.bulk.request import document_line
-from include.index.identity import Identity
+from include.index.identity import DocumentIdentity
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
@@ -103,7 +103,7 @@ def test_an_order_is_answered_or_said_not_to_be_there(run: Run, unique: str, ser
     missing = run("search", "order", "7")
     assert missing.exit_code == 1
     assert missing.stderr == f"error: order 7 is not in index {unique}\n"
-    line = document_line(0, Identity("7", 1), "order", b'{"order_id":7}', b'{"doc_id":"7","deleted":false}')
+    line = document_line(0, DocumentIdentity("7", 1), "order", b'{"order_id":7}', b'{"doc_id":"7","deleted":false}')
     server.bulk(f"{unique}-v1", line.data)
     found = run("search", "order", "7", "--json")
     assert found.exit_code == 0

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from include.cli.documents.commands import command
 from include.document.indexes import unindexed
-from include.document.reading.database import Database
+from include.document.reading.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.errors import Terminal
 from tests.integration.document.test_keys import DEFINITION, TABLES
@@ -46,7 +46,7 @@ def test_what_an_index_would_find_is_known_whether_tables_have_rows_or_not(
 ) -> None:
     at = server(name)
     ask(at, "DROP DATABASE IF EXISTS depot", "CREATE DATABASE depot", "USE depot", *TABLES)
-    tables = MysqlTables(Database(host=at.host, port=at.port, user="root", password=at.root_password), "depot")
+    tables = MysqlTables(DatabaseAddress(host=at.host, port=at.port, user="root", password=at.root_password), "depot")
     assert lacking(tables) == []
     assert check(at, tmp_path)[:2] == (
         0,

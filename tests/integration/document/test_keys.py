@@ -12,7 +12,7 @@ from include.document import batch_keys as wanted
 from include.document.batch import BatchRunner
 from include.document.behind import Reach, page, values_of
 from include.document.definition import DocumentDefinition
-from include.document.reading.database import Database
+from include.document.reading.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.document.signals import Inputs, Signals
 from include.log import topics
@@ -72,7 +72,7 @@ class Depot:
         self.clock, self.registry = ManualClock(), MemoryRegistry()
         self.log = MemoryLog(self.clock)
         self.inputs = Inputs(TOPIC, DEFINITION)
-        server = Database(host=mariadb.host, port=mariadb.port, user="root", password=mariadb.root_password)
+        server = DatabaseAddress(host=mariadb.host, port=mariadb.port, user="root", password=mariadb.root_password)
         self.tables = MysqlTables(server, name)
         self.version = 0
         writer, admin = self.log.writer("capture"), self.log.admin()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from include.document.reading.database import Database
+from include.document.reading.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.errors import Transient
 from include.record.gtid import parse_gtid_set
@@ -48,7 +48,7 @@ def replicating(name: str, folder: Path) -> Iterator[Pair]:
 
 def opened(server: Server, **more: Any) -> MysqlTables:
     account = {"user": "root", "password": server.root_password}
-    return MysqlTables(Database(host=server.host, port=server.port, **account, **more), "shop")
+    return MysqlTables(DatabaseAddress(host=server.host, port=server.port, **account, **more), "shop")
 
 
 def position(pair: Pair, server: Server | None = None) -> SourcePosition:
@@ -138,7 +138,7 @@ def reads_from_the_second(pair: Pair) -> None:
     account = {"user": "root", "password": pair.second.root_password}
     # Both servers of such a pair have the same accounts; here each made a password of its own.
     tables.close()
-    tables = MysqlTables(Database(host="127.0.0.1", port=pair.first.port, **account, **server), "shop")
+    tables = MysqlTables(DatabaseAddress(host="127.0.0.1", port=pair.first.port, **account, **server), "shop")
     with pytest.raises(Transient):
         note(tables, 50, last)
     assert note(tables, 50, last) == ["first"]

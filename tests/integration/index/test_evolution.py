@@ -14,7 +14,7 @@ from include.index.mapping.check import compare
 from include.index.mapping.evolution import Evolver
 from include.index.mapping.starter import starter_index
 from include.index.mapping.topic_types import body_form
-from include.index.mapping.value_types import Leaf, ListOf, MapOf, Record
+from include.index.mapping.value_types import Leaf, ListOf, MapOf, RecordType
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.index.server.unindexed_values import ignored_values
@@ -115,7 +115,7 @@ def test_what_does_not_fit_stops_with_the_field_and_changes_nothing(live: Live, 
 
 def test_values_that_no_search_finds_are_counted_by_field(live: Live) -> None:
     text, number = Leaf("text", "string"), Leaf("int", "int")
-    form = Record({"note": text, "lines": ListOf(Record({"n": number, "tag": text})), "tags": MapOf(text)})
+    form = RecordType({"note": text, "lines": ListOf(RecordType({"n": number, "tag": text})), "tags": MapOf(text)})
     mapping = starter_index({"order": form}).mapping()
     mapping["properties"]["order"]["properties"]["lines"]["properties"]["n"]["ignore_malformed"] = True
     live.admin.delete(live.name)

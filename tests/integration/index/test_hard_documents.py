@@ -16,7 +16,7 @@ from include.index.digest import of_limbs, state_hash
 from include.index.mapping.declared import creation
 from include.index.metadata import metadata_mapping
 from include.index.outcome import TaskOutcome
-from include.index.progress.document import Progress
+from include.index.progress.document import IndexProgress
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.states import States, feed_of
 from include.index.task import IndexTask
@@ -57,7 +57,7 @@ class World:
 
     def run(self, *records: tuple[Any, int, str | None]) -> TaskOutcome:
         """Index (key, version, body as JSON text); None deletes."""
-        feed = feed_of(Cluster(name="c", type="t"), self.definition, "t", Progress("t"))
+        feed = feed_of(Cluster(name="c", type="t"), self.definition, "t", IndexProgress("t"))
         delivery = Delivery(
             lambda data: self.index.bulk(self.name, data),
             SystemClock(),

@@ -12,7 +12,7 @@ import pytest
 
 from include.index.bulk.request import document_line
 from include.index.definition import index_named, mapping_of
-from include.index.identity import Identity
+from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import check, creation
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.local.shop.truth import _body, _line
@@ -58,7 +58,7 @@ class Orders:
 
     def write(self, document: dict[str, Any]) -> tuple[int, str]:
         metadata = json.dumps({"doc_id": "7", "deleted": False}).encode()
-        line = document_line(0, Identity("7", 1), "order", json.dumps(document).encode(), metadata)
+        line = document_line(0, DocumentIdentity("7", 1), "order", json.dumps(document).encode(), metadata)
         answer = self.index.bulk(self.name, line.data)
         assert answer.items is not None
         self.index.refresh(self.name)

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 from include.cli.index import commands as index
 from include.index.bulk.request import document_line
 from include.index.generations.active import read_fed, serving
-from include.index.identity import Identity
-from include.index.metadata import Metadata, Origin
+from include.index.identity import DocumentIdentity
+from include.index.metadata import Metadata, TopicOrigin
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.log.kafka.log import KafkaAdmin
@@ -132,8 +132,8 @@ def test_generations_are_made_from_the_topic_promoted_rolled_back_and_dropped(
         "against": [],
         "proof": None,
     }
-    metadata = Metadata(Origin("test", "data", unique, 1)).living(0, 5, "1", 1 << 52, b"{}")
-    server.bulk(f"{unique}-v3", document_line(0, Identity("1", 1 << 52), "order", b"{}", metadata).data)
+    metadata = Metadata(TopicOrigin("test", "data", unique, 1)).living(0, 5, "1", 1 << 52, b"{}")
+    server.bulk(f"{unique}-v3", document_line(0, DocumentIdentity("1", 1 << 52), "order", b"{}", metadata).data)
     unfit = run("promote", unique, "--json", fails=True)
     assert "1 documents differ" in str(unfit.exception)
     assert serving(server, unique).name == f"{unique}-v2"

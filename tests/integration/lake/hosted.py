@@ -26,14 +26,14 @@ from include.errors import Fenced, LyrebirdError
 from include.lake.definition import declared_groups
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
-from include.lake.writing.host import Host
-from include.lake.writing.report import Report
+from include.lake.writing.host import GroupHost
+from include.lake.writing.report import GroupReport
 from include.lake.writing.task import Outcome, Task
-from include.lake.writing.worker import Place, work
+from include.lake.writing.worker import TaskPlace, work
 from include.log.running.application import log_to_stderr
 from include.log.running.supervised import stop_signal
 from include.metrics.progress import RunFolder
-from include.settings.connections import Kafka, ObjectStore, Registry
+from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of
 
@@ -47,8 +47,8 @@ class Threads:
 
     slots, together = 2, 1
 
-    def __init__(self, place: Place) -> None:
-        self._places: queue.SimpleQueue[Place] = queue.SimpleQueue()
+    def __init__(self, place: TaskPlace) -> None:
+        self._places: queue.SimpleQueue[TaskPlace] = queue.SimpleQueue()
         for number in range(self.slots):
             settings = json.loads(place.settings)
             # Consumers are kept by what they are configured with: so no two threads share one.
@@ -115,17 +115,17 @@ class Hosted:
 def main(folder: Path, *, flush: bool) -> int:
     log_to_stderr()
     deployment, clock = Deployment.load(folder, {}), SystemClock()
-    kafka, settings = deployment.one("kafka", Kafka), deployment.one("store", ObjectStore)
+    kafka, settings = deployment.one("kafka", Kafka), deployment.one("store", StoreSettings)
     registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
     hosted, pools = [], []
     for name, group in declared_groups(deployment).items():
-        pools.append(Threads(Place.of(group, kafka, registry, settings, deployment.folder)))
-        report, log = Report(name), KafkaGroupLog(kafka.bootstrap)
+        pools.append(Threads(TaskPlace.of(group, kafka, registry, settings, deployment.folder)))
+        report, log = GroupReport(name), KafkaGroupLog(kafka.bootstrap)
         driver = Driver(name, group, log, store_of(settings), pools[-1], clock, report, f"test-{os.getpid()}")
         hosted.append((driver, report))
     try:
         with stop_signal() as stop:
-            host = Host("lake", hosted, RunFolder.from_environment("lake", folder), clock, stop.is_set)
+            host = GroupHost("lake", hosted, RunFolder.from_environment("lake", folder), clock, stop.is_set)
             if flush:
                 host.drain(flush=True)
             else:

@@ -13,19 +13,19 @@ from confluent_kafka.admin import AdminClient
 
 from include.clock import Clock, SystemClock
 from include.lake.definition import LakeGroup
-from include.lake.incidents.incidents import Incidents
+from include.lake.incidents.incidents import LakeIncidents
 from include.lake.inspect.status import group_status
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Commit
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
-from include.lake.writing.worker import Place, store_of
+from include.lake.writing.worker import TaskPlace, store_of
 from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.metrics.incidents import Incident
 from include.metrics.progress import RunFolder
-from include.settings.connections import Kafka, ObjectStore
+from include.settings.connections import Kafka, StoreSettings
 from tests.integration.lake.hosted import Threads
 
 GOOD, REFUSED = b'{"at": "2026-11-01T00:00:00Z"}', b"no JSON"
@@ -54,7 +54,7 @@ class Scene:
 
     def __init__(self, unique: str, folder: Path, kafka: str, s3: Any) -> None:
         self.unique, self.folder, self.kafka, self.clock = unique, folder, kafka, Fast()
-        self.settings = ObjectStore(
+        self.settings = StoreSettings(
             endpoint=s3.endpoint, bucket=unique, access_key=s3.access_key, secret_key=s3.secret_key
         )
         self.store = store_of(self.settings)
@@ -80,10 +80,10 @@ class Scene:
         version = {"version": 1, "added": "2026-01-01T00:00:00Z", "parser": parser}
         return {"topics": topics, "format": {"json_lines": {"content": "payload"}}, "versions": [version]}
 
-    def start(self, settings: ObjectStore) -> None:
+    def start(self, settings: StoreSettings) -> None:
         self.close()
-        self.pool = Threads(Place.of(self.group, Kafka(bootstrap=self.kafka), None, settings, self.folder))
-        self.incidents = Incidents("lake", RunFolder(self.folder, self.clock), self.clock)
+        self.pool = Threads(TaskPlace.of(self.group, Kafka(bootstrap=self.kafka), None, settings, self.folder))
+        self.incidents = LakeIncidents("lake", RunFolder(self.folder, self.clock), self.clock)
         watcher = self.incidents.of("dates", self.group, self.cuts)
         log, store = KafkaGroupLog(self.kafka), store_of(settings)
         self.driver = Driver("dates", self.group, log, store, self.pool, self.clock, watcher, "test")

@@ -13,22 +13,22 @@ from confluent_kafka import Producer
 
 from include.clock import SystemClock
 from include.errors import LyrebirdError, SettingsError, Terminal
-from include.lake.backfill.planning import Bucket
+from include.lake.backfill.planning import LakeStore
 from include.lake.message import Message
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.reading.kafka_ranges import KafkaRanges
 from include.lake.reading.kept_schemas import SchemaKeeper
-from include.lake.restore.copying import Kafka, Limits, copy
-from include.lake.restore.deployed import Deployed, RestoreRequest, kafka_of
+from include.lake.restore.copying import RestoreLog, TransactionLimits, copy
+from include.lake.restore.deployed import DeployedRestore, RestoreRequest, kafka_of
 from include.lake.restore.groups import committed_of, translate
 from include.lake.restore.manifest import begin
 from include.lake.restore.plan import RestoreAsked
 from include.lake.restore.planning import make_plan
-from include.lake.restore.result import Restored
+from include.lake.restore.result import RestoreResult
 from include.lake.restore.schema_ids import SchemaIds
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
-from include.lake.writing.planner import Planner
-from include.lake.writing.report import Report
+from include.lake.writing.planner import GroupPlanner
+from include.lake.writing.report import GroupReport
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.kafka.offsets import KafkaOffsets
 from include.log.ports import LogWriter, TopicInfo, TopicSpec
@@ -101,22 +101,22 @@ def restore(
     group: Group,
     topic: str,
     target: str,
-    kafka: Kafka | None = None,
+    kafka: RestoreLog | None = None,
     most: int = 50,
     groups: tuple[str, ...] = (),
     registry: ConfluentRegistry | None = None,
-) -> Restored:
+) -> RestoreResult:
     kafka = kafka or kafka_of(KafkaSettings(bootstrap=group.kafka))
     info = KafkaAdmin(group.kafka).describe(topic)
     assert info is not None
-    source, bucket = TopicKey(group.group.prefix, topic, info.named_id), Bucket(group.store)
+    source, bucket = TopicKey(group.group.prefix, topic, info.named_id), LakeStore(group.store)
     plan = make_plan(bucket, kafka.admin, source, RestoreAsked(topic, target, keep_ids=registry is None))
     committed = committed_of(kafka, source, groups)
     begun = begin(bucket, kafka.reader, kafka.admin, plan)
     ids = SchemaIds(registry, group.store, source.prefix, target) if registry else None
-    maps = copy(bucket, kafka, begun, SystemClock(), lambda _done, _total: None, Limits(most), ids)
+    maps = copy(bucket, kafka, begun, SystemClock(), lambda _done, _total: None, TransactionLimits(most), ids)
     translated = translate(kafka, bucket, begun, maps, committed)
-    return Restored(begun, maps, translated, ids.replaced if ids else ())
+    return RestoreResult(begun, maps, translated, ids.replaced if ids else ())
 
 
 class Died(Exception):
@@ -161,7 +161,7 @@ def test_a_restored_topic_has_every_record_once_whatever_cut_it_off(group: Group
 
     for _ in range(5):
         with pytest.raises(Died):
-            restore(group, topic, target, Kafka(real.reader, real.admin, dying), most=20)
+            restore(group, topic, target, RestoreLog(real.reader, real.admin, dying), most=20)
     restored = restore(group, topic, target)
     for partition in (0, 1):
         assert content(group.kafka, target, partition) == content(group.kafka, topic, partition)
@@ -226,10 +226,13 @@ def test_who_has_kept_offsets_is_told_which_records_are_where(group: Group, tmp_
         yaml.safe_dump({"lake": lake, "applications": {"lake": {"entry": "spark_apps/lake_backup.py"}}})
     )
     deployment, kafka = Deployment.load(tmp_path, {}), kafka_of(KafkaSettings(bootstrap=group.kafka))
-    deployed, request = Deployed(deployment, Bucket(group.store), kafka, SystemClock()), RestoreRequest(topic, target)
+    deployed, request = (
+        DeployedRestore(deployment, LakeStore(group.store), kafka, SystemClock()),
+        RestoreRequest(topic, target),
+    )
     with pytest.raises(SettingsError, match="was not restored there"):
         deployed.spans(request)
-    deployed.perform(deployed.plan(request), lambda _done, _total: None, Limits(50))
+    deployed.perform(deployed.plan(request), lambda _done, _total: None, TransactionLimits(50))
     spans = deployed.spans(request)
     for partition in (0, 1):
         old, new = (
@@ -245,7 +248,9 @@ def test_somebody_who_writes_to_the_target_is_found(group: Group) -> None:
     topic, target = filled(group), f"{group.unique}.copy"
     real = kafka_of(KafkaSettings(bootstrap=group.kafka))
     with pytest.raises(Died):
-        restore(group, topic, target, Kafka(real.reader, real.admin, lambda name: Dying(real.open_writer(name), 4)))
+        restore(
+            group, topic, target, RestoreLog(real.reader, real.admin, lambda name: Dying(real.open_writer(name), 4))
+        )
     foreign: Any = Producer({"bootstrap.servers": group.kafka})
     foreign.produce(target, b"foreign", partition=0)
     foreign.flush(10)
@@ -257,7 +262,7 @@ def test_lag_tools_see_how_far_a_group_is(group: Group) -> None:
     topic = filled(group)
     info = KafkaAdmin(group.kafka).describe(topic)
     assert info is not None
-    planner, report, clock = Planner(group.group), Report("raw"), SystemClock()
+    planner, report, clock = GroupPlanner(group.group), GroupReport("raw"), SystemClock()
     planner.on_topics([TopicInfo(topic, info.topic_id, 2)])
     for spot in planner.headless():
         planner.on_head(spot, 100 + spot.partition)
@@ -270,7 +275,7 @@ def test_lag_tools_see_how_far_a_group_is(group: Group) -> None:
 
 
 def test_an_absent_kafka_is_counted_and_holds_nothing_up(group: Group) -> None:
-    planner, report, clock = Planner(group.group), Report("raw"), SystemClock()
+    planner, report, clock = GroupPlanner(group.group), GroupReport("raw"), SystemClock()
     planner.on_topics([TopicInfo(f"{group.unique}.x", "an-id", 1)])
     for spot in planner.headless():
         planner.on_head(spot, 5)

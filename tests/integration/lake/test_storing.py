@@ -16,7 +16,7 @@ from include.errors import LyrebirdError
 from include.lake.definition import LakeGroup
 from include.lake.formats.sequence_file import SequenceFile
 from include.lake.message import Message
-from include.lake.parsing.definition import Means as ParserMeans
+from include.lake.parsing.definition import ParserContext as ParserMeans
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
@@ -24,7 +24,7 @@ from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.reading.kafka_ranges import KafkaRanges
 from include.lake.writing.driver import Driver
 from include.lake.writing.planner import Remade, Spot
-from include.lake.writing.task import Means, Outcome, Task, run_task
+from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.lake.writing.topic_pipelines import logics_of
 from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
@@ -64,7 +64,7 @@ class Group:
         logics = logics_of("raw", self.group, topic, ParserMeans(self.folder))
         if not hasattr(self.local, "log"):
             self.local.log = KafkaRanges(self.kafka)
-        return run_task(task, Means(self.store, self.local.log, logics, self.folder, SystemClock()))
+        return run_task(task, TaskContext(self.store, self.local.log, logics, self.folder, SystemClock()))
 
     def finished(self) -> list[Outcome]:
         done = [each for each in self.running if each.done()]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from include.clock import SystemClock
-from include.local.advertising.desk import Desk, at_work
-from include.local.advertising.plan import Change, changes, first_rows
+from include.local.advertising.desk import AdvertisingDesk, at_work
+from include.local.advertising.plan import AdvertisingChange, changes, first_rows
 from include.local.advertising.truth import advertisers
 from include.local.shop.connection import ShopServer
 from include.local.shop.generator import Shop
@@ -75,7 +75,7 @@ def test_the_second_server_has_its_own_database_and_binlog(servers: tuple[ShopSe
 
 def test_what_is_written_is_what_was_drawn(ads: ShopServer) -> None:
     clock = SystemClock()
-    desk = Desk(ads.connect, SEED, clock)
+    desk = AdvertisingDesk(ads.connect, SEED, clock)
     with at_work(desk, 500):
         while desk.written < 300:
             clock.sleep(0.02)
@@ -85,14 +85,14 @@ def test_what_is_written_is_what_was_drawn(ads: ShopServer) -> None:
 
 
 def test_a_second_run_keeps_what_is_there_and_writes_the_same_rows_again(ads: ShopServer) -> None:
-    desk = Desk(ads.connect, SEED, SystemClock())
+    desk = AdvertisingDesk(ads.connect, SEED, SystemClock())
     desk.prepare()
     for change in itertools.islice(changes(SEED), 50):
         desk.write(change)
         desk.write(change)
     after = {table: query(ads, f"SELECT * FROM {table} ORDER BY id") for table in ("packages", "owners")}
     assert after == modelled(50)
-    Desk(ads.connect, SEED + 1, SystemClock()).prepare()
+    AdvertisingDesk(ads.connect, SEED + 1, SystemClock()).prepare()
     for table, rows in after.items():
         assert set(rows) <= set(query(ads, f"SELECT * FROM {table}"))
 
@@ -103,10 +103,10 @@ def test_the_truth_has_each_package_of_a_business_with_each_owner_or_with_none(
     shop_server, ads = own
     with Shop(shop_server.connect, SEED) as shop:
         shop.prepare()
-    desk = Desk(ads.connect, SEED, SystemClock())
+    desk = AdvertisingDesk(ads.connect, SEED, SystemClock())
     desk.prepare()
     stranger = len(reference_data().businesses) + 1
-    desk.write(Change("packages", 9_001, (9_001, stranger, "plus", "10.00", "trial", "2026-01-01")))
+    desk.write(AdvertisingChange("packages", 9_001, (9_001, stranger, "plus", "10.00", "trial", "2026-01-01")))
     with closing(shop_server.connect()) as there, closing(ads.connect()) as here:
         found = advertisers(there, here)
     packages, owners = first_rows()["packages"], first_rows()["owners"]

@@ -17,7 +17,7 @@ from include.cli.shop import command
 from include.clock import SystemClock
 from include.errors import SettingsError, Terminal, Transient
 from include.local.shop.connection import ShopServer
-from include.local.shop.counts import Committed
+from include.local.shop.counts import CommittedRow
 from include.local.shop.errand import ORDERS_PER_ERRAND, plan_errand
 from include.local.shop.generator import Shop
 from include.local.shop.plan import plan_order
@@ -56,8 +56,8 @@ def true_bodies(server: ShopServer, order_id: int | None = None) -> list[dict[st
         connection.close()
 
 
-def run_to_rest(server: ShopServer, orders: int = ORDERS, writers: int = 4) -> list[Committed]:
-    events: list[Committed] = []
+def run_to_rest(server: ShopServer, orders: int = ORDERS, writers: int = 4) -> list[CommittedRow]:
+    events: list[CommittedRow] = []
     with Shop(server.connect, SEED, writers=writers, pace_s=0.02) as shop:
         shop.prepare()
         shop.run(1000, orders=orders, on_event=events.append)
@@ -150,7 +150,7 @@ def test_one_writer_makes_the_same_orders_in_their_order(server: ShopServer) -> 
 
 
 def test_events_name_each_row_that_became_an_order(server: ShopServer) -> None:
-    newest: dict[int, Committed] = {}
+    newest: dict[int, CommittedRow] = {}
     for event in run_to_rest(server, orders=50):
         if event.final and (event.order_id not in newest or event.order_row_id > newest[event.order_id].order_row_id):
             newest[event.order_id] = event
@@ -223,9 +223,9 @@ def test_orders_that_are_still_pending_are_not_in_the_truth(server: ShopServer) 
 
 
 def test_connections_that_are_cut_lose_and_repeat_nothing(server: ShopServer) -> None:
-    seen: list[Committed] = []
+    seen: list[CommittedRow] = []
 
-    def cut_all(event: Committed) -> None:
+    def cut_all(event: CommittedRow) -> None:
         seen.append(event)
         if len(seen) in {40, 120, 200}:
             connection = server.connect()
@@ -291,7 +291,7 @@ def test_a_run_can_be_stopped_by_its_listener_and_goes_on_later(server: ShopServ
 
 
 def test_the_first_error_of_a_writer_ends_the_run(server: ShopServer) -> None:
-    def refuse(_: Committed) -> None:
+    def refuse(_: CommittedRow) -> None:
         raise ValueError("the listener has seen enough")
 
     with Shop(server.connect, SEED) as shop:

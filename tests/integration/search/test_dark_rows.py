@@ -15,14 +15,14 @@ from include.clock import ManualClock, SystemClock
 from include.errors import Terminal
 from include.index.bulk.request import document_line
 from include.index.definition import index_named, mapping_of
-from include.index.identity import Identity
+from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import creation
-from include.index.progress.document import Progress, ProgressKeeper
+from include.index.progress.document import IndexProgress, ProgressKeeper
 from include.record.json.body import body_json
 from include.record.key import doc_id
 from include.record.position import SourcePosition
 from include.search.dark_rows import sides
-from include.search.dark_rows.definition import DarkRows, Side, declared_dark_rows
+from include.search.dark_rows.definition import DarkRows, IndexSide, declared_dark_rows
 from include.search.dark_rows.launch import compare_rows
 from include.search.dark_rows.report import DarkRowsReport
 from include.search.engine import ElasticsearchEngine
@@ -58,12 +58,12 @@ class Rows:
         self.name = f"{self.alias}-v1"
         info = world.index.create(self.name, creation(self.alias, definition, mapping_of(deployment, definition)))
         self.keeper = ProgressKeeper(world.index, info, "shop.order_lines", "test", ManualClock())
-        self.progress: Progress = self.keeper.claim()
+        self.progress: IndexProgress = self.keeper.claim()
         shipped = declared_dark_rows(deployment)["order_lines"]
         self.entry: DarkRows = dataclasses.replace(
             shipped,
-            documents=Side(world.target.search.index, world.target.topic, "order"),
-            rows=Side(self.alias, "shop.order_lines", "order_line"),
+            documents=IndexSide(world.target.search.index, world.target.topic, "order"),
+            rows=IndexSide(self.alias, "shop.order_lines", "order_line"),
         )
         self.version = 0
 
@@ -83,7 +83,7 @@ class Rows:
             key = doc_id({name: row[name] for name in KEY})
             metadata = orjson.dumps({"doc_id": key, "version": self.version, "deleted": not living})
             body = body_json(row) if living else None
-            lines += document_line(0, Identity(key, self.version), "order_line", body, metadata).data
+            lines += document_line(0, DocumentIdentity(key, self.version), "order_line", body, metadata).data
         answer = self.world.index.bulk(self.name, lines)
         assert answer.items is not None
         assert {item.status for item in answer.items} <= {200, 201}
@@ -159,6 +159,6 @@ def test_an_index_that_is_behind_the_database_decides_nothing(rows: Rows) -> Non
 
 
 def test_an_index_that_is_not_there_is_told_of_with_what_to_do(rows: Rows) -> None:
-    rows.entry = dataclasses.replace(rows.entry, rows=Side("nowhere", "shop.order_lines", "order_line"))
+    rows.entry = dataclasses.replace(rows.entry, rows=IndexSide("nowhere", "shop.order_lines", "order_line"))
     with pytest.raises(Terminal, match="lyrebird index create nowhere"):
         rows.compared()

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from include.clock import SystemClock
-from include.document.reading.database import Database
+from include.document.reading.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.search.database import DatabaseDocuments
 from include.search.database_mysql import PositionedMysql
@@ -31,7 +31,7 @@ def test_a_user_with_twenty_thousand_orders_costs_about_a_pages_rows(mariadb: An
             "ANALYZE TABLE orders",
         ):
             cursor.execute(statement)
-    server = Database(host=mariadb.host, port=mariadb.port, user="root", password=mariadb.root_password)
+    server = DatabaseAddress(host=mariadb.host, port=mariadb.port, user="root", password=mariadb.root_password)
     tables = MysqlTables(server, unique)
     target = shipped_target()
     fresh = Fresh(recent=20, connections=1)

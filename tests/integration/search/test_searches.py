@@ -13,7 +13,7 @@ import pytest
 from include.clock import ManualClock, iso
 from include.errors import Terminal, Transient
 from include.index.bulk.request import document_line
-from include.index.identity import Identity
+from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import creation
 from include.index.progress.document import ensure_notes
 from include.index.server.elasticsearch import ElasticsearchIndex
@@ -73,10 +73,10 @@ def search(elasticsearch_url: str) -> Iterator[IndexSearch]:
     lines = b""
     for number, body in ORDERS.items():
         metadata = json.dumps({"doc_id": str(number), "version": number, "deleted": False}).encode()
-        identity = Identity(str(number), number)
+        identity = DocumentIdentity(str(number), number)
         lines += document_line(0, identity, "order", json.dumps(body).encode(), metadata).data
     gone = json.dumps({"doc_id": "99", "version": 99, "deleted": True}).encode()
-    lines += document_line(0, Identity("99", 99), "order", None, gone).data
+    lines += document_line(0, DocumentIdentity("99", 99), "order", None, gone).data
     answer = index.bulk(f"{alias}-v1", lines)
     assert answer.items is not None
     assert {item.status for item in answer.items} == {201}

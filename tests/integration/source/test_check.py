@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from include.source.database.preflight import Finding, first_look
+from include.source.database.preflight import ServerFinding, first_look
 from include.source.definition import SourceDefinition
 from tests.servers import Server
 from tests.servers.fixture import Give, server
@@ -52,7 +52,7 @@ def run(given: Server, *statements: str) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall())
 
 
-def found(given: Server, *databases: str) -> list[Finding]:
+def found(given: Server, *databases: str) -> list[ServerFinding]:
     """What refuses capture, and warnings of the first look that rest on what the account may see."""
     source = SourceDefinition(
         host=given.host, port=given.port, user="checker", password=PASSWORD, databases=list(databases)

@@ -13,7 +13,7 @@ from include.clock import SystemClock
 from include.errors import Transient
 from include.record.schema import Column, TableSchema
 from include.source.definition import SourceDefinition
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from include.source.snapshot.reader import SnapshotReader
 from tests.servers.fixture import Give, server
 
@@ -22,7 +22,7 @@ __all__ = ["server"]
 NAME = "mariadb-11.4"
 PATIENCE_S = 20.0
 ID = Column("id", "int")
-SHAPE = Shape((ID,), TableSchema("shop", "t", (ID,), ("id",)))
+SHAPE = TableShape((ID,), TableSchema("shop", "t", (ID,), ("id",)))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from include.record.codec import Decoder
 from include.record.gtid import MariadbGtidSet
 from include.record.settling import COMMITTED, committed_place
 from include.record.version import from_headers
-from include.settings.connections import ObjectStore
+from include.settings.connections import StoreSettings
 from tests.audited_world import Scene
 from tests.duck import duck
 from tests.integration.source.writers import Writers
@@ -88,7 +88,7 @@ def snapshot(cursor: Any) -> str:
 
 def as_of(scene: Scene, version: int, changes: dict[int, tuple[Any, ...] | None]) -> dict[int, tuple[Any, ...]]:
     """A version of the lake's table with these changes, by DuckDB."""
-    with duck(scene.deployment.one("store", ObjectStore)) as connection:
+    with duck(scene.deployment.one("store", StoreSettings)) as connection:
         connection.execute(
             'CREATE TABLE changes (id INT, part INT, v TEXT, n DECIMAL(12, 2), "at" TIMESTAMP, live BOOLEAN)'
         )

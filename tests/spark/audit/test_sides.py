@@ -16,7 +16,7 @@ from include.audit.merkle.bases import Base, lake_base, topic_base
 from include.audit.merkle.compare import compared
 from include.audit.merkle.database import DatabaseSide, Load
 from include.audit.merkle.merkle_spark import CopySide
-from include.audit.merkle.sides import Asked, Following, FoundRows, Leading, Standing
+from include.audit.merkle.sides import AsOfRange, FollowingSide, FoundRows, Leading, StandingSide
 from include.clock import SystemClock
 from include.log.kafka.log import KafkaReader
 from include.settings.connections import Kafka
@@ -39,7 +39,7 @@ class Sides:
     database: DatabaseSide
     parts: Sequence[KeyRange]
     leading: dict[str, Leading]
-    following: dict[str, Following]
+    following: dict[str, FollowingSide]
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         return ((one, other) for one in self.leading for other in self.following if one != other)
@@ -72,13 +72,13 @@ def sides(scene: Scene, parts: Sequence[KeyRange] = ()) -> Iterator[Sides]:
             return CopySide(scene.spark, scene.deployment, scene.topic(), base, database.rows, parts, clock=CLOCK)
 
         copies = {"topic": copy(topic), "lake": copy(lake)}
-        standing = {name: Standing(each, topic.position) for name, each in copies.items()}
+        standing = {name: StandingSide(each, topic.position) for name, each in copies.items()}
         rows = all_rows(standing["topic"], parts)
         history = History(list(rows.items()), number=lambda _: len(rows), hashed=lambda _, row: md5(row))
         yield Sides(
             database,
             parts,
-            {"database": database, **standing, "memory": Standing(Then(history), topic.position)},
+            {"database": database, **standing, "memory": StandingSide(Then(history), topic.position)},
             {**copies, "memory": Then(history)},
         )
 
@@ -110,7 +110,7 @@ def test_all_sides_give_the_same_of_a_range_whoever_leads_or_follows(kept: Scene
         kept.world.sql(f"DELETE FROM a WHERE id > {empty.after[0]} AND id <= {empty.upto[0]}")
     with sides(kept, parts) as opened:
         scanned = opened.database.leaves(parts, BITS)
-        asked = [Asked(part, each.span) for part, each in zip(parts, scanned, strict=True)]
+        asked = [AsOfRange(part, each.span) for part, each in zip(parts, scanned, strict=True)]
         truth = [each.leaves for each in scanned]
         assert not truth[3]
         assert all(truth[:3])
@@ -144,7 +144,7 @@ def test_whoever_follows_gives_each_range_as_of_its_own_moment(kept: Scene) -> N
         assert all(one.leaves != other.leaves for one, other in zip(before[:-1], after[:-1], strict=True))
         mixed = [one if place % 2 else other for place, (one, other) in enumerate(zip(before, after, strict=True))]
         for name in ("topic", "lake"):
-            asked = [Asked(part, each.span) for part, each in zip(parts, mixed, strict=True)]
+            asked = [AsOfRange(part, each.span) for part, each in zip(parts, mixed, strict=True)]
             assert opened.following[name].leaves(asked, BITS) == mixed, name
 
 

@@ -15,16 +15,16 @@ from include.clock import SystemClock
 from include.errors import Terminal
 from include.lake.definition import declared_groups
 from include.lake.formats.sequence_file import SequenceFile
-from include.lake.groups_spark import SparkPool, build, require_honest
+from include.lake.groups_spark import SparkTaskPool, build, require_honest
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
-from include.lake.writing.host import Host
+from include.lake.writing.host import GroupHost
 from include.lake.writing.task import Task
 from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
 from include.metrics.progress import RunFolder
-from include.settings.connections import ObjectStore
+from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from include.store.memory import MemoryStore
 from include.store.s3 import S3Store
@@ -77,7 +77,7 @@ class World:
         run.mkdir(exist_ok=True)
         built = build(self.spark, self.deployment, declared_groups(self.deployment), clock)
         hosted = [(driver, report) for driver, report, _ in built]
-        Host("lake", hosted, RunFolder(run, clock), clock, lambda: False).drain(flush=True)
+        GroupHost("lake", hosted, RunFolder(run, clock), clock, lambda: False).drain(flush=True)
         for *_, pool in built:
             pool.close()
 
@@ -145,7 +145,7 @@ def test_both_groups_store_each_record_once(world: World) -> None:
 def test_a_store_that_does_not_honour_conditions_is_refused_at_the_start(
     world: World, monkeypatch: pytest.MonkeyPatch, spark: SparkSession, dishonest: Callable[[], MemoryStore]
 ) -> None:
-    require_honest(world.deployment.one("store", ObjectStore), clients=4, rounds=3)
+    require_honest(world.deployment.one("store", StoreSettings), clients=4, rounds=3)
     store = dishonest()
     monkeypatch.setattr("include.lake.groups_spark.store_of", lambda _settings: store)
     groups = declared_groups(world.deployment)
@@ -165,13 +165,13 @@ def test_many_small_ranges_share_jobs_of_spark_and_are_stored(world: World, monk
     writer.commit()
     writer.close()
     jobs: list[int] = []
-    submit = SparkPool.submit
+    submit = SparkTaskPool.submit
 
-    def counted(pool: SparkPool, *tasks: Task) -> None:
+    def counted(pool: SparkTaskPool, *tasks: Task) -> None:
         jobs.append(len(tasks))
         submit(pool, *tasks)
 
-    monkeypatch.setattr(SparkPool, "submit", counted)
+    monkeypatch.setattr(SparkTaskPool, "submit", counted)
     try:
         world.flush()
         for topic in topics:

@@ -21,7 +21,7 @@ from include.lake.formats.message_pack_key import MessagePackKey
 from include.lake.inspect.listing import Dates
 from include.lake.inspect.readers import ReadSet, read_set, spark_line
 from include.lake.message import Message
-from include.lake.parsing.definition import Means
+from include.lake.parsing.definition import ParserContext
 from include.lake.writing.log_cuts import Logics
 from include.lake.writing.topic_pipelines import logics_of
 from include.record.codec import frame
@@ -56,7 +56,7 @@ class Framed(Stored):
     """One whose messages are Avro."""
 
     def logics(self, name: str, group: LakeGroup, topic: str = "events") -> Logics:
-        return logics_of(name, group, topic, Means(self.folder, Registry()))  # type: ignore[arg-type]
+        return logics_of(name, group, topic, ParserContext(self.folder, Registry()))  # type: ignore[arg-type]
 
 
 def framed(schema_id: int, **values: Any) -> bytes:

@@ -25,7 +25,7 @@ from include.lake.tables.definition import TableEntry
 from include.search.dark_rows.definition import DarkRowsDefinition
 from include.search.definition import SearchDefinition
 from include.settings.applications import Alerts, Application
-from include.settings.connections import Cluster, Elasticsearch, Kafka, ObjectStore, Registry
+from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry, StoreSettings
 from include.settings.deployment import Strict
 from include.source.definition import SourceDefinition
 
@@ -64,9 +64,9 @@ SECTIONS: Final = (
     Section("kafka", Kafka, False, "The brokers, and options of every client."),
     Section("registry", Registry, False, "The schema registry, by its Confluent interface."),
     Section("elasticsearch", Elasticsearch, False, "The search cluster."),
-    Section("store", ObjectStore, False, "The bucket: [the lake](lake.md)."),
+    Section("store", StoreSettings, False, "The bucket: [the lake](lake.md)."),
     Section(
-        "expiry", ObjectStore, False, "The bucket, by credentials that may delete: [the lake](lake-operations.md)."
+        "expiry", StoreSettings, False, "The bucket, by credentials that may delete: [the lake](lake-operations.md)."
     ),
 )
 """In the order of the page: the way of the data, then what all stages share."""

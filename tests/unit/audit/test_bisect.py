@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from include.audit.search.bisect import Bisection, bisect
 from include.audit.search.views.key_list import ListedKeys
-from include.audit.search.views.key_range import KeyRange, KeySlice
-from include.audit.search.views.range_count import Seen
+from include.audit.search.views.key_range import DocIdRange, KeySlice
+from include.audit.search.views.range_count import SeenDocument
 
 KEYS = [f"{n:07}" for n in range(20_000)]
 
@@ -22,15 +22,15 @@ class View:
         self.received = 0
         self._ids = sorted(ids)
 
-    def counts(self, ranges: Sequence[KeyRange]) -> list[int]:
+    def counts(self, ranges: Sequence[DocIdRange]) -> list[int]:
         self.requests += -(-len(ranges) // 500)
         return [len(one.of(self._ids)) for one in ranges]
 
-    def ids(self, ranges: Sequence[KeyRange], most: int) -> list[list[str]]:
+    def ids(self, ranges: Sequence[DocIdRange], most: int) -> list[list[str]]:
         self.requests += -(-len(ranges) // 500)
         return [list(one.of(self._ids)[:most]) for one in ranges]
 
-    def now(self, doc_ids: Sequence[str]) -> dict[str, Seen]:
+    def now(self, doc_ids: Sequence[str]) -> dict[str, SeenDocument]:
         raise NotImplementedError
 
     def close(self) -> None:

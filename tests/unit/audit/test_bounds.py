@@ -12,7 +12,7 @@ from include.audit.search.bounds import Bounds
 from include.audit.search.digest import digest
 from include.audit.search.views.state_view import IndexState
 from include.errors import Terminal, Transient
-from include.index.metadata import Metadata, Origin
+from include.index.metadata import Metadata, TopicOrigin
 from tests.audit_world import TOPIC, AuditWorld
 from tests.document_topic import DocumentTopic
 
@@ -44,7 +44,7 @@ def made_anew(world: AuditWorld, keys: range) -> None:
 def generation(world: AuditWorld, number: int) -> None:
     own = {name: of.model_copy(update={"generation": number}) for name, of in world.spec.index.topics.items()}
     world.spec = replace(world.spec, index=world.spec.index.model_copy(update={"topics": own}))
-    world._metadata = Metadata(Origin("c", "t", TOPIC, number))
+    world._metadata = Metadata(TopicOrigin("c", "t", TOPIC, number))
 
 
 def test_documents_whose_records_the_log_has_let_go_are_not_judged_and_counted(world: AuditWorld, mode: Mode) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from include.audit.definition import SearchAuditSpec
 from include.audit.search import audit as search
 from include.audit.search.audit import Mode
-from include.audit.search.bounds import Bounds, Part, parts_of
-from include.audit.search.cut import Cut
+from include.audit.search.bounds import Bounds, PartitionShare, parts_of
+from include.audit.search.cut import AuditCut
 from include.audit.search.expected import Expected
 from include.audit.search.report import SearchReport
 from include.audit.search.views import state_view
@@ -125,7 +125,7 @@ def test_each_partition_is_in_one_part_or_in_none(above: dict[int, int], most: i
     for part in parts:
         assert sum(count for partition, count in above.items() if part.has(partition)) <= most
     assert Bounds({}).part is None
-    assert not Part(frozenset({1}), inside=False).has(1)
+    assert not PartitionShare(frozenset({1}), inside=False).has(1)
 
 
 class Slow(AuditWorld):
@@ -136,7 +136,7 @@ class Slow(AuditWorld):
         self.calls: list[str] = []
         self.meanwhile = meanwhile
 
-    def expected(self, spec: SearchAuditSpec, at: Cut) -> Expected:
+    def expected(self, spec: SearchAuditSpec, at: AuditCut) -> Expected:
         found = super().expected(spec, at)
         self.calls.append(f"folded below {at.window[0]}")
         self.meanwhile()

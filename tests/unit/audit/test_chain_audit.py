@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from include.audit.chain import group as chain_group
 from include.audit.chain.audit import Options, audit_chain
-from include.audit.chain.compare import Difference, Segment, differences
+from include.audit.chain.compare import CountDifference, Segment, differences
 from include.audit.chain.report import audit_line, together
 from include.errors import SettingsError, Transient
 from include.lake.protocol.chain import Chain
-from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.commit_protocol import PlannedEnd
 from include.lake.protocol.pointer import ranges_of, read_pointer
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.log_cuts import LogCuts
@@ -45,7 +45,7 @@ def backfilled(world: ChainWorld, *firsts: int) -> int:
     ranges = PortRanges(world.memory.reader(), world.memory.admin())
     cuts = LogCuts(ranges, chain, Apart(), world.folder / "backfill", 10**9, 1000)
     made = [
-        Chain(world.store, chain).write_cut(each.first, Plan(each.next, "backfill", "", "w", exact=True), cuts)
+        Chain(world.store, chain).write_cut(each.first, PlannedEnd(each.next, "backfill", "", "w", exact=True), cuts)
         for each in world.commits()
         if each.first in firsts
     ]
@@ -277,6 +277,6 @@ def test_in_a_dense_log_a_wrong_count_is_found_where_it_is(
 def test_whole_cuts_that_both_have_are_compared_exactly() -> None:
     one = [Segment(0, 10, 5), Segment(10, 20, 4), Segment(20, 30, 6)]
     other = [Segment(0, 10, 5), Segment(10, 20, 5), Segment(20, 30, 6)]
-    assert list(differences(one, other)) == [Difference(10, 20, -1)]
-    assert list(differences(other, one)) == [Difference(10, 20, 1)]
+    assert list(differences(one, other)) == [CountDifference(10, 20, -1)]
+    assert list(differences(other, one)) == [CountDifference(10, 20, 1)]
     assert list(differences(one, [])) == []

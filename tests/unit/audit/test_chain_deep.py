@@ -13,7 +13,7 @@ import pytest
 from include.audit.chain.audit import Options, audit_chain
 from include.errors import Terminal
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
-from include.lake.formats.port import Format, Identity
+from include.lake.formats.port import FileIdentity, Format
 from include.lake.formats.sequence_file import SequenceFile
 from include.lake.message import Message
 from include.lake.protocol import chain as chain_module
@@ -36,7 +36,7 @@ def world(tmp_path: Path) -> ChainWorld:
 def written(world: ChainWorld, form: Format, offsets: Sequence[int], group: str = "raw") -> bytes:
     chain = world.chain(group)
     stream = BytesIO()
-    identity = Identity("e", chain.of.topic_id, 0, 61, ("offset=0",))
+    identity = FileIdentity("e", chain.of.topic_id, 0, 61, ("offset=0",))
     writer = form.open(stream, identity)
     writer.write([Message(offset, b"k", b"%d" % offset, (), 1_000_000, 1) for offset in offsets])
     writer.close()

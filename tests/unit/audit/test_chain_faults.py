@@ -13,7 +13,7 @@ from include.audit.chain.audit import Options
 from include.lake.protocol import chain as chain_module
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.cut import Commit, Intent
-from include.lake.protocol.pointer import Entry, Pointer, read_pointer
+from include.lake.protocol.pointer import PointerEntry, ReadersPointer, read_pointer
 from tests.chain_world import ChainWorld, faults
 
 DEEP = Options(depth="bytes")
@@ -255,7 +255,7 @@ def test_pointer_ranges_that_lead_nowhere_leave_a_hole(
 ) -> None:
     topic = world.chain().of
     now = read_pointer(world.store, topic).reserve("backfill x", "backfill")
-    world.store.put(topic.pointer, replace(now, entries=(*now.entries, Entry(2, cuts))).to_bytes())
+    world.store.put(topic.pointer, replace(now, entries=(*now.entries, PointerEntry(2, cuts))).to_bytes())
     found = world.audit().findings
     if place is None:
         # No cut begins there: nothing is read elsewhere.
@@ -274,7 +274,7 @@ def test_pointer_ranges_that_divide_cuts_are_read_twice(world: ChainWorld) -> No
     commit = replace(made, first=70, files=(), n_records=0, filtered=0, quarantined=0, next=150)
     world.store.put(chain.commit(70), commit.to_bytes())
     world.store.put(chain.intent(70), b"{}")
-    entry = Entry(2, {0: ((70, 100),)})
+    entry = PointerEntry(2, {0: ((70, 100),)})
     world.store.put(old.of.pointer, replace(now, entries=(*now.entries, entry)).to_bytes())
     found = world.audit().findings
     assert [(each.fault, each.first, each.until) for each in found] == [
@@ -286,9 +286,9 @@ def test_pointer_ranges_that_divide_cuts_are_read_twice(world: ChainWorld) -> No
 def test_generations_that_nobody_reserved_are_named(world: ChainWorld) -> None:
     topic = world.chain().of
     now = read_pointer(world.store, topic)
-    world.store.put(topic.pointer, Pointer(now.entries, ()).to_bytes())
+    world.store.put(topic.pointer, ReadersPointer(now.entries, ()).to_bytes())
     assert faults(world.audit()) == ["pointer wrong", "pointer wrong"]
-    twice = Pointer(now.entries, (*now.reserved, replace(now.reserved[0], by="another")))
+    twice = ReadersPointer(now.entries, (*now.reserved, replace(now.reserved[0], by="another")))
     world.store.put(topic.pointer, twice.to_bytes())
     (finding,) = world.audit().findings
     assert "twice" in finding.meaning

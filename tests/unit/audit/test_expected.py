@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from include.audit.search.expected import FoldedExpected, Following, fold, reading_of, records_below
+from include.audit.search.expected import ExpectedDocuments, FoldedExpected, fold, reading_of, records_below
 from include.audit.search.iblt import add_up
 from include.index.definition import IndexDefinition
 from include.index.digest import state_hash
-from include.index.progress.document import Progress
+from include.index.progress.document import IndexProgress
 from include.index.states import States, feed_of
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import Record
@@ -34,7 +34,7 @@ class World:
 
     def expected(self, records: list[Record] | None = None, floor: int = 0, **declared: Any) -> FoldedExpected:
         definition = IndexDefinition(application="a", topic="docs", entity="order", mapping="m.json", **declared)
-        progress = Progress("docs", floors={"db.docs": floor} if floor else {})
+        progress = IndexProgress("docs", floors={"db.docs": floor} if floor else {})
         states = States(feed_of(CLUSTER, definition, "docs", progress), self.registry)
         return fold(self.records() if records is None else records, reading_of(states))
 
@@ -103,8 +103,8 @@ def test_a_state_is_that_of_what_the_indexer_sends(world: World) -> None:
 def test_what_is_read_on_from_an_earlier_cut_is_what_is_read_at_once(world: World) -> None:
     reader = world.log.reader()
     definition = IndexDefinition(application="a", topic="docs", entity="order", mapping="m.json")
-    states = States(feed_of(CLUSTER, definition, "docs", Progress("docs")), world.registry)
-    following = Following(reader)
+    states = States(feed_of(CLUSTER, definition, "docs", IndexProgress("docs")), world.registry)
+    following = ExpectedDocuments(reader)
     ends = reader.end_offsets("docs")
     ids = [str(n) for n in range(1, 30)]
     for part in (4, 2, 1):
@@ -114,6 +114,6 @@ def test_what_is_read_on_from_an_earlier_cut_is_what_is_read_at_once(world: Worl
         assert (read_on.of(ids), read_on.histograms(8)) == (at_once.of(ids), at_once.histograms(8))
     assert following.upto({p: end // 4 for p, end in ends.items()}, states).living < 6
     # A floor that has come since counts for what was read before it.
-    later = States(feed_of(CLUSTER, definition, "docs", Progress("docs", floors={"db.docs": 6})), world.registry)
+    later = States(feed_of(CLUSTER, definition, "docs", IndexProgress("docs", floors={"db.docs": 6})), world.registry)
     assert following.upto(ends, states).living == 6
     assert following.upto(ends, later).living == 4

@@ -13,13 +13,13 @@ from include.audit.search.bounds import Bounds
 from include.audit.search.generations import ALL, Equality, equality
 from include.audit.search.views.memory import MemoryStates
 from include.index.bulk.request import document_line
-from include.index.identity import Identity
-from include.index.metadata import Metadata, Origin
+from include.index.identity import DocumentIdentity
+from include.index.metadata import Metadata, TopicOrigin
 from include.index.server.memory import MemoryIndex
 from include.record.json.body import canonical
 
 OLD, NEW = "orders-v1", "orders-v2"
-METADATA = Metadata(Origin("c", "t", "docs", 1))
+METADATA = Metadata(TopicOrigin("c", "t", "docs", 1))
 
 
 class World:
@@ -37,7 +37,7 @@ class World:
         metadata = (
             METADATA.deleted(0, version, key, version) if deleted else METADATA.living(0, version, key, version, body)
         )
-        line = document_line(0, Identity(key, version), "order", None if deleted else body, metadata)
+        line = document_line(0, DocumentIdentity(key, version), "order", None if deleted else body, metadata)
         for name in names or (OLD, NEW):
             answer = self.index.bulk(name, line.data)
             assert answer.items is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from include.audit.history import Kept
+from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
 from include.audit.joins.report import JoinReport
 from include.audit.joins.sides import InputSide, OutputSide
@@ -42,7 +42,7 @@ def test_a_report_names_what_is_wrong_and_the_next_command() -> None:
     assert clean.lines()[0] == "audit sales: clean"
     assert not clean.next_command
     told = {"audits": {"sales": wrong.to_json(), "other": clean.to_json()}}
-    other, row = rows_of("join", Kept("run", 0, told))
+    other, row = rows_of("join", KeptRun("run", 0, told))
     assert (row.clean, row.said, row.position) == (False, "2 missing, 30 stale", "shop 0-1-7")
     assert row.details[0] == "missing: missing0, missing1"
     assert (other.clean, other.said) == (True, "clean: 10 outputs")

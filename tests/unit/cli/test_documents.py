@@ -9,7 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 from include.cli.documents.commands import COMMANDS, command
-from include.cli.documents.options import Asked, chosen
+from include.cli.documents.options import ShownRequest, chosen
 from include.errors import SettingsError
 
 SHIPPED = Path(__file__).parents[3] / "include" / "deployment" / "documents.yaml"
@@ -41,11 +41,11 @@ def test_the_one_topic_needs_no_name_and_of_several_one_is_asked_for(
 
 
 def test_what_is_left_of_a_request_follows_from_the_share_of_the_keys_and_the_time_that_it_took() -> None:
-    running = Asked("r", "running", 1_000, "", 10_000_000, 40_000_000, 0.25)
+    running = ShownRequest("r", "running", 1_000, "", 10_000_000, 40_000_000, 0.25)
     assert running.left_s == 90
     assert running.line() == "request r: running, 1,000 documents, 25% of the keys, about 1 min 30 s left"
-    assert Asked("r", "done", 4_000, "", 0, 9, 1.0).left_s is None
-    unknown = Asked("r", "running", 7, "", 0, 9)
+    assert ShownRequest("r", "done", 4_000, "", 0, 9, 1.0).left_s is None
+    unknown = ShownRequest("r", "running", 7, "", 0, 9)
     assert unknown.line() == "request r: running, 7 documents"
     assert unknown.to_json()["left_s"] is None
 

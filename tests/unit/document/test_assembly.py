@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from include.document.reading.read_after import Behind
+from include.document.reading.read_after import ReplicaBehind
 from include.document.signals import Signals
 from include.errors import Fenced, Terminal, Transient
 from include.log import topics
@@ -408,7 +408,7 @@ def test_a_database_that_stays_away_fails_the_batch_and_nothing_is_lost(world: W
 
 def test_a_replica_that_lags_for_an_hour_is_waited_for_and_said_so(world: World) -> None:
     Process(world).settle()
-    flaky = Flaky(world, 360, Behind)
+    flaky = Flaky(world, 360, ReplicaBehind)
     process = Process(world, tables=flaky)
     told: list[str] = []
     process.runner._tell = told.append
@@ -421,11 +421,11 @@ def test_a_replica_that_lags_for_an_hour_is_waited_for_and_said_so(world: World)
 
 def test_an_application_that_is_to_end_waits_for_no_replica(world: World) -> None:
     Process(world).settle()
-    process = Process(world, tables=Flaky(world, 10**6, Behind))
+    process = Process(world, tables=Flaky(world, 10**6, ReplicaBehind))
     assert process.start()
     process.runner._stopping = lambda: True
     world.order(1)
-    with pytest.raises(Behind):
+    with pytest.raises(ReplicaBehind):
         process.batches()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from include.document.definition import Fact, Hop, Lookup, Path
-from include.document.reading.lookup import Missing, Place, Source, attach, keys_behind
+from include.document.reading.lookup import LookupPlace, Missing, PartSource, attach, keys_behind
 from include.document.reading.tables import MemoryTables
 
 TABLES = {
@@ -24,7 +24,7 @@ TABLES = {
 def looked_up(lookup: dict[str, Any], on_source: Any = None) -> tuple[list[Any], dict[int, list[Missing]], int]:
     """What the field `it` becomes for the two owners, what is missing for each, and the reads."""
     tables = MemoryTables(TABLES, {})
-    places = [Place(n, row, {}) for n, row in enumerate(TABLES["owners"])]
+    places = [LookupPlace(n, row, {}) for n, row in enumerate(TABLES["owners"])]
     missing: dict[int, list[Missing]] = {}
     attach(
         tables,
@@ -75,9 +75,9 @@ def test_a_look_up_below_another_is_one_read_for_all_rows_and_tells_where_one_is
 
 
 def test_sources_name_each_read_of_a_document() -> None:
-    told: list[tuple[int, Source]] = []
+    told: list[tuple[int, PartSource]] = []
     looked_up({"value": "name", "required": False}, lambda root, source: told.append((root, source)))
-    assert told == [(0, Source("it", "pets", {"owner": 1}, 3)), (1, Source("it", "pets", {"owner": 2}, 0))]
+    assert told == [(0, PartSource("it", "pets", {"owner": 1}, 3)), (1, PartSource("it", "pets", {"owner": 2}, 0))]
 
 
 LINKED = {
@@ -102,9 +102,9 @@ def test_all_rows_between_are_followed_not_only_the_first(many: bool, found: lis
             "value": "name",
         }
     )
-    places = [Place(n, row, {}) for n, row in enumerate(LINKED["owners"])]
+    places = [LookupPlace(n, row, {}) for n, row in enumerate(LINKED["owners"])]
     lacks: list[int] = []
-    told: list[Source] = []
+    told: list[PartSource] = []
     attach(
         MemoryTables(LINKED, {}),
         {"it": lookup},
@@ -120,7 +120,7 @@ def test_all_rows_between_are_followed_not_only_the_first(many: bool, found: lis
 def test_rows_that_are_equal_by_their_order_still_come_in_one_order() -> None:
     lookup = Lookup.model_validate({"table": "pets", "where": {"owner": "id"}, "many": True, "value": "name"})
     for rows in (TABLES["pets"], TABLES["pets"][::-1]):
-        places = [Place(0, {"id": 1}, {})]
+        places = [LookupPlace(0, {"id": 1}, {})]
         attach(MemoryTables({"pets": rows}, {}), {"it": lookup}, places, lambda *_: None)
         assert places[0].body["it"] == ["Ann", "Rex", "Tom"]
 
@@ -135,7 +135,7 @@ def test_texts_join_as_the_database_holds_them_equal_and_a_row_is_found_once() -
     lookup = Lookup.model_validate({"table": "cities", "where": {"name": "city"}, "many": True, "value": "country"})
     for fold, found in ((lambda text: text.strip().lower(), [["DE"]] * 3), (str, [[]] * 3)):
         tables = MemoryTables(PLACES, {}, fold)
-        places = [Place(n, row, {}) for n, row in enumerate(PLACES["orders"])]
+        places = [LookupPlace(n, row, {}) for n, row in enumerate(PLACES["orders"])]
         attach(tables, {"it": lookup}, places, lambda *_: None)
         assert [place.body["it"] for place in places] == found
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from include.clock import ManualClock
-from include.document.reading.database import Database
+from include.document.reading.database import DatabaseAddress
 from include.document.reading.read_after import BEGIN, begin_after
 from include.errors import Terminal, Transient
 from include.record.gtid import Flavour, parse_gtid_set
@@ -22,8 +22,8 @@ def at(flavour: Flavour, gtids: str, pos: int = 500) -> SourcePosition:
     return SourcePosition(flavour, parse_gtid_set(gtids, flavour), BinlogPosition("bin.000002", pos), 0)
 
 
-def server(**more: Any) -> Database:
-    return Database(host="h", user="u", password="", wait_s=3, **more)
+def server(**more: Any) -> DatabaseAddress:
+    return DatabaseAddress(host="h", user="u", password="", wait_s=3, **more)
 
 
 class Told:
@@ -55,7 +55,7 @@ class Binlog(Told):
         return super().__call__(sql, arguments)
 
 
-def begun(told: Told, position: SourcePosition, on: Database, clock: ManualClock, version: str = "9.7") -> None:
+def begun(told: Told, position: SourcePosition, on: DatabaseAddress, clock: ManualClock, version: str = "9.7") -> None:
     def settling() -> Settling:
         major, minor = map(int, version.split("."))
         return Settling(told, (major, minor, 30), "SHOW MASTER STATUS", clock)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from include.document.reading.lookup import keys_behind
 from include.document.reading.tables import MemoryTables
 from include.document.rebuild import parse_key
-from include.document.signals import SetAside, Signals
+from include.document.signals import Signals, UnreadableRecord
 from include.errors import InvalidRecord
 from include.log.ports import Record
 from include.log.requests.records import Request
@@ -38,7 +38,7 @@ signals = st.builds(
     rows=st.dictionaries(st.tuples(st.integers(0, 3), keys), versions),
     floor=versions,
     requests=st.lists(st.builds(Request, st.text(), st.just("rebuild"), st.text(), versions)),
-    set_aside=st.lists(st.builds(SetAside, records, st.text())),
+    set_aside=st.lists(st.builds(UnreadableRecord, records, st.text())),
     counts=st.dictionaries(st.sampled_from(["read", "applied"]), st.integers(1, 99)).map(Counter),
 )
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from include.document import batch_keys as wanted
 from include.document import overflow_requests as spread
 from include.document import signals
-from include.document.dead_letters import Aside
+from include.document.dead_letters import AssemblerLetters
 from include.document.overflow_requests import key_text
 from include.document.reading.lookup import Missing
 from include.document.rebuild import parse_key
@@ -221,7 +221,7 @@ def test_every_key_is_asked_for_once_and_reads_back(keys: list[tuple[str, int]],
 
 @pytest.mark.parametrize("code", ["x" * 600, "it's", "-1"])
 def test_what_was_set_aside_tells_a_command_that_names_its_key_however_it_is_written(code: str) -> None:
-    aside = Aside(SMALL, SimpleNamespace(topic="t"), None)  # type: ignore[arg-type]
+    aside = AssemblerLetters(SMALL, SimpleNamespace(topic="t"), None)  # type: ignore[arg-type]
     reason = aside._reason({"code": code, "leg": 7}, [Missing("policy", "policies", {"id": 4})])
     *_, key = shlex.split(reason.partition("run `")[2].rstrip("`"))
     assert parse_key(key, [False, True]) == (code, 7)

@@ -13,9 +13,9 @@ import orjson
 
 from include.eventtime.algorithm.bucket import drain
 from include.eventtime.algorithm.calls import Calls, Emitted
-from include.eventtime.algorithm.kept import Kept
+from include.eventtime.algorithm.kept import KeptState
 from include.eventtime.algorithm.order import Arrived, key_of, key_text
-from include.eventtime.algorithm.watermark import NEVER, PartitionWatermark, Place, Verdict, least
+from include.eventtime.algorithm.watermark import NEVER, IdleVerdict, PartitionWatermark, Place, least
 from include.eventtime.model.process import Context, Element, Process
 from include.eventtime.model.typed import Typed
 from include.state.reading import MemoryRows
@@ -228,7 +228,7 @@ class Run:
 
     def read(self, place: Place, items: Sequence[Item]) -> list[Arrived]:
         """One partition's share of a batch."""
-        verdicts = [Verdict(place, item.offset, item.time) for item in items if item.value is None]
+        verdicts = [IdleVerdict(place, item.offset, item.time) for item in items if item.value is None]
         watermark = PartitionWatermark(self.lows[place], self.history.bound, verdicts)
         found = []
         for item in items:
@@ -273,8 +273,8 @@ class Run:
         for each in emitted:
             self.outputs[str(each.key)].append((each.version, each.output, each.value))
 
-    def kept(self) -> Iterator[tuple[str, Kept]]:
+    def kept(self) -> Iterator[tuple[str, KeptState]]:
         """What stands of each key in the end."""
         for state in self.states:
             for key, value in state.scan(b"k"):
-                yield str(key_of(key[1:])), Kept.from_bytes(value)
+                yield str(key_of(key[1:])), KeptState.from_bytes(value)

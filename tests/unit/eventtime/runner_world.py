@@ -14,16 +14,16 @@ from include.clock import ManualClock
 from include.eventtime.algorithm.calls import Calls
 from include.eventtime.algorithm.watermark import Place
 from include.eventtime.config.definition import DeployedJob, JobEntry
-from include.eventtime.gathering import Gathering, Work
+from include.eventtime.gathering import ElementGathering, ElementWork
 from include.eventtime.opening import opened_job
 from include.eventtime.outputs import EVENT_TIME, OutputWriter
 from include.eventtime.reading import ElementReader
 from include.eventtime.task import advanced
-from include.eventtime.work import BatchWork, BucketResult
+from include.eventtime.work import JobBatch, JobBucketResult
 from include.log import topics
 from include.log.memory import MemoryLog
 from include.log.planning.plan import StreamSpec
-from include.log.planning.planner import Planner
+from include.log.planning.planner import BatchPlanner
 from include.log.planning.slices import Slice, spread
 from include.log.planning.survey import PortSurvey
 from include.log.planning.tail import PortTail, ResolvedTail
@@ -31,7 +31,7 @@ from include.log.ports import LogWriter, Record, TopicSpec
 from include.log.registry.memory import MemoryRegistry
 from include.record import version as versions
 from include.record.codec import Decoder
-from include.state.pointer import Pointer
+from include.state.pointer import BucketPointer
 from include.state.reading import MemoryRows
 from tests.memory_access import memory_access
 from tests.unit.eventtime.histories import Everything, History, Item, Output
@@ -62,7 +62,7 @@ class States:
         self.versions: dict[bytes, dict[bytes, bytes]] = {}
 
     def open(self, pointer: bytes | None) -> Bucket:
-        counts = Pointer.from_bytes(pointer).counts if pointer else {}
+        counts = BucketPointer.from_bytes(pointer).counts if pointer else {}
         return Bucket(self.versions[pointer] if pointer else {}, counts, self)
 
 
@@ -80,7 +80,7 @@ class Bucket(MemoryRows):
         made = {key: value for key, value in {**self._rows, **rows}.items() if value is not None}
         counts = Counter(self._counts)
         counts.update(more)
-        pointer = Pointer(str(len(self._states.versions)), counts=counts, due=due).to_bytes()
+        pointer = BucketPointer(str(len(self._states.versions)), counts=counts, due=due).to_bytes()
         self._states.versions[pointer] = made
         return pointer
 
@@ -184,15 +184,15 @@ def work_done(
     bounds: Mapping[str, int | None],
     calls: Calls[Any],
     writer: OutputWriter,
-    work: BatchWork,
-) -> Iterator[tuple[int, BucketResult]]:
+    work: JobBatch,
+) -> Iterator[tuple[int, JobBucketResult]]:
     """The steps of tasks, one after the other."""
     frames = defaultdict[int, list[bytes]](list)
     slices = [Slice(*place, start, end) for place, (start, end) in sorted(work.ranges.items())]
     for share in spread(slices, 2) or [[]]:
         ends = {(each.topic, each.partition): each.end for each in share}
         lows = {place: work.lows[place] for place in ends}
-        gathering = Gathering(readers, lows, bounds, work.verdicts, buckets, lambda record: record)
+        gathering = ElementGathering(readers, lows, bounds, work.verdicts, buckets, lambda record: record)
         for each in share:
             for record in log.reader().read(each.topic, each.partition, each.start, each.end):
                 place = record.topic, record.partition, record.offset
@@ -202,7 +202,7 @@ def work_done(
     for bucket in range(buckets):
         pointer = work.pointers.get(bucket)
         state: Any = nullcontext(states.open(pointer))
-        mine = Work.unpack(frames[bucket])
+        mine = ElementWork.unpack(frames[bucket])
         yield bucket, advanced(calls, writer, work, mine, pointer, lambda state=state: state)
 
 
@@ -233,10 +233,10 @@ class Process:
             "-", tuple(self.runner.topics), opened.start, opened.cut_at, total_limit=total_limit, slice_s=slice_s
         )
         tails = [ResolvedTail(PortTail(reader, name), name) for name in opened.cut_at]
-        self.planner = Planner(spec, PortSurvey(reader, admin), tails, world.clock)
+        self.planner = BatchPlanner(spec, PortSurvey(reader, admin), tails, world.clock)
         self.at = spec.initial()
 
-    def carry_out(self, work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
+    def carry_out(self, work: JobBatch) -> Iterator[tuple[int, JobBucketResult]]:
         """The work of a batch without Spark, in the same steps."""
         world = self.world
         return work_done(

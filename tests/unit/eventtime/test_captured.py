@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from include.clock import ManualClock
-from include.eventtime.algorithm.watermark import Place, Verdict
+from include.eventtime.algorithm.watermark import IdleVerdict, Place
 from include.eventtime.committed import day_of
 from include.eventtime.config.definition import DeployedJob, JobEntry
 from include.eventtime.model.process import Context, Element, EventTime, Process
@@ -105,7 +105,7 @@ class World:
         values = [decode(record.value or b"") for record in records]
         return sorted((value["device"], round(value["at"].timestamp())) for value in values)
 
-    def verdicts(self) -> dict[Place, list[Verdict]]:
+    def verdicts(self) -> dict[Place, list[IdleVerdict]]:
         found = recorded(self.log.reader(), [self.topic], APPLICATION)
         return {place: list(those) for place, those in found.items()}
 
@@ -193,5 +193,5 @@ def test_a_partition_that_is_added_joins_at_the_watermark_and_is_read() -> None:
     world.ping(151, 9, 2, of=3)
     world.heartbeat(300)
     job.to_the_end()
-    assert world.verdicts()[world.topic, 2][0] == Verdict((world.topic, 2), 0, (150 - 5) * SECOND - 1)
+    assert world.verdicts()[world.topic, 2][0] == IdleVerdict((world.topic, 2), 0, (150 - 5) * SECOND - 1)
     assert world.quiet() == [(1, 160), (2, 161), (9, 211)]

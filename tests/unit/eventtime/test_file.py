@@ -18,7 +18,7 @@ from include.eventtime.model.process import Context, Element, Process
 from include.eventtime.opening import OpenedJob
 from include.eventtime.outputs import OutputWriter
 from include.eventtime.reading import ElementReader
-from include.eventtime.replay import Idle, Line, Replay, Track, replay
+from include.eventtime.replay import ElementLine, IdleNotice, JobReplay, ReplayLine, replay
 from include.eventtime.rerun.file import file_job, replayed_file, written
 from include.eventtime.work import CarryOut
 from include.log.memory import MemoryLog
@@ -40,8 +40,8 @@ class Platform:
         self.access = memory_access(self.log, self.registry, self.clock)
 
     def replay(
-        self, process: Process[Any], lines: Sequence[Line], *, bound_us: int, batch: int = 7, **how: bool
-    ) -> Replay:
+        self, process: Process[Any], lines: Sequence[ReplayLine], *, bound_us: int, batch: int = 7, **how: bool
+    ) -> JobReplay:
         job = file_job(process, lines, bound_us=bound_us, batch=batch, ideal=how.get("ideal", False))
         elsewhere, states = written(lines, self.access), States()
 
@@ -63,26 +63,28 @@ class Platform:
         return replayed_file(job, lines, elsewhere, self.access, survey, equip, lambda _: None, **how)
 
 
-def lines_of(history: History) -> list[Line]:
+def lines_of(history: History) -> list[ReplayLine]:
     """A history as a file has it, partitions as they come."""
     draw, waiting = random.Random(1), {place: list(items) for place, items in history.partitions.items() if items}
-    lines: list[Line] = []
+    lines: list[ReplayLine] = []
     while waiting:
         place = draw.choice(sorted(waiting))
         item = waiting[place].pop(0)
         if not waiting[place]:
             del waiting[place]
         if item.value is None:
-            said: Track | Idle = Idle(source=place[0], partition=place[1], next_offset=item.offset, time=0)
+            said: ElementLine | IdleNotice = IdleNotice(
+                source=place[0], partition=place[1], next_offset=item.offset, time=0
+            )
         else:
-            said = Track(
+            said = ElementLine(
                 source=place[0], partition=place[1], offset=item.offset, key=item.key, time=0, value=item.value
             )
-        lines.append(Line(len(lines) + 1, said, item.time))
+        lines.append(ReplayLine(len(lines) + 1, said, item.time))
     return lines
 
 
-def shown(made: Replay) -> dict[str, Any]:
+def shown(made: JobReplay) -> dict[str, Any]:
     return {
         "outputs": sorted(
             (each.moment.time, key_text(each.key), each.version, each.output, repr(each.value)) for each in made.emitted
@@ -127,10 +129,10 @@ class Ticks(Process[Any]):
 
 
 def test_timers_that_set_others_for_ever_and_keys_of_another_type_are_refused() -> None:
-    line = Line(1, Track(partition=0, offset=0, key="a", time=0, value={}), 5)
+    line = ReplayLine(1, ElementLine(partition=0, offset=0, key="a", time=0, value={}), 5)
     with pytest.raises(SettingsError, match="timers for ever"):
         Platform().replay(Ticks(None), [line], bound_us=0, fire_all=True)
-    number = Line(1, Track(partition=0, offset=0, key=7, time=0, value={}), 5)
+    number = ReplayLine(1, ElementLine(partition=0, offset=0, key=7, time=0, value={}), 5)
     with pytest.raises(SettingsError, match="not of the job's type"):
         Platform().replay(Everything(None), [number], bound_us=0)
 
@@ -138,9 +140,9 @@ def test_timers_that_set_others_for_ever_and_keys_of_another_type_are_refused() 
 def test_a_partition_of_which_there_is_but_a_verdict_counts() -> None:
     value = {"timer": "x", "after": 1, "fails": ""}
     lines = [
-        Line(1, Track(partition=0, offset=4, key="a", time=0, value=value), 5),
-        Line(2, Track(partition=0, offset=9, key="a", time=0, value=value), 30),
-        Line(3, Idle(partition=2, next_offset=7, time=0), 10),
+        ReplayLine(1, ElementLine(partition=0, offset=4, key="a", time=0, value=value), 5),
+        ReplayLine(2, ElementLine(partition=0, offset=9, key="a", time=0, value=value), 30),
+        ReplayLine(3, IdleNotice(partition=2, next_offset=7, time=0), 10),
     ]
     plain = replay(Everything(None), lines, bound_us=2, open_end=True)
     assert shown(Platform().replay(Everything(None), lines, bound_us=2, open_end=True)) == shown(plain)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from include.eventtime.algorithm.calls import Calls, Emitted, Failed
-from include.eventtime.algorithm.kept import Kept
+from include.eventtime.algorithm.calls import Calls, Emitted, FailedCall
+from include.eventtime.algorithm.kept import KeptState
 from include.eventtime.algorithm.order import Arrived, key_of
 from include.eventtime.algorithm.watermark import NEVER, PartitionWatermark, Place
 from tests.unit.eventtime.histories import History, Item, Run, expected
@@ -70,10 +70,10 @@ class TimersAfterRows(Run):
 
 class _RowsFirst(Calls):  # type: ignore[type-arg]
     def advance(
-        self, kept: Kept, key: bytes, elements: Sequence[Arrived], until: int
-    ) -> tuple[list[Emitted], list[Failed]]:
+        self, kept: KeptState, key: bytes, elements: Sequence[Arrived], until: int
+    ) -> tuple[list[Emitted], list[FailedCall]]:
         emitted: list[Emitted] = []
-        failed: list[Failed] = []
+        failed: list[FailedCall] = []
         for element in elements:
             self._on_element(kept, key_of(key), element, emitted, failed)
         more, others = super().advance(kept, key, [], until)
@@ -122,8 +122,8 @@ class _AsArrived(Calls):  # type: ignore[type-arg]
         self.numbers: dict[tuple[int, ...], int] = {}
 
     def advance(
-        self, kept: Kept, key: bytes, elements: Sequence[Arrived], until: int
-    ) -> tuple[list[Emitted], list[Failed]]:
+        self, kept: KeptState, key: bytes, elements: Sequence[Arrived], until: int
+    ) -> tuple[list[Emitted], list[FailedCall]]:
         arrived = sorted(elements, key=lambda each: (each.time, self.numbers[each[1:4]]))
         return super().advance(kept, key, arrived, until)
 

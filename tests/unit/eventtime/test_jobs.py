@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from include.eventtime.jobs.battery import Battery
-from include.eventtime.jobs.battery import Settings as BatterySettings
+from include.eventtime.jobs.battery import BatterySettings as BatterySettings
+from include.eventtime.jobs.locked import LockedSettings as LockedSettings
 from include.eventtime.jobs.locked import MovedWhileLocked
-from include.eventtime.jobs.locked import Settings as LockedSettings
 from include.eventtime.jobs.offline import Offline
-from include.eventtime.jobs.offline import Settings as OfflineSettings
+from include.eventtime.jobs.offline import OfflineSettings as OfflineSettings
 from include.eventtime.jobs.sessions import Sessions
-from include.eventtime.jobs.sessions import Settings as SessionSettings
-from include.eventtime.replay import Line, Track, interleaved, replay
+from include.eventtime.jobs.sessions import SessionSettings as SessionSettings
+from include.eventtime.replay import ElementLine, ReplayLine, interleaved, replay
 
 pytestmark = pytest.mark.unit
 
@@ -24,19 +24,19 @@ MINUTE = 60 * SECOND
 HALF_PAST_FIVE = 17 * 3600 * SECOND + 30 * MINUTE
 
 
-def lines_of(*tracks: tuple[Any, ...]) -> list[Line]:
+def lines_of(*tracks: tuple[Any, ...]) -> list[ReplayLine]:
     """(time, key[, value[, partition[, source]]]) of each."""
     offsets: dict[tuple[str, int], int] = {}
     found = []
     for number, (time, key, *more) in enumerate(tracks, 1):
         value, partition, source = (*more, *({}, 0, "tracks")[len(more) :])
         offset = offsets[source, partition] = offsets.get((source, partition), -1) + 1
-        track = Track(source=source, partition=partition, offset=offset, key=key, time=0, value=value)
-        found.append(Line(number, track, time))
+        track = ElementLine(source=source, partition=partition, offset=offset, key=key, time=0, value=value)
+        found.append(ReplayLine(number, track, time))
     return found
 
 
-def offline(lines: list[Line], timeout: int = 30 * MINUTE, **how: Any) -> list[tuple[Any, ...]]:
+def offline(lines: list[ReplayLine], timeout: int = 30 * MINUTE, **how: Any) -> list[tuple[Any, ...]]:
     made = replay(Offline(OfflineSettings(timeout=f"{timeout}us")), lines, bound_us=5 * SECOND, **how)
     assert (made.late, made.failed) == ([], [])
     events = [each.value for each in made.emitted if each.output == "events"]

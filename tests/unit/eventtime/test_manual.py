@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from include.cli.eventtime.replay import command
 from include.errors import SettingsError
-from include.eventtime.config.definition import JobEntry, OutputDefinition, SourceDefinition
+from include.eventtime.config.definition import JobEntry, JobOutputDefinition, JobSourceDefinition
 from include.eventtime.config.process import process_class, require_sound
 from include.eventtime.replay import interleaved, read_lines, replay
 from include.settings.environment import PROJECT_ROOT
@@ -81,5 +81,5 @@ def test_the_manuals_job_with_a_clock_is_refused_as_it_says(tmp_path: Path, jobs
 def test_the_manual_declares_a_job_and_names_every_setting() -> None:
     (entry,) = blocks("yaml")
     assert JobEntry.model_validate(yaml.safe_load(entry)["eventtime"]["scooter_status"]).buckets == 16
-    names = {*JobEntry.model_fields, *SourceDefinition.model_fields, *OutputDefinition.model_fields}
+    names = {*JobEntry.model_fields, *JobSourceDefinition.model_fields, *JobOutputDefinition.model_fields}
     assert [name for name in sorted(names) if f"`{name}" not in MANUAL] == []

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.eventtime.algorithm.buffer import Waiting, unpacked
+from include.eventtime.algorithm.buffer import WaitingElements, unpacked
 from include.eventtime.algorithm.calls import Calls
-from include.eventtime.algorithm.kept import Kept, StateCodec
+from include.eventtime.algorithm.kept import KeptState, StateCodec
 from include.eventtime.algorithm.order import Arrived, key_of, key_text, time_of
 from include.eventtime.model.duration import duration_us
 from include.eventtime.model.process import Context, Element, EventTime, Process
@@ -54,8 +54,8 @@ class Keeps(Process[Many]):
         ctx.set_timer("t", time)
 
 
-def called(*values: str, kept: Kept | None = None, until: int = 100) -> tuple[Kept, list[Any], list[Any]]:
-    kept = kept or Kept()
+def called(*values: str, kept: KeptState | None = None, until: int = 100) -> tuple[KeptState, list[Any], list[Any]]:
+    kept = kept or KeptState()
     elements = [Arrived(time, 0, 0, time, b'"k"', value.encode()) for time, value in enumerate(values)]
     return kept, *Calls(Keeps(None), ["t"]).advance(kept, b'"k"', elements, until)
 
@@ -124,9 +124,9 @@ def test_types_that_cannot_be_kept_are_named() -> None:
 )
 def test_what_is_kept_comes_back(state: Many, timers: dict[str, int], ordinal: int, index: int | None) -> None:
     codec = StateCodec(Keeps(None))
-    kept = Kept(codec.store(state), timers, ordinal, index)
+    kept = KeptState(codec.store(state), timers, ordinal, index)
     stored = kept.to_bytes()
-    again = Kept.from_bytes(stored)
+    again = KeptState.from_bytes(stored)
     assert again == kept
     assert codec.load(again.state) == state
 
@@ -144,7 +144,7 @@ ELEMENT = st.builds(
 
 @given(st.lists(ELEMENT, unique_by=lambda element: element[:4], max_size=30))
 def test_elements_that_wait_come_back_from_rows_that_are_found_by_time(elements: list[Arrived]) -> None:
-    waiting = Waiting()
+    waiting = WaitingElements()
     for element in elements:
         waiting.add(element)
     rows = waiting.rows()

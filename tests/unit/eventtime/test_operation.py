@@ -11,7 +11,7 @@ from include.clock import ManualClock
 from include.errors import InvalidRecord
 from include.eventtime.algorithm.order import Arrived
 from include.eventtime.algorithm.watermark import NEVER
-from include.eventtime.config.definition import SourceDefinition
+from include.eventtime.config.definition import JobSourceDefinition
 from include.eventtime.incidents import JobIncidents
 from include.eventtime.model.typed import EventTime
 from include.eventtime.outputs import value_schema
@@ -150,7 +150,7 @@ def test_schemas_of_outputs_follow_their_dataclasses() -> None:
 
 def reader_of(unit: str = "iso", kind: type = str, **source: Any) -> ElementReader:
     said = {"topic": "t", "key": "of.device", "time": {"field": "at", "unit": unit}, **source}
-    return ElementReader(0, SourceDefinition.model_validate(said), kind, REGISTRY)
+    return ElementReader(0, JobSourceDefinition.model_validate(said), kind, REGISTRY)
 
 
 REGISTRY = MemoryRegistry()

@@ -8,12 +8,12 @@ import itertools
 import pytest
 
 from include.errors import SettingsError, Terminal, Transient
-from include.eventtime.outputs import EVENT_TIME, Output
+from include.eventtime.outputs import EVENT_TIME, JobOutput
 from include.eventtime.reading import ElementReader
 from include.eventtime.rerun.comparison import compared
 from include.eventtime.rerun.day import day_to_replay, patient, remove_replay, replayed_day
-from include.eventtime.rerun.report import Report
-from include.eventtime.restored import Elsewhere, Restored, Span
+from include.eventtime.rerun.report import ReplayReport
+from include.eventtime.restored import Elsewhere, RestoredSource, Span
 from include.log.access import LogAccess
 from include.log.planning.survey import PortSurvey
 from include.log.ports import TopicSpec
@@ -53,7 +53,7 @@ def again(
     name: str = "x",
     elsewhere: Elsewhere | None = None,
     patience_us: int = 0,
-) -> Report:
+) -> ReplayReport:
     reader, admin = world.log.reader(), world.log.admin()
     access = memory_access(world.log, world.registry, world.clock)
     elsewhere = elsewhere or Elsewhere({})
@@ -105,7 +105,7 @@ def test_sources_that_are_declared_in_another_order_now_keep_the_one_that_they_h
     assert several > 3
 
 
-def restored(world: World, process: Process, topic: str) -> Restored:
+def restored(world: World, process: Process, topic: str) -> RestoredSource:
     """A copy of a topic with other offsets, which `process` can read."""
     target, reader, writer = f"again.{topic}", world.log.reader(), world.log.writer("restore")
     ends = reader.end_offsets(topic)
@@ -117,7 +117,7 @@ def restored(world: World, process: Process, topic: str) -> Restored:
             spans[partition].append((record.offset, number, 1))
             writer.append(target, record.key, record.value, headers=record.headers, partition=partition)
     writer.commit()
-    made = Restored(target, spans)
+    made = RestoredSource(target, spans)
     rank = world.history.topics.index(topic)
     process.readers[target] = ElementReader(rank, world.job.entry.sources[rank], str, world.registry, made)
     process.bounds[target] = process.bounds[topic]
@@ -125,7 +125,7 @@ def restored(world: World, process: Process, topic: str) -> Restored:
 
 
 def test_offsets_are_taken_to_where_the_records_are_and_back() -> None:
-    made = Restored("t", {0: [(5, 0, 3), (10, 3, 2), (12, 8, 1)], 1: []})
+    made = RestoredSource("t", {0: [(5, 0, 3), (10, 3, 2), (12, 8, 1)], 1: []})
     assert [made.now(0, old) for old in range(4, 15)] == [0, 0, 1, 2, 3, 3, 3, 4, 8, 9, 9]
     assert [made.was(0, new) for new in (0, 1, 2, 3, 4, 8)] == [5, 6, 7, 10, 11, 12]
     assert made.now(1, 7) == made.now(2, 7) == 0
@@ -187,7 +187,7 @@ def test_what_is_not_the_same_is_found_with_its_place() -> None:
 
 
 def test_an_output_that_is_missing_or_another_in_one_of_both_is_told_apart() -> None:
-    one, two = Output("told", b"k", b"a", 1, 5), Output("told", b"k", b"b", 2, 4)
+    one, two = JobOutput("told", b"k", b"a", 1, 5), JobOutput("told", b"k", b"b", 2, 4)
     assert compared([one, two], [one, two]).equal
     found = compared([one, two], [one._replace(value=b"z")])
     assert (found.found, found.live, found.replayed) == ({"missing": 1, "altered": 1}, 2, 1)

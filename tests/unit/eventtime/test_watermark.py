@@ -6,8 +6,8 @@ import pytest
 
 from include.eventtime.algorithm.watermark import (
     NEVER,
+    IdleVerdict,
     PartitionWatermark,
-    Verdict,
     joining,
     least,
     quiet,
@@ -35,7 +35,7 @@ def test_without_a_bound_nothing_is_late() -> None:
 
 
 def test_verdicts_apply_before_the_record_at_their_offset() -> None:
-    watermark = PartitionWatermark(NEVER, 0, [Verdict(A, 3, 50), Verdict(A, 7, 40), Verdict(A, 9, 90)])
+    watermark = PartitionWatermark(NEVER, 0, [IdleVerdict(A, 3, 50), IdleVerdict(A, 7, 40), IdleVerdict(A, 9, 90)])
     assert not watermark.late(2, 10)
     assert watermark.late(3, 50)
     assert not watermark.late(7, 51)
@@ -52,7 +52,7 @@ def test_all_together_have_the_least_watermark() -> None:
 
 def test_a_quiet_partition_follows_the_slowest_active_one_once_it_is_far_enough_behind() -> None:
     lows, ends = {A: 100, B: 50, C: 120}, {A: 9, B: 4, C: 7}
-    assert quiet(lows, ends, [A, C], dict.fromkeys(lows, 49)) == [Verdict(B, 4, 100)]
+    assert quiet(lows, ends, [A, C], dict.fromkeys(lows, 49)) == [IdleVerdict(B, 4, 100)]
     assert quiet(lows, ends, [A, C], dict.fromkeys(lows, 50)) == []
     assert quiet(lows, ends, [B], dict.fromkeys(lows, 0)) == []
     # Those of a captured table do not follow others.
@@ -60,7 +60,7 @@ def test_a_quiet_partition_follows_the_slowest_active_one_once_it_is_far_enough_
 
 
 def test_a_partition_that_never_had_an_element_follows_at_once() -> None:
-    assert quiet({A: 100, B: NEVER}, {A: 9, B: 0}, [A], {B: 1_000}) == [Verdict(B, 0, 100)]
+    assert quiet({A: 100, B: NEVER}, {A: 9, B: 0}, [A], {B: 1_000}) == [IdleVerdict(B, 0, 100)]
 
 
 def test_when_all_are_quiet_the_watermark_stands() -> None:
@@ -69,9 +69,9 @@ def test_when_all_are_quiet_the_watermark_stands() -> None:
 
 def test_captured_tables_follow_what_their_source_is_complete_to() -> None:
     lows, ends = {A: 100, B: 50}, {A: 9, B: 4}
-    assert resolved({A: 100, B: 100}, lows, ends, {A: 0, B: 10}) == [Verdict(B, 4, 89)]
+    assert resolved({A: 100, B: 100}, lows, ends, {A: 0, B: 10}) == [IdleVerdict(B, 4, 89)]
 
 
 def test_a_partition_that_joins_begins_at_the_watermark() -> None:
-    assert joining([(B, 0), (A, 3)], 70) == [Verdict(A, 3, 70), Verdict(B, 0, 70)]
+    assert joining([(B, 0), (A, 3)], 70) == [IdleVerdict(A, 3, 70), IdleVerdict(B, 0, 70)]
     assert joining([(A, 0)], NEVER) == []

@@ -17,7 +17,7 @@ from include.source.hashes import plain
 from include.source.hashes.arrow_texts import ArrowTexts
 from include.source.hashes.columns import ComparedRows
 from include.source.hashes.printed import values_of
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from include.source.rows.text import row_reader
 from tests.decoding import converted, shape_of
 from tests.golden.record_texts import compared_rows, texts_of
@@ -27,7 +27,7 @@ from tests.servers.catalogue import SERVERS
 GAPS = "charsets-one-byte"
 
 
-def rows_of(shape: Shape, rows: tuple[Row, ...]) -> tuple[Any, list[bytes]]:
+def rows_of(shape: TableShape, rows: tuple[Row, ...]) -> tuple[Any, list[bytes]]:
     """Avro's schema of rows, and their bytes, of what SELECT gave."""
     (value,) = (each for each in shape.schema.envelope_avro("s")["fields"][0]["type"] if each != "null")
     # Rows of a system-versioned table's past have no text.
@@ -37,7 +37,9 @@ def rows_of(shape: Shape, rows: tuple[Row, ...]) -> tuple[Any, list[bytes]]:
     return {**value, "namespace": "n"}, [read(tuple(row[i] for i in kept)).row for row in rows]
 
 
-def compared_states(server: str, case: str) -> Iterator[tuple[Table, Shape, ComparedRows, tuple[Row, ...], list[str]]]:
+def compared_states(
+    server: str, case: str
+) -> Iterator[tuple[Table, TableShape, ComparedRows, tuple[Row, ...], list[str]]]:
     """Table, what is compared of it, rows that came by one statement, and the server's texts of them."""
     recording, texts = load(server, case), texts_of(server, case)
     descriptions: dict[Table, Description] = {}

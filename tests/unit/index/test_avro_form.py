@@ -7,7 +7,7 @@ import pytest
 
 from include.errors import Terminal
 from include.index.mapping.avro_types import avro_form
-from include.index.mapping.value_types import Leaf, ListOf, MapOf, OneOf, Record, Unknown
+from include.index.mapping.value_types import Leaf, ListOf, MapOf, OneOf, RecordType, Unknown
 from tests.document_topic import VALUE
 
 TEXT = Leaf("text", "string")
@@ -51,7 +51,7 @@ def record(*fields: tuple[str, Any], name: str = "R", **more: Any) -> dict[str, 
                 },
                 {"type": "record", "name": "B", "fields": [{"name": "n", "type": ["null", "long"]}]},
             ],
-            Record({"n": Leaf("long", "long"), "a": TEXT}),
+            RecordType({"n": Leaf("long", "long"), "a": TEXT}),
         ),
         (["null", "string", "long"], OneOf((TEXT, Leaf("long", "long")))),
         # Unknown to fastavro, so the value is read as the type below.
@@ -67,10 +67,10 @@ def test_each_type_of_avro_has_its_form(schema: Any, form: Any) -> None:
 def test_names_are_found_in_their_namespaces() -> None:
     inner = record(("x", "long"), name="Inner", namespace="deep")
     schema = record(("a", inner), ("b", "deep.Inner"), ("c", ["null", "deep.Inner"]), name="shop.Outer")
-    point = Record({"x": Leaf("long", "long")})
-    assert avro_form(schema) == Record({"a": point, "b": point, "c": point})
+    point = RecordType({"x": Leaf("long", "long")})
+    assert avro_form(schema) == RecordType({"a": point, "b": point, "c": point})
     near = record(("a", record(("x", "long"), name="Inner")), ("b", "Inner"), name="Outer", namespace="shop")
-    assert avro_form(near) == Record({"a": point, "b": point})
+    assert avro_form(near) == RecordType({"a": point, "b": point})
 
 
 def test_a_schema_that_fastavro_has_parsed_reads_the_same() -> None:
@@ -81,7 +81,7 @@ def test_a_schema_that_fastavro_has_parsed_reads_the_same() -> None:
 
 def test_a_record_that_holds_itself_is_told_and_not_followed() -> None:
     tree = record(("name", "string"), ("children", {"type": "array", "items": "Node"}), name="Node", namespace="t")
-    assert avro_form(tree) == Record({"name": TEXT, "children": ListOf(Unknown("record t.Node holds itself"))})
+    assert avro_form(tree) == RecordType({"name": TEXT, "children": ListOf(Unknown("record t.Node holds itself"))})
 
 
 def test_a_name_that_nobody_defines_is_refused() -> None:

@@ -14,9 +14,9 @@ from include.index.batch import Settlement
 from include.index.bulk.sender import Delivery
 from include.index.dead_letters import DeadLetters, dead_group
 from include.index.definition import IndexTopic
-from include.index.metadata import Origin
-from include.index.outcome import SETTLED, SetAside, TaskOutcome
-from include.index.progress.document import Progress, ProgressKeeper, read_progress
+from include.index.metadata import TopicOrigin
+from include.index.outcome import SETTLED, SetAsideRecord, TaskOutcome
+from include.index.progress.document import IndexProgress, ProgressKeeper, read_progress
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import IndexInfo
 from include.index.states import Feed, States
@@ -44,7 +44,7 @@ class World:
         self.topic = DocumentTopic("docs", self.log.admin(), self.log.writer("w"), self.registry)
         self.log.admin().ensure(topics.document_spec(DEAD, 1))
 
-    def progress(self) -> Progress:
+    def progress(self) -> IndexProgress:
         info = self.index.describe(NAME)
         assert info is not None
         found = read_progress(self.index, info, "docs")
@@ -102,7 +102,7 @@ class Process:
                 ends[topic, p] = end
                 records += list(reader.read(topic, p, acked.get(p, 0), end))
         task = IndexTask(
-            states={"docs": States(Feed(Origin("c", "t", "docs", 1), IndexTopic(entity="order")), world.registry)},
+            states={"docs": States(Feed(TopicOrigin("c", "t", "docs", 1), IndexTopic(entity="order")), world.registry)},
             delivery=Delivery(
                 lambda data: world.index.bulk(NAME, data), ManualClock(), index=NAME, bulk_bytes=10_000, patience_s=5
             ),
@@ -219,7 +219,7 @@ def test_the_same_batch_again_in_one_process_writes_no_dead_letter_twice() -> No
     story(world)
     process = Process(world)
     process.batch()
-    process.settlement.progress["docs"] = Progress("docs")
+    process.settlement.progress["docs"] = IndexProgress("docs")
     process.batch()
     assert len(world.dead()) == 2
 
@@ -297,7 +297,7 @@ def test_a_batch_that_is_settled_again_after_half_of_its_documents_were_noted_co
             ends[topic, p] = end
     save = keeper.save
 
-    def away(_progress: Progress) -> None:
+    def away(_progress: IndexProgress) -> None:
         raise Transient("away", system="elasticsearch")
 
     keeper.save = away  # type: ignore[method-assign]
@@ -332,7 +332,7 @@ def test_a_write_of_progress_whose_answer_was_lost_is_recognised_as_ours() -> No
         return done
 
     world.index.write_note = lossy  # type: ignore[method-assign]
-    moved = Progress("docs", acked={0: 7})
+    moved = IndexProgress("docs", acked={0: 7})
     with pytest.raises(Transient):
         process.keeper.save(moved)
     process.keeper.save(moved)
@@ -362,6 +362,6 @@ def test_each_index_of_an_application_has_a_writer_of_dead_letters_of_its_own() 
         clock=ManualClock(),
         part="orders",
     )
-    bad = SetAside(Record("docs", 0, 3, b"k", b"v", (), 0), "bad")
+    bad = SetAsideRecord(Record("docs", 0, 3, b"k", b"v", (), 0), "bad")
     letters.settle(info, {"docs": [bad]}, {"docs": 1}, {("docs", 0): 4})
     assert world.log.reader().committed(f"{APPLICATION}.orders.dead", "docs") == {0: 4}

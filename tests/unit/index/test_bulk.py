@@ -5,7 +5,7 @@ import json
 import pytest
 
 from include.index.bulk.request import BulkAnswer, ItemAnswer, classify_item, classify_request, document_line, groups_of
-from include.index.identity import Identity
+from include.index.identity import DocumentIdentity
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_request_is_classified_before_its_items(answer: BulkAnswer, expected: 
 
 
 def test_a_line_carries_id_external_version_body_and_metadata() -> None:
-    line = document_line(7, Identity('a"ü', 5), "order", b'{"x":1}', b'{"deleted":false}')
+    line = document_line(7, DocumentIdentity('a"ü', 5), "order", b'{"x":1}', b'{"deleted":false}')
     action, document, rest = line.data.split(b"\n")
     assert json.loads(action) == {"index": {"_id": 'a"ü', "version": 5, "version_type": "external"}}
     assert json.loads(document) == {"order": {"x": 1}, "metadata": {"deleted": False}}
@@ -74,13 +74,16 @@ def test_a_line_carries_id_external_version_body_and_metadata() -> None:
 
 
 def test_a_tombstone_has_metadata_and_no_body() -> None:
-    line = document_line(0, Identity("1", 5), "order", None, b'{"deleted":true}')
+    line = document_line(0, DocumentIdentity("1", 5), "order", None, b'{"deleted":true}')
     assert json.loads(line.data.split(b"\n")[1]) == {"metadata": {"deleted": True}}
     assert line.deleted
 
 
 def test_groups_hold_at_most_their_bytes_and_a_larger_line_goes_alone() -> None:
-    lines = [document_line(n, Identity(str(n), 1), "o", b"x" * size, b"{}") for n, size in enumerate((10, 10, 500, 10))]
+    lines = [
+        document_line(n, DocumentIdentity(str(n), 1), "o", b"x" * size, b"{}")
+        for n, size in enumerate((10, 10, 500, 10))
+    ]
     groups = groups_of(lines, 2 * len(lines[0].data))
     assert [[line.ref for line in group] for group in groups] == [[0, 1], [2], [3]]
     assert groups_of([], 10) == []

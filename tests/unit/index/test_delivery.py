@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.errors import Terminal
-from include.index.bulk.request import BulkAnswer, ItemAnswer, Line, document_line
+from include.index.bulk.request import BulkAnswer, BulkLine, ItemAnswer, document_line
 from include.index.bulk.sender import Delivered, Delivery
-from include.index.identity import Identity
+from include.index.identity import DocumentIdentity
 from include.index.server.memory import MemoryIndex
 
 DONE = ItemAnswer(201)
@@ -35,8 +35,8 @@ class Server:
         return answer if isinstance(answer, BulkAnswer) else BulkAnswer(200, answer)
 
 
-def lines(count: int) -> list[Line]:
-    return [document_line(n, Identity(f"k{n}", 1), "order", b"{}", b"{}") for n in range(count)]
+def lines(count: int) -> list[BulkLine]:
+    return [document_line(n, DocumentIdentity(f"k{n}", 1), "order", b"{}", b"{}") for n in range(count)]
 
 
 def deliver(server: Server, count: int, clock: ManualClock | None = None, **more: float) -> Delivered:
@@ -51,7 +51,7 @@ def deliver(server: Server, count: int, clock: ManualClock | None = None, **more
     return delivery.deliver(lines(count))
 
 
-def refs(found: Sequence[Line]) -> list[int]:
+def refs(found: Sequence[BulkLine]) -> list[int]:
     return [line.ref for line in found]
 
 
@@ -156,7 +156,7 @@ def test_whatever_the_faults_each_line_is_settled_once_and_the_index_holds_the_n
     index.create("orders-v1", {})
     index.answers.extend(faults)
     sent = [
-        document_line(n, Identity(f"k{key}", version), "order", b'{"v":%d}' % version, b"{}")
+        document_line(n, DocumentIdentity(f"k{key}", version), "order", b'{"v":%d}' % version, b"{}")
         for n, (key, version) in enumerate(states)
     ]
     delivery = Delivery(

@@ -12,7 +12,7 @@ from include.errors import Terminal
 from include.index.mapping.check import compare
 from include.index.mapping.evolution import Evolver, evolve
 from include.index.mapping.starter import starter_index
-from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, Record
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, RecordType
 from include.index.server.memory_admin import MemoryAdmin
 from tests.document_topic import MAPPING, VALUE
 
@@ -32,14 +32,14 @@ def additions(form: Form, live: Mapping[str, Any], declared: Mapping[str, Any] |
 
 
 def test_a_schema_that_the_mapping_knows_asks_for_nothing() -> None:
-    form = Record({"id": LONG, "lines": ListOf(Record({"n": INT})), "counts": MapOf(INT)})
+    form = RecordType({"id": LONG, "lines": ListOf(RecordType({"n": INT})), "counts": MapOf(INT)})
     plan = evolve(form, "order", mapping(form), {})
     assert (plan.mapping, plan.places, plan.hindrances) == ({}, (), ())
 
 
 def test_a_new_field_is_added_as_declared_else_as_a_starter_mapping_has_it() -> None:
-    live = mapping(Record({"id": LONG}))
-    form = Record({"id": LONG, "note": TEXT, "code": TEXT})
+    live = mapping(RecordType({"id": LONG}))
+    form = RecordType({"id": LONG, "note": TEXT, "code": TEXT})
     declared = {"properties": {"order": {"properties": {"code": {"type": "keyword"}}}}}
     plan = evolve(form, "order", live, declared)
     assert plan.mapping == {"properties": {"order": {"properties": {"note": EXACT, "code": {"type": "keyword"}}}}}
@@ -48,29 +48,29 @@ def test_a_new_field_is_added_as_declared_else_as_a_starter_mapping_has_it() -> 
 
 
 def test_a_field_within_a_list_of_records_is_added_within_the_nested_field() -> None:
-    live = mapping(Record({"lines": ListOf(Record({"n": INT}))}))
-    form = Record({"lines": ListOf(Record({"n": INT, "gift": Leaf("boolean", "boolean")}))})
+    live = mapping(RecordType({"lines": ListOf(RecordType({"n": INT}))}))
+    form = RecordType({"lines": ListOf(RecordType({"n": INT, "gift": Leaf("boolean", "boolean")}))})
     lines = {"type": "nested", "properties": {"gift": {"type": "boolean"}}}
     assert additions(form, live) == {"properties": {"order": {"properties": {"lines": lines}}}}
 
 
 def test_what_a_declared_object_lacks_is_filled_from_the_schema() -> None:
     declared = {"properties": {"order": {"properties": {"place": {"properties": {"city": {"type": "keyword"}}}}}}}
-    form = Record({"place": Record({"city": TEXT, "floor": INT})})
+    form = RecordType({"place": RecordType({"city": TEXT, "floor": INT})})
     place = {"properties": {"city": {"type": "keyword"}, "floor": {"type": "integer"}}}
-    found = additions(form, mapping(Record({})), declared)
+    found = additions(form, mapping(RecordType({})), declared)
     assert found == {"properties": {"order": {"properties": {"place": place}}}}
 
 
 def test_a_new_map_brings_its_rule_beside_those_that_there_are() -> None:
-    live = mapping(Record({"counts": MapOf(INT)}))
-    found = additions(Record({"counts": MapOf(INT), "notes": MapOf(TEXT)}), live)
+    live = mapping(RecordType({"counts": MapOf(INT)}))
+    found = additions(RecordType({"counts": MapOf(INT), "notes": MapOf(TEXT)}), live)
     assert [name for rule in found["dynamic_templates"] for name in rule] == ["order.counts", "order.notes"]
     assert found["properties"]["order"]["properties"]["notes"]["type"] == "object"
 
 
 def test_a_rule_that_another_evolution_put_away_comes_back() -> None:
-    form = Record({"counts": MapOf(INT)})
+    form = RecordType({"counts": MapOf(INT)})
     live = {**mapping(form), "dynamic_templates": []}
     plan = evolve(form, "order", live, {})
     assert plan.mapping == {"dynamic_templates": mapping(form)["dynamic_templates"]}
@@ -78,11 +78,11 @@ def test_a_rule_that_another_evolution_put_away_comes_back() -> None:
 
 
 def test_names_of_a_record_that_was_a_map_keep_the_type_of_the_maps_values() -> None:
-    live = mapping(Record({"counts": MapOf(INT)}))
-    fits = evolve(Record({"counts": Record({"a": INT})}), "order", live, {})
+    live = mapping(RecordType({"counts": MapOf(INT)}))
+    fits = evolve(RecordType({"counts": RecordType({"a": INT})}), "order", live, {})
     counts = {"type": "object", "properties": {"a": {"type": "integer"}}}
     assert (fits.mapping, fits.hindrances) == ({"properties": {"order": {"properties": {"counts": counts}}}}, ())
-    plan = evolve(Record({"counts": Record({"a": Leaf("date", "date")})}), "order", live, {})
+    plan = evolve(RecordType({"counts": RecordType({"a": Leaf("date", "date")})}), "order", live, {})
     assert [str(each) for each in plan.hindrances] == [
         "order.counts.a: date into integer: no value of this kind fits the type"
     ]
@@ -94,37 +94,46 @@ def test_names_of_a_record_that_was_a_map_keep_the_type_of_the_maps_values() -> 
 )
 def test_nothing_is_added_where_the_mapping_passes_new_names_over(field: dict[str, Any]) -> None:
     live = {"dynamic": "strict", "properties": {"order": {"properties": {"place": field}}}}
-    assert additions(Record({"place": Record({"city": TEXT})}), live) == {}
+    assert additions(RecordType({"place": RecordType({"city": TEXT})}), live) == {}
 
 
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
         (INT, Leaf("boolean", "boolean"), "order.a: boolean into integer: no value"),
-        (INT, Record({"b": INT}), "order.a: record into integer: no value"),
-        (Record({"b": INT}), ListOf(Record({"b": INT})), "order.a: list of record into object: a query matches"),
-        (Record({"b": INT}), INT, "order.a: int into object: no value"),
+        (INT, RecordType({"b": INT}), "order.a: record into integer: no value"),
+        (
+            RecordType({"b": INT}),
+            ListOf(RecordType({"b": INT})),
+            "order.a: list of record into object: a query matches",
+        ),
+        (RecordType({"b": INT}), INT, "order.a: int into object: no value"),
         (INT, Leaf("double", "double"), "order.a: double into integer: the fraction is cut"),
-        (TEXT, Record({"b": INT}), "order.a: record into text: no value"),
+        (TEXT, RecordType({"b": INT}), "order.a: record into text: no value"),
     ],
 )
 def test_a_type_that_no_longer_fits_hinders(old: Form, new: Form, told: str) -> None:
-    plan = evolve(Record({"a": new}), "order", mapping(Record({"a": old})), {})
+    plan = evolve(RecordType({"a": new}), "order", mapping(RecordType({"a": old})), {})
     assert any(str(each).startswith(told) for each in plan.hindrances)
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [(LONG, INT), (TEXT, Leaf("enum", "enum E")), (INT, LONG), (ListOf(Record({"b": INT})), Record({"b": INT}))],
+    [
+        (LONG, INT),
+        (TEXT, Leaf("enum", "enum E")),
+        (INT, LONG),
+        (ListOf(RecordType({"b": INT})), RecordType({"b": INT})),
+    ],
 )
 def test_a_type_that_still_fits_asks_for_nothing(old: Form, new: Form) -> None:
-    plan = evolve(Record({"a": new}), "order", mapping(Record({"a": old})), {})
+    plan = evolve(RecordType({"a": new}), "order", mapping(RecordType({"a": old})), {})
     assert (plan.mapping, plan.hindrances) == ({}, ())
 
 
 def test_a_coercion_that_somebody_accepted_does_not_hinder_and_a_refusal_always_does() -> None:
-    live = mapping(Record({"a": INT, "b": INT}))
-    form = Record({"a": Leaf("double", "double"), "b": Leaf("boolean", "boolean")})
+    live = mapping(RecordType({"a": INT, "b": INT}))
+    form = RecordType({"a": Leaf("double", "double"), "b": Leaf("boolean", "boolean")})
     plan = evolve(form, "order", live, {}, accepted=["order.a", "order.b"])
     assert [each.place for each in plan.hindrances] == ["order.b"]
 
@@ -133,17 +142,17 @@ scalars = st.sampled_from([INT, TEXT, Leaf("date", "date"), Leaf("decimal", "dec
 forms = st.recursive(
     scalars,
     lambda inner: st.one_of(
-        st.dictionaries(st.sampled_from("abcd"), inner, max_size=4).map(Record),
+        st.dictionaries(st.sampled_from("abcd"), inner, max_size=4).map(RecordType),
         inner.map(ListOf),
         scalars.map(MapOf),
     ),
     max_leaves=10,
 )
-records = st.dictionaries(st.sampled_from("abcd"), forms, max_size=4).map(Record)
+records = st.dictionaries(st.sampled_from("abcd"), forms, max_size=4).map(RecordType)
 
 
 @given(records, records)
-def test_after_an_evolution_nothing_is_missing_or_the_hindrance_is_told(old: Record, new: Record) -> None:
+def test_after_an_evolution_nothing_is_missing_or_the_hindrance_is_told(old: RecordType, new: RecordType) -> None:
     admin = MemoryAdmin()
     admin.create(NAME, {"mappings": mapping(old)})
     plan = evolve(new, "order", live(admin), {})

@@ -7,10 +7,10 @@ from typing import Any
 from include.index.definition import IndexDefinition
 from include.index.mapping.schema_fit import topic_fits
 from include.index.mapping.starter import starter_index
-from include.index.mapping.value_types import Leaf, Record
+from include.index.mapping.value_types import Leaf, RecordType
 from include.log.memory import MemoryRegistry
 
-LIVE = starter_index({"a": Record({"n": Leaf("int", "int")}), "b": Record({"n": Leaf("int", "int")})}).mapping()
+LIVE = starter_index({"a": RecordType({"n": Leaf("int", "int")}), "b": RecordType({"n": Leaf("int", "int")})}).mapping()
 DEFINITION = IndexDefinition.model_validate(
     {
         "application": "index",

@@ -11,8 +11,8 @@ import pytest
 
 from include.clock import ManualClock, SystemClock
 from include.errors import Terminal
-from include.index.bulk.request import BulkAnswer, ItemAnswer, Line
-from include.index.bulk.scheduler import Concurrency, Flight, Request
+from include.index.bulk.request import BulkAnswer, BulkLine, ItemAnswer
+from include.index.bulk.scheduler import BulkRequest, Concurrency, Flight
 from include.index.bulk.sender import Delivery
 
 DONE = ItemAnswer(201)
@@ -24,18 +24,18 @@ def flight(concurrency: Concurrency, *, patience_s: float = 60) -> Flight:
     )
 
 
-def lines(count: int) -> list[Line]:
-    return [Line(n, b"0123456789") for n in range(count)]
+def lines(count: int) -> list[BulkLine]:
+    return [BulkLine(n, b"0123456789") for n in range(count)]
 
 
-def under_way(machine: Flight, now_s: float) -> list[Request]:
+def under_way(machine: Flight, now_s: float) -> list[BulkRequest]:
     found = []
     while (request := machine.next(now_s)) is not None:
         found.append(request)
     return found
 
 
-def good(request: Request) -> BulkAnswer:
+def good(request: BulkRequest) -> BulkAnswer:
     return BulkAnswer(200, [DONE] * len(request.lines))
 
 
@@ -178,18 +178,18 @@ def test_a_fault_of_the_last_line_is_raised_too() -> None:
         delivery.deliver(lines(1))
 
 
-def poisoned(count: int) -> list[Line]:
+def poisoned(count: int) -> list[BulkLine]:
     return [
-        Line(n, b'{"index":{"_id":"%d","version":3,"version_type":"external","routing":"r"}}\n{}\n' % n)
+        BulkLine(n, b'{"index":{"_id":"%d","version":3,"version_type":"external","routing":"r"}}\n{}\n' % n)
         for n in range(count)
     ]
 
 
 def flown(
-    machine: Flight, answer: Callable[[Line], ItemAnswer], probe: Callable[[], ItemAnswer], most: int
-) -> list[Request]:
+    machine: Flight, answer: Callable[[BulkLine], ItemAnswer], probe: Callable[[], ItemAnswer], most: int
+) -> list[BulkRequest]:
     """Feeds a machine that sends one request at a time with answers to each line, until it is idle."""
-    sent: list[Request] = []
+    sent: list[BulkRequest] = []
     now_s = 0.0
     while not machine.idle and len(sent) < most:
         now_s = max(now_s, machine.resume_s)

@@ -12,7 +12,7 @@ from include.errors import Terminal
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexDefinition
 from include.index.outcome import TaskOutcome
-from include.index.progress.document import Progress
+from include.index.progress.document import IndexProgress
 from include.index.progress.floors import Floors
 from include.index.server.memory import MemoryIndex
 from include.index.states import Feed, States, feed_of
@@ -42,7 +42,7 @@ class World:
         self.read = 0
         raw = {"application": "a", "topic": TOPIC, "entity": "order", "mapping": "m.json", "key": "text"}
         self.definition = IndexDefinition.model_validate({**raw, "value": "change"})
-        self.progress = Progress(TOPIC)
+        self.progress = IndexProgress(TOPIC)
 
     def change(self, key: str, version: int, op: str = "c", after: Mapping[str, Any] | None = None) -> None:
         envelope = b'{"op":"%b","after":%b}' % (op.encode(), b"null" if op == "d" else b'{"v":%d}' % version)
@@ -54,7 +54,7 @@ class World:
         said = Control(kind, "db", table, floor)
         self._write(CONTROL, said.key(), said.value(), floor)
 
-    def feed(self, progress: Progress) -> Feed:
+    def feed(self, progress: IndexProgress) -> Feed:
         return feed_of(Cluster(name="c", type="t"), self.definition, TOPIC, progress)
 
     def look(self) -> None:
@@ -187,5 +187,5 @@ def test_a_writer_behind_our_back_is_found_out_and_not_fought_for_ever() -> None
 def test_only_change_topics_have_floors() -> None:
     world = World()
     floors = Floors(world.index, NAME, MemoryLog().reader(), ManualClock(), world.removed.append)
-    assert floors.look(Progress("docs"), world.feed) == Progress("docs")
-    assert floors.look(Progress(TOPIC), world.feed) == Progress(TOPIC)
+    assert floors.look(IndexProgress("docs"), world.feed) == IndexProgress("docs")
+    assert floors.look(IndexProgress(TOPIC), world.feed) == IndexProgress(TOPIC)

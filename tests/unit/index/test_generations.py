@@ -10,7 +10,7 @@ from include.index.generations.name import IndexName
 from include.index.generations.overview import Generation, generations_of
 from include.index.generations.rebuild.note import RebuildNote, write_rebuild
 from include.index.mapping.declared import creation
-from include.index.progress.document import Progress, ProgressKeeper
+from include.index.progress.document import IndexProgress, ProgressKeeper
 from include.index.server.memory_admin import MemoryAdmin
 from tests.document_topic import MAPPING
 
@@ -37,7 +37,7 @@ def test_each_generation_tells_its_state_and_how_much_it_has_not_settled() -> No
     assert info is not None
     keeper = ProgressKeeper(server, info, "t", "x", ManualClock())
     keeper.claim()
-    keeper.save(Progress("t", acked={0: 7}))
+    keeper.save(IndexProgress("t", acked={0: 7}))
     found = look(server)
     assert [(each.name.generation, each.state, each.waiting) for each in found] == [
         (1, "serving", None),

@@ -18,7 +18,7 @@ from include.index.generations.active import change_fed
 from include.index.generations.name import IndexName
 from include.index.generations.promote import drop_generation
 from include.index.generations.startup import TooOld
-from include.index.generations.target import Target
+from include.index.generations.target import FedGeneration
 from include.index.progress.document import ProgressKeeper
 from include.log import topics
 from tests.indexing_world import Life, World, fill
@@ -80,7 +80,7 @@ def test_a_generation_that_is_dropped_within_a_batch_ends_nobody_and_is_not_made
         life.batch()
         second = life.indexing.live[1]
 
-        def drop(*said: Any, life: Life = life, second: Target = second, taken: str = taken) -> Any:
+        def drop(*said: Any, life: Life = life, second: FedGeneration = second, taken: str = taken) -> Any:
             """The generation is dropped just as its share is worked off, or has been."""
             if taken == "tasks" and said[0].index != "orders-v2":
                 return Life.tasks(life, *said)

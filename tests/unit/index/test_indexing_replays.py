@@ -10,7 +10,7 @@ from include.clock import ManualClock
 from include.errors import Fenced, Terminal
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexDefinition
-from include.index.progress.document import Progress
+from include.index.progress.document import IndexProgress
 from include.index.server.memory import MemoryIndex
 from include.index.states import States, feed_of
 from include.index.task import IndexTask, Raw, raw_of
@@ -61,7 +61,7 @@ def test_a_zombie_that_sends_its_old_share_again_changes_nothing_and_cannot_move
     reader = world.log.reader()
     old = [raw_of(r) for p in range(2) for r in reader.read("docs", p, 0, zombie.ends["docs", p])]
     random.Random(1).shuffle(old)
-    feed = feed_of(Cluster(name="c", type="t"), world.definition, "docs", Progress("docs"))
+    feed = feed_of(Cluster(name="c", type="t"), world.definition, "docs", IndexProgress("docs"))
     for share in (old, old[::-1]):
         task = IndexTask(
             states={"docs": States(feed, world.registry)},
@@ -185,7 +185,7 @@ class Clicks:
     def run(self, cluster: str, most: int | None = None) -> int:
         raw = {"application": "a", "topic": "clicks", "entity": "click", "mapping": "m.json", "versions": "offset"}
         definition = IndexDefinition.model_validate({**raw, "key": "none"})
-        feed = feed_of(Cluster(name=cluster, type="t"), definition, "clicks", Progress("clicks"))
+        feed = feed_of(Cluster(name=cluster, type="t"), definition, "clicks", IndexProgress("clicks"))
         task = IndexTask(
             states={"clicks": States(feed, self.registry)},
             delivery=Delivery(

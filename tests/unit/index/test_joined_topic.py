@@ -11,12 +11,12 @@ import pytest
 
 from include.audit.search.expected import reading_of
 from include.index.definition import IndexTopic, index_named, mapping_of
-from include.index.identity import Identity, identify
+from include.index.identity import DocumentIdentity, identify
 from include.index.mapping.avro_types import avro_form
 from include.index.mapping.check import compare
 from include.index.mapping.starter import starter_index
-from include.index.mapping.value_types import Record as RecordForm
-from include.index.metadata import Origin
+from include.index.mapping.value_types import RecordType as RecordForm
+from include.index.metadata import TopicOrigin
 from include.index.states import Feed, States
 from include.join.config.deployed import declared_joins
 from include.join.config.fields import field_plan
@@ -127,8 +127,8 @@ def test_the_key_of_a_row_has_the_keys_of_all_its_inputs_and_null_where_a_left_j
     registry = MemoryRegistry()
     put, gone = record(registry, schemas, ROW), record(registry, schemas, None)
     assert Keys(registry, "schema")(put.key) == "[17,40,null,3,9]"
-    assert identify(put, Decoder(registry.schema)) == Identity("[17,40,null,3,9]", version.pack(1, 15))
-    assert identify(gone, Decoder(registry.schema)) == Identity("[17,40,null,3,9]", version.pack(1, 14))
+    assert identify(put, Decoder(registry.schema)) == DocumentIdentity("[17,40,null,3,9]", version.pack(1, 15))
+    assert identify(gone, Decoder(registry.schema)) == DocumentIdentity("[17,40,null,3,9]", version.pack(1, 14))
 
 
 def test_a_row_is_the_body_as_it_is_with_nulls_for_what_the_left_join_did_not_find(schemas: OutputSchemas) -> None:
@@ -142,7 +142,7 @@ def test_a_row_is_the_body_as_it_is_with_nulls_for_what_the_left_join_did_not_fi
 
 def test_the_audit_expects_of_a_joined_topic_what_the_indexer_makes_of_it(schemas: OutputSchemas) -> None:
     registry = MemoryRegistry()
-    feed = Feed(Origin("local", "test", TOPIC, 1), IndexTopic(entity="order_line"))
+    feed = Feed(TopicOrigin("local", "test", TOPIC, 1), IndexTopic(entity="order_line"))
     reading = reading_of(States(feed, registry))
     living, deleted = (reading(record(registry, schemas, row)) for row in (ROW, None))
     assert living is not None

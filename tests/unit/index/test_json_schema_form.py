@@ -6,7 +6,7 @@ import pytest
 
 from include.errors import Terminal
 from include.index.mapping.json_schema_types import json_schema_form
-from include.index.mapping.value_types import Leaf, ListOf, MapOf, OneOf, Record, Unknown
+from include.index.mapping.value_types import Leaf, ListOf, MapOf, OneOf, RecordType, Unknown
 
 TEXT = Leaf("text", "string")
 WHOLE = Leaf("long", "integer")
@@ -35,19 +35,19 @@ WHOLE = Leaf("long", "integer")
         ({"type": "array"}, Unknown("a list of anything")),
         ({"type": "object", "additionalProperties": {"type": "integer"}}, MapOf(WHOLE)),
         ({"type": "object"}, Unknown("an object of anything")),
-        ({"type": "object", "additionalProperties": False}, Record({})),
+        ({"type": "object", "additionalProperties": False}, RecordType({})),
         (
             {"properties": {"a": {"type": "integer"}, "b": {}}},
-            Record({"a": WHOLE, "b": Unknown("anything is allowed")}, more=True),
+            RecordType({"a": WHOLE, "b": Unknown("anything is allowed")}, more=True),
         ),
-        ({"properties": {"a": {"type": "integer"}}, "additionalProperties": False}, Record({"a": WHOLE})),
+        ({"properties": {"a": {"type": "integer"}}, "additionalProperties": False}, RecordType({"a": WHOLE})),
         (
             {"properties": {"a": {"type": "integer"}}, "additionalProperties": False, "patternProperties": {"^x": {}}},
-            Record({"a": WHOLE}, more=True),
+            RecordType({"a": WHOLE}, more=True),
         ),
         (
             {"properties": {"a": {"type": "integer"}}, "oneOf": [{"required": ["a"]}, {"maxProperties": 0}]},
-            Record({"a": WHOLE}, more=True),
+            RecordType({"a": WHOLE}, more=True),
         ),
         (
             {
@@ -59,7 +59,7 @@ WHOLE = Leaf("long", "integer")
                     {"properties": {"b": {"type": "boolean"}, "c": {"type": "integer"}}},
                 ],
             },
-            Record({"kind": TEXT, "a": WHOLE, "c": OneOf((TEXT, WHOLE)), "b": Leaf("boolean", "boolean")}),
+            RecordType({"kind": TEXT, "a": WHOLE, "c": OneOf((TEXT, WHOLE)), "b": Leaf("boolean", "boolean")}),
         ),
         ({"properties": {"a": {"type": "integer"}}, "anyOf": [{"$ref": "#"}]}, Unknown("# holds itself")),
         (
@@ -69,7 +69,7 @@ WHOLE = Leaf("long", "integer")
                 "additionalProperties": False,
                 "anyOf": [{"$ref": "#/$defs/b"}, True],
             },
-            Record({"a": WHOLE, "b": WHOLE}),
+            RecordType({"a": WHOLE, "b": WHOLE}),
         ),
         ({}, Unknown("anything is allowed")),
     ],
@@ -87,13 +87,13 @@ def test_references_are_followed_but_not_in_circles() -> None:
             "self": {"$ref": "#"},
         },
     }
-    assert json_schema_form(schema) == Record(
+    assert json_schema_form(schema) == RecordType(
         {
-            "lines": ListOf(Record({"n": WHOLE}, more=True)),
+            "lines": ListOf(RecordType({"n": WHOLE}, more=True)),
             "tree": Unknown("#/$defs/node holds itself"),
-            "self": Record(
+            "self": RecordType(
                 {
-                    "lines": ListOf(Record({"n": WHOLE}, more=True)),
+                    "lines": ListOf(RecordType({"n": WHOLE}, more=True)),
                     "tree": Unknown("#/$defs/node holds itself"),
                     "self": Unknown("# holds itself"),
                 },

@@ -16,7 +16,7 @@ from include.index.bulk.request import BulkAnswer, ItemAnswer, line_bytes
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
 from include.index.digest import state_hash
-from include.index.metadata import Metadata, Origin
+from include.index.metadata import Metadata, TopicOrigin
 from include.index.states import Feed, States
 from include.index.task import IndexTask
 from include.log.memory import MemoryRegistry
@@ -31,7 +31,7 @@ if WHY_NOT:
     pytest.skip(f"`make setup` builds the compiled writer: {WHY_NOT}", allow_module_level=True)
 
 seeds = st.integers(0, 2**64 - 1)
-ORIGIN = Origin("löcal", "100%", "docs", 7)
+ORIGIN = TopicOrigin("löcal", "100%", "docs", 7)
 ORDER: dict[str, Any] = {
     "type": "record",
     "name": "Order",

@@ -6,7 +6,7 @@ import pytest
 
 from include.index.mapping.check import compare
 from include.index.mapping.starter import starter_index
-from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, OneOf, Record, Unknown
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, OneOf, RecordType, Unknown
 
 INT = Leaf("int", "int")
 TEXT = Leaf("text", "string")
@@ -19,12 +19,12 @@ def found(form: Form, field: dict[str, Any], **root: Any) -> list[str]:
 
 
 def test_a_starter_mapping_has_nothing_to_say_but_its_limits() -> None:
-    form = Record(
+    form = RecordType(
         {
             "id": INT,
             "price": PRICE,
             "name": TEXT,
-            "lines": ListOf(Record({"price": PRICE, "tags": ListOf(TEXT), "more": MapOf(INT)})),
+            "lines": ListOf(RecordType({"price": PRICE, "tags": ListOf(TEXT), "more": MapOf(INT)})),
             "at": Leaf("timestamp_micros", "timestamp-micros"),
             "counts": MapOf(INT),
         }
@@ -34,7 +34,7 @@ def test_a_starter_mapping_has_nothing_to_say_but_its_limits() -> None:
 
 
 def test_each_field_is_named_by_its_path_with_what_is_sent_and_what_it_becomes() -> None:
-    form = Record({"lines": ListOf(Record({"price": PRICE})), "old": TEXT})
+    form = RecordType({"lines": ListOf(RecordType({"price": PRICE})), "old": TEXT})
     nested = {"type": "nested", "properties": {"price": {"type": "integer"}}}
     assert found(form, {"properties": {"lines": nested, "gone": {"type": "long"}}}) == [
         "limited order.lines: list of record into nested: a document with over 10,000 elements is refused",
@@ -50,7 +50,7 @@ def test_each_field_is_named_by_its_path_with_what_is_sent_and_what_it_becomes()
     [("strict", "a document with one is refused"), ("false", "they are kept, not searched")],
 )
 def test_an_object_that_is_open_in_the_schema_is_told(dynamic: str, said: str) -> None:
-    form = Record({"a": INT}, more=True)
+    form = RecordType({"a": INT}, more=True)
     field = {"properties": {"a": {"type": "integer"}}}
     assert found(form, field, dynamic=dynamic) == [f"limited order: record: the schema allows further names: {said}"]
 
@@ -58,34 +58,34 @@ def test_an_object_that_is_open_in_the_schema_is_told(dynamic: str, said: str) -
 def test_a_field_of_copies_alone_is_not_missed_in_the_schema() -> None:
     name = {"type": "text", "copy_to": ["order.words"]}
     fields = {"lines": {"type": "nested", "properties": {"name": name}}, "words": {"type": "text"}}
-    form = Record({"lines": ListOf(Record({"name": TEXT}))})
+    form = RecordType({"lines": ListOf(RecordType({"name": TEXT}))})
     assert [line for line in found(form, {"properties": fields}) if "words" in line] == []
 
 
 def test_a_copy_into_a_field_that_a_strict_index_lacks_refuses_documents() -> None:
     field = {"properties": {"name": {"type": "text", "copy_to": "order.words"}}}
     said = "refused order.name: string into text: it is copied to order.words, which the index lacks"
-    assert found(Record({"name": TEXT}), field) == [said]
-    assert found(Record({"name": TEXT}), field, dynamic=True) == []
+    assert found(RecordType({"name": TEXT}), field) == [said]
+    assert found(RecordType({"name": TEXT}), field, dynamic=True) == []
 
 
 def test_sub_fields_are_judged_on_their_own() -> None:
     field = {"type": "text", "fields": {"exact": {"type": "keyword"}, "number": {"type": "double"}}}
-    places = [line.split(":")[0] for line in found(Record({"a": TEXT}), {"properties": {"a": field}})]
+    places = [line.split(":")[0] for line in found(RecordType({"a": TEXT}), {"properties": {"a": field}})]
     assert places == ["limited order.a.exact", "coerced order.a.number"]
 
 
 @pytest.mark.parametrize(
     ("form", "field", "verdict"),
     [
-        (Record({"a": INT}), {"type": "keyword"}, "refused"),
-        (Record({"a": INT}), {"type": "flattened"}, "limited"),
+        (RecordType({"a": INT}), {"type": "keyword"}, "refused"),
+        (RecordType({"a": INT}), {"type": "flattened"}, "limited"),
         (INT, {"properties": {}}, "refused"),
-        (ListOf(Record({})), {"properties": {}}, "coerced"),
+        (ListOf(RecordType({})), {"properties": {}}, "coerced"),
         (ListOf(Leaf("float", "float")), {"type": "dense_vector", "dims": 3}, "limited"),
         (ListOf(Leaf("double", "double")), {"type": "geo_point"}, "coerced"),
-        (Record({"lat": INT, "lon": INT, "name": TEXT}), {"type": "geo_point"}, "limited"),
-        (Record({"lat": INT}), {"type": "geo_point"}, "refused"),
+        (RecordType({"lat": INT, "lon": INT, "name": TEXT}), {"type": "geo_point"}, "limited"),
+        (RecordType({"lat": INT}), {"type": "geo_point"}, "refused"),
         (Unknown("record Node holds itself"), {"type": "flattened"}, "limited"),
         (Unknown("record Node holds itself"), {"enabled": False}, "limited"),
         (OneOf((INT, TEXT)), {"type": "integer"}, "coerced"),
@@ -96,22 +96,22 @@ def test_sub_fields_are_judged_on_their_own() -> None:
     ],
 )
 def test_forms_beside_types(form: Form, field: dict[str, Any], verdict: str) -> None:
-    (line,) = found(Record({"a": form}), {"properties": {"a": field}})
+    (line,) = found(RecordType({"a": form}), {"properties": {"a": field}})
     assert line.startswith(f"{verdict} order.a: ")
 
 
 def test_a_map_whose_names_are_typed_by_rule_is_not_guessed() -> None:
     rule = [{"r": {"path_match": ["order.a.*"], "mapping": {"type": "integer"}}}]
     field = {"properties": {"a": {"dynamic": "true", "properties": {"x": {"type": "boolean"}}}}}
-    lines = found(Record({"a": MapOf(INT)}), field, dynamic_templates=rule)
+    lines = found(RecordType({"a": MapOf(INT)}), field, dynamic_templates=rule)
     assert [line.split(":")[0] for line in lines] == ["limited order.a", "refused order.a.x"]
 
 
 def test_where_new_names_are_passed_over_a_missing_field_is_only_unsearched() -> None:
-    lines = found(Record({"a": INT}), {"dynamic": False, "properties": {}})
+    lines = found(RecordType({"a": INT}), {"dynamic": False, "properties": {}})
     assert lines == ["limited order.a: int: kept in the document, not searched (dynamic: false)"]
 
 
 def test_an_entity_that_the_mapping_lacks_is_missing() -> None:
-    (finding,) = compare(Record({"a": INT}), {"dynamic": "strict", "properties": {}}, "click")
+    (finding,) = compare(RecordType({"a": INT}), {"dynamic": "strict", "properties": {}}, "click")
     assert (finding.verdict, finding.place) == ("missing", "click")

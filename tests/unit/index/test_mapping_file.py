@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from include.errors import SettingsError
 from include.index.mapping.file import mapping_text, read_mapping
 from include.index.mapping.starter import Choice, starter_index
-from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, Record
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, RecordType
 
 SCALARS = [Leaf("int", "int"), Leaf("text", "string"), Leaf("decimal", "decimal(9,2)", 9, 2), Leaf("date", "date")]
 # Also what YAML reads as something else than a text, and what needs escapes.
@@ -21,7 +21,9 @@ names = st.one_of(st.sampled_from(ODD), st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,
 forms = st.recursive(
     st.sampled_from(SCALARS),
     lambda inner: st.one_of(
-        st.dictionaries(names, inner, max_size=4).map(Record), inner.map(ListOf), st.sampled_from(SCALARS).map(MapOf)
+        st.dictionaries(names, inner, max_size=4).map(RecordType),
+        inner.map(ListOf),
+        st.sampled_from(SCALARS).map(MapOf),
     ),
     max_leaves=12,
 )
@@ -40,7 +42,7 @@ def written(folder: Path, name: str, text: str) -> Path:
 
 
 def test_a_file_is_read_with_comments_and_json_without(tmp_path: Path) -> None:
-    choice = starter_index({"order": Record({"no": Leaf("int", "int")})})
+    choice = starter_index({"order": RecordType({"no": Leaf("int", "int")})})
     for name, text in (("m.yaml", mapping_text(choice)), ("m.json", json.dumps(choice.mapping()))):
         assert read_mapping(written(tmp_path, name, text)) == choice.mapping()
 

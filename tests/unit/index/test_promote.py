@@ -14,10 +14,10 @@ from include.index.definition import IndexDefinition
 from include.index.generations.active import change_fed, read_fed, serving
 from include.index.generations.create import first_index
 from include.index.generations.name import IndexName
-from include.index.generations.promote import Standing, drop_generation, promote, standing
+from include.index.generations.promote import PromotionState, drop_generation, promote, standing
 from include.index.generations.rebuild.note import RebuildNote, declared_hash, read_rebuild, write_rebuild
 from include.index.mapping.declared import creation
-from include.index.progress.document import Progress, ProgressKeeper, read_progress
+from include.index.progress.document import IndexProgress, ProgressKeeper, read_progress
 from include.index.server.memory_admin import MemoryAdmin
 from include.index.server.port import Note
 from tests.document_topic import MAPPING
@@ -47,9 +47,9 @@ class World:
         assert info is not None
         keeper = ProgressKeeper(self.server, info, "t", f"filler of {name}", self.clock)
         keeper.claim()
-        keeper.save(Progress("t", acked={0: 10}, searchable={0: searchable}))
+        keeper.save(IndexProgress("t", acked={0: 10}, searchable={0: searchable}))
 
-    def standing(self, name: IndexName = TWO) -> Standing:
+    def standing(self, name: IndexName = TWO) -> PromotionState:
         return standing(
             self.server, self.server, name, DEFINITION, ends=lambda _: {0: 10}, clock=self.clock, within_s=5.0
         )

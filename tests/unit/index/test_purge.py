@@ -14,8 +14,8 @@ from include.clock import ManualClock
 from include.errors import Terminal, Transient
 from include.index.bulk.request import BulkAnswer, ItemAnswer, document_line
 from include.index.definition import IndexTopic
-from include.index.identity import Identity
-from include.index.metadata import Metadata, Origin
+from include.index.identity import DocumentIdentity
+from include.index.metadata import Metadata, TopicOrigin
 from include.index.progress.document import NOTES, PartitionNumber, ProgressKeeper
 from include.index.server.memory import MemoryIndex
 from include.index.states import Feed, States
@@ -45,13 +45,13 @@ class World:
         self.stand(count)
 
     def write(self, n: int, *, version: int, offset: int, deleted: bool) -> int:
-        metadata, body = Metadata(Origin("c", "t", TOPIC, 1)), None if deleted else b'{"state":"completed"}'
+        metadata, body = Metadata(TopicOrigin("c", "t", TOPIC, 1)), None if deleted else b'{"state":"completed"}'
         said = (
             metadata.deleted(0, offset, str(n), version)
             if body is None
             else metadata.living(0, offset, str(n), version, body)
         )
-        line = document_line(n, Identity(str(n), version), "order", body, said)
+        line = document_line(n, DocumentIdentity(str(n), version), "order", body, said)
         items = self.index.bulk(NAME, line.data).items
         assert items is not None
         return items[0].status
@@ -206,7 +206,7 @@ def test_dead_letters_protect_their_documents_and_unreadable_keys_their_partitio
     topic.spoil(3, b"\x01")
     reader = log.reader()
     records = [r for p, end in reader.end_offsets(TOPIC).items() for r in reader.read(TOPIC, p, 0, end)]
-    states = States(Feed(Origin("c", "t", TOPIC, 1), IndexTopic(entity="order")), registry)
+    states = States(Feed(TopicOrigin("c", "t", TOPIC, 1), IndexTopic(entity="order")), registry)
     assert protected(records, states) == Protected(frozenset({"7", "3"}))
     broken = dataclasses.replace(records[0], key=b"\x01", offset=40)
     later = dataclasses.replace(broken, offset=50)

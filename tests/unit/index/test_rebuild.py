@@ -26,10 +26,10 @@ from include.index.generations.rebuild.fill import Answer
 from include.index.generations.rebuild.note import read_rebuild
 from include.index.generations.rebuild.pace import Reached
 from include.index.generations.rebuild.plan import RebuildPlan, make_plan
-from include.index.generations.rebuild.run import Means, Rebuilt, Teller, rebuild
+from include.index.generations.rebuild.run import RebuildContext, Rebuilt, Teller, rebuild
 from include.index.mapping.declared import creation
 from include.index.outcome import TaskOutcome
-from include.index.progress.document import Progress, ProgressKeeper, read_progress
+from include.index.progress.document import IndexProgress, ProgressKeeper, read_progress
 from include.index.progress.steps import resumed
 from include.index.server.memory_admin import MemoryAdmin
 from include.index.server.port import IndexInfo, Note
@@ -106,7 +106,7 @@ class World:
         self.waits: list[str] = []
         self.range_done: Callable[[], None] = lambda: None
 
-    def work(self, name: str, progress: Mapping[str, Progress], part: Slice) -> TaskOutcome:
+    def work(self, name: str, progress: Mapping[str, IndexProgress], part: Slice) -> TaskOutcome:
         feed = feed_of(CLUSTER, self.definition, part.topic, progress[part.topic])
         delivery = Delivery(
             lambda lines: self.server.bulk(name, lines), ManualClock(), index=name, bulk_bytes=2000, patience_s=5
@@ -172,7 +172,7 @@ class World:
     def rebuild(self, **how: Any) -> Rebuilt:
         self.runs += 1
         self.log.admin().ensure(topics.document_spec(self.dead, 1))
-        means = Means(
+        means = RebuildContext(
             index=self.server,
             admin=self.server,
             reader=self.log.reader(),
@@ -211,7 +211,7 @@ class Here:
 
     slots = 2
 
-    def __init__(self, world: World, name: str, progress: Mapping[str, Progress]) -> None:
+    def __init__(self, world: World, name: str, progress: Mapping[str, IndexProgress]) -> None:
         self._world, self._name, self._progress = world, name, dict(progress)
         self._waiting: list[tuple[int, Slice]] = []
 
@@ -483,7 +483,7 @@ def test_a_new_generation_inherits_what_is_known_of_the_topic(world: World) -> N
     assert old is not None
     keeper = ProgressKeeper(world.server, old, "docs", "application", world.clock)
     known = keeper.claim()
-    keeper.save(Progress(**{**vars(known), "floors": {"shop.orders": 3}, "control_acked": {0: 9}}))
+    keeper.save(IndexProgress(**{**vars(known), "floors": {"shop.orders": 3}, "control_acked": {0: 9}}))
     world.rebuild()
     new = world.server.describe("orders-v2")
     assert new is not None

@@ -7,7 +7,7 @@ from include.errors import Terminal, Transient
 from include.index.bulk.request import BulkAnswer
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
-from include.index.metadata import Origin
+from include.index.metadata import TopicOrigin
 from include.index.outcome import TaskOutcome
 from include.index.server.memory import MemoryIndex
 from include.index.states import Feed, States
@@ -29,7 +29,7 @@ class World:
         self.log, self.registry, self.index = MemoryLog(), MemoryRegistry(), MemoryIndex()
         self.topic = DocumentTopic("docs", self.log.admin(), self.log.writer("w"), self.registry)
         self.log.admin().ensure(topics.document_spec(DEAD, 1))
-        self.states = States(Feed(Origin("c", "t", "docs", 1), IndexTopic(entity="order")), self.registry)
+        self.states = States(Feed(TopicOrigin("c", "t", "docs", 1), IndexTopic(entity="order")), self.registry)
         self.index.create(NAME, {"mappings": MAPPING})
         self.topic.put(1, note="5")
         self.topic.put(2, note="no number")

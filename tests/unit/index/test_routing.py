@@ -14,10 +14,10 @@ from include.index.bulk.request import BulkAnswer
 from include.index.bulk.routing import Copies, routing_of
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
-from include.index.metadata import Origin
+from include.index.metadata import TopicOrigin
 from include.index.outcome import TaskOutcome
 from include.index.server.memory import MemoryIndex
-from include.index.server.port import Found
+from include.index.server.port import IndexedDocument
 from include.index.states import Feed, States
 from include.index.task import IndexTask, Raw
 from include.log.memory import MemoryRegistry
@@ -25,7 +25,7 @@ from include.record.codec import frame
 from include.record.version import to_header
 
 NAME = "orders-v1"
-FEED = Feed(Origin("c", "t", "docs", 1), IndexTopic(entity="order", key="text", routing="user_id"))
+FEED = Feed(TopicOrigin("c", "t", "docs", 1), IndexTopic(entity="order", key="text", routing="user_id"))
 
 
 class World:
@@ -52,8 +52,8 @@ class World:
         )
         return task.run(records)
 
-    def living(self) -> dict[str, list[Found]]:
-        out: dict[str, list[Found]] = {}
+    def living(self) -> dict[str, list[IndexedDocument]]:
+        out: dict[str, list[IndexedDocument]] = {}
         for found in self.index._documents[NAME].values():
             if not found.deleted:
                 out.setdefault(found.doc_id, []).append(found)

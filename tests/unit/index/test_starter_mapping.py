@@ -7,7 +7,7 @@ import pytest
 from include.errors import Terminal
 from include.index.mapping.declared import require_metadata
 from include.index.mapping.starter import starter, starter_index
-from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, OneOf, Record, Unknown
+from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, OneOf, RecordType, Unknown
 
 EXACT = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 8191}}}
 TEXT = Leaf("text", "string")
@@ -35,10 +35,10 @@ UNSEARCHED = {"type": "object", "enabled": False}
         (Leaf("timestamp_micros", "timestamp-micros"), {"type": "date_nanos"}),
         (Leaf("timestamp", "date-time"), {"type": "date_nanos"}),
         (Leaf("null", "null"), UNSEARCHED),
-        (Record({"a": INT, "b": TEXT}), {"properties": {"a": {"type": "integer"}, "b": EXACT}}),
+        (RecordType({"a": INT, "b": TEXT}), {"properties": {"a": {"type": "integer"}, "b": EXACT}}),
         (ListOf(INT), {"type": "integer"}),
         (ListOf(ListOf(TEXT)), EXACT),
-        (ListOf(Record({"a": INT})), {"type": "nested", "properties": {"a": {"type": "integer"}}}),
+        (ListOf(RecordType({"a": INT})), {"type": "nested", "properties": {"a": {"type": "integer"}}}),
         (MapOf(INT), {"type": "object", "dynamic": True, "subobjects": False}),
         (OneOf((Leaf("bytes", "bytes"), Leaf("enum", "enum E"))), {"type": "keyword"}),
     ],
@@ -48,7 +48,7 @@ def test_each_form_has_its_type(form: Form, mapping: dict[str, Any]) -> None:
 
 
 def test_names_of_a_map_are_typed_as_its_values_and_never_by_guessing() -> None:
-    found = starter_index({"order": Record({"attrs": MapOf(ListOf(TEXT)), "sums": MapOf(MapOf(INT))})})
+    found = starter_index({"order": RecordType({"attrs": MapOf(ListOf(TEXT)), "sums": MapOf(MapOf(INT))})})
     template = {"match_mapping_type": "*"}
     assert found.mapping()["dynamic_templates"] == [
         {"order.attrs": {**template, "path_match": "order.attrs.*", "mapping": EXACT}},
@@ -57,7 +57,7 @@ def test_names_of_a_map_are_typed_as_its_values_and_never_by_guessing() -> None:
 
 
 def test_an_index_refuses_fields_that_nobody_declared_and_has_the_metadata_fields() -> None:
-    mapping = starter_index({"order": Record({"a": INT}), "click": Record({"b": TEXT})}).mapping()
+    mapping = starter_index({"order": RecordType({"a": INT}), "click": RecordType({"b": TEXT})}).mapping()
     assert mapping["dynamic"] == "strict"
     assert list(mapping["properties"]) == ["order", "click", "metadata"]
     assert "dynamic_templates" not in mapping
@@ -65,11 +65,11 @@ def test_an_index_refuses_fields_that_nobody_declared_and_has_the_metadata_field
 
 
 def test_every_place_that_no_mapping_follows_for_is_named_with_its_reason() -> None:
-    form = Record(
+    form = RecordType(
         {
             "either": OneOf((TEXT, INT)),
-            "tree": Record({"children": ListOf(Unknown("record Node holds itself"))}),
-            "by_name": MapOf(Record({"a": INT})),
+            "tree": RecordType({"children": ListOf(Unknown("record Node holds itself"))}),
+            "by_name": MapOf(RecordType({"a": INT})),
             "": INT,
             "a.b": INT,
             "good": INT,
@@ -88,7 +88,7 @@ def test_every_place_that_no_mapping_follows_for_is_named_with_its_reason() -> N
 
 
 def test_a_place_can_be_kept_without_being_searched() -> None:
-    form = Record({"tree": Record({"children": ListOf(Unknown("record Node holds itself"))}), "a": INT})
+    form = RecordType({"tree": RecordType({"children": ListOf(Unknown("record Node holds itself"))}), "a": INT})
     found = starter(form, "order", ["order.tree"])
     assert found.mapping() == {"properties": {"tree": UNSEARCHED, "a": {"type": "integer"}}}
     with pytest.raises(Terminal, match=r"order\.nothing"):
@@ -97,11 +97,11 @@ def test_a_place_can_be_kept_without_being_searched() -> None:
 
 def test_every_choice_has_the_schemas_own_word_and_what_can_be_chosen_instead() -> None:
     price = Leaf("decimal", "decimal(14,2)", 14, 2)
-    form = Record({"price": price, "tags": ListOf(TEXT), "counts": MapOf(INT), "n": INT})
+    form = RecordType({"price": price, "tags": ListOf(TEXT), "counts": MapOf(INT), "n": INT})
     fields = starter(form, "order").properties or {}
     assert [each.comment for each in fields.values()] == ["decimal(14,2)", "list of string", "map of int", "int"]
     assert "scaled_float" in fields["price"].legend
     assert "{type: keyword}" in fields["tags"].legend
     assert "{type: flattened}" in fields["counts"].legend
     assert fields["n"].legend == ""
-    assert "geo_point" in starter(Record({"lat": INT, "lon": INT}), "order.place").legend
+    assert "geo_point" in starter(RecordType({"lat": INT, "lon": INT}), "order.place").legend

@@ -9,7 +9,7 @@ from include.index.bulk.request import BulkAnswer
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
 from include.index.digest import bucket, of_limbs, state_hash
-from include.index.metadata import Origin
+from include.index.metadata import TopicOrigin
 from include.index.outcome import SETTLED, TaskOutcome
 from include.index.server.memory import MemoryIndex
 from include.index.states import Feed, States
@@ -21,7 +21,7 @@ from include.record.version import pack, to_header
 from tests.document_topic import MAPPING, DocumentTopic
 
 NAME = "orders-v1"
-FEED = Feed(Origin("c", "t", "docs", 1), IndexTopic(entity="order"))
+FEED = Feed(TopicOrigin("c", "t", "docs", 1), IndexTopic(entity="order"))
 
 
 class World:

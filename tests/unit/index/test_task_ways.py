@@ -12,7 +12,7 @@ from include.clock import ManualClock
 from include.index.bulk.request import BulkAnswer, ItemAnswer
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
-from include.index.metadata import Origin
+from include.index.metadata import TopicOrigin
 from include.index.outcome import SETTLED, TaskOutcome
 from include.index.states import Feed, States
 from include.index.task import IndexTask, Raw
@@ -59,7 +59,7 @@ def raws(draw: st.DrawFn) -> list[Raw]:
 def run(
     records: list[Raw], refused: set[int], floor: int, window_bytes: int, *, at_once: bool
 ) -> tuple[TaskOutcome, list[bytes]]:
-    states = States(Feed(Origin("c", "t", "docs", 1), IndexTopic(entity="order"), floor=floor), REGISTRY)
+    states = States(Feed(TopicOrigin("c", "t", "docs", 1), IndexTopic(entity="order"), floor=floor), REGISTRY)
     assert states.lines is not None
     if not at_once:
         states.lines = None

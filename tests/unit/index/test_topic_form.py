@@ -4,7 +4,7 @@ import pytest
 
 from include.errors import Terminal
 from include.index.mapping.topic_types import body_form, is_envelope
-from include.index.mapping.value_types import Leaf, MapOf, Record
+from include.index.mapping.value_types import Leaf, MapOf, RecordType
 from include.record.schema import Column, TableSchema
 from tests.document_topic import VALUE
 
@@ -14,7 +14,7 @@ TEXT = Leaf("text", "string")
 def test_the_body_of_a_change_is_its_newer_image() -> None:
     table = TableSchema("shop", "t", (Column("id", "bigint"), Column("at", "datetime")), ("id",))
     envelope = table.envelope_avro("shop")
-    assert body_form(envelope, "AVRO", "change") == Record(
+    assert body_form(envelope, "AVRO", "change") == RecordType(
         {
             "id": Leaf("long", "long"),
             "at": Leaf("timestamp_micros", "local-timestamp-micros"),

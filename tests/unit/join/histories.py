@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from include.join.algorithm.batch import Applied, Output, apply
+from include.join.algorithm.batch import Applied, JoinOutput, apply
 from include.join.algorithm.floors import touches_of_floor
 from include.join.algorithm.moves import encoded_join_key, touches_of_change
-from include.join.algorithm.row import Entry, Row, Touch
-from include.join.algorithm.shape import Frame, Shape
+from include.join.algorithm.row import OutputShare, Row, Touch
+from include.join.algorithm.shape import Frame, JoinShape
 from include.join.algorithm.whereabouts import Sighting, locate
 
 __all__ = ["History", "Record", "Run", "State", "Values", "expected", "table_of"]
@@ -101,9 +101,9 @@ class History:
         """Whether a row of this input has an output without others."""
         return i == 0 and all(self.optional[1:])
 
-    def shape(self, max_product: int = 10_000) -> Shape:
+    def shape(self, max_product: int = 10_000) -> JoinShape:
         """What the algorithm is told."""
-        return Shape(
+        return JoinShape(
             self.optional,
             self.distinct,
             tuple(False for _ in self.optional),
@@ -186,27 +186,27 @@ class History:
 class _Projection:
     history: History
 
-    def entry(self, input: int, key: bytes, row: Row) -> Entry | None:
+    def entry(self, input: int, key: bytes, row: Row) -> OutputShare | None:
         join, value, group = orjson.loads(row.body)
         if self.history.where[input] and value == 2:
             return None
         named = key.decode() if self.history.distinct[input] else f"{join}/{group}"
         named += f"/{value}" if self.history.wide[input] else ""
-        return Entry(row.version, key, (named.encode(),), b"%d" % value)
+        return OutputShare(row.version, key, (named.encode(),), b"%d" % value)
 
-    def absent(self, input: int) -> Entry:
-        return Entry(None, b"", (b"-",), b"-")
+    def absent(self, input: int) -> OutputShare:
+        return OutputShare(None, b"", (b"-",), b"-")
 
 
 class Run:
     """A join of a history's logs, batch by batch."""
 
-    def __init__(self, history: History, buckets: int = 3, shape: Shape | None = None) -> None:
+    def __init__(self, history: History, buckets: int = 3, shape: JoinShape | None = None) -> None:
         self.history = history
         self.shape = shape or history.shape()
         self.states = [State() for _ in range(buckets)]
         self.firsts = [State() for _ in range(buckets)]
-        self.outputs: list[Output] = []
+        self.outputs: list[JoinOutput] = []
         self.event_versions: dict[int, int] = {}
         self.at = [[0] * _PARTITIONS for _ in history.inputs]
         self.floors_at = [0 for _ in history.inputs]
@@ -308,9 +308,9 @@ class Run:
         return key if self.history.distinct[i] else b"%d" % values[2]
 
 
-def table_of(outputs: Sequence[Output]) -> dict[bytes, bytes]:
+def table_of(outputs: Sequence[JoinOutput]) -> dict[bytes, bytes]:
     """What a sink has that keeps the newest version of each key, in whatever order they come."""
-    newest: dict[bytes, Output] = {}
+    newest: dict[bytes, JoinOutput] = {}
     for output in outputs:
         other = newest.get(output.key)
         if other is None or other.version < output.version:

@@ -10,20 +10,20 @@ from typing import Any
 
 from include.clock import ManualClock
 from include.join.algorithm.rework import BEGIN
-from include.join.bucket import BucketKey, BucketResult, Succession, apply_work, locate_work
+from include.join.bucket import BucketKey, JoinBucketResult, Succession, apply_work, locate_work
 from include.join.config.check import CheckedJoin
 from include.join.config.inputs import Input
-from include.join.gathering import Gathering, Work
+from include.join.gathering import RecordGathering, RecordWork
 from include.join.rows.reading import InputReader
 from include.join.runner import JoinRunner
 from include.join.takeover import Edition, definition_of
 from include.join.task import equipped
-from include.join.work import BatchWork, CarryOut
+from include.join.work import CarryOut, JoinBatch
 from include.log import topics
 from include.log.control import Control
 from include.log.memory import MemoryLog
 from include.log.planning.plan import StreamSpec
-from include.log.planning.planner import Planner
+from include.log.planning.planner import BatchPlanner
 from include.log.planning.survey import PortSurvey
 from include.log.planning.tail import PortTail, ResolvedTail
 from include.log.ports import LogWriter, TopicSpec
@@ -33,7 +33,7 @@ from include.log.resolved import ResolvedWriter
 from include.record import version as versions
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.state.pointer import Pointer
+from include.state.pointer import BucketPointer
 from tests.unit.join.histories import History, State
 from tests.unit.join.test_avro_rows import AvroRun, Setup, set_up, shown
 
@@ -66,7 +66,7 @@ class States:
     versions: dict[bytes, State] = field(default_factory=dict)
 
     def open(self, pointer: bytes | None) -> Bucket:
-        counts = Pointer.from_bytes(pointer).counts if pointer else {}
+        counts = BucketPointer.from_bytes(pointer).counts if pointer else {}
         return Bucket(State(self.versions[pointer]) if pointer else State(), self, counts)
 
 
@@ -81,7 +81,7 @@ class Bucket:
         after = State(self._state)
         after.take(dict(rows))
         self._counts.update(more or {})
-        pointer = Pointer(str(len(self._states.versions)), counts=self._counts).to_bytes()
+        pointer = BucketPointer(str(len(self._states.versions)), counts=self._counts).to_bytes()
         self._states.versions[pointer] = after
         return pointer
 
@@ -229,7 +229,7 @@ class Process:
         cut_at = topics.source_resolved(SOURCE)
         spec = StreamSpec("-", tuple(self.runner.topics), start, (cut_at,), total_limit=total_limit)
         tails = [ResolvedTail(PortTail(reader, cut_at), cut_at)]
-        self.planner = Planner(spec, PortSurvey(reader, admin), tails, world.clock)
+        self.planner = BatchPlanner(spec, PortSurvey(reader, admin), tails, world.clock)
         self.at = spec.initial()
 
     def equip(self, edition: Edition, later: Edition | None) -> CarryOut:
@@ -240,10 +240,10 @@ class Process:
             new, anew = equipped(later, self.world.schemas, {*later.slots} - {*edition.slots})
         reader, states = self.world.log.reader(), self.world.states
 
-        def carry_out(work: BatchWork) -> Iterator[tuple[int, BucketResult]]:
+        def carry_out(work: JoinBatch) -> Iterator[tuple[int, JoinBucketResult]]:
             frames = defaultdict[int, list[bytes]](list)
             for (topic, partition), (start, end) in sorted(work.ranges.items()):
-                gathering = Gathering(anew if work.anew else readers, work.bases, work.lives, BUCKETS)
+                gathering = RecordGathering(anew if work.anew else readers, work.bases, work.lives, BUCKETS)
                 for record in reader.read(topic, partition, start, end):
                     gathering.take(record)
                 for bucket, frame in gathering.work().items():
@@ -251,7 +251,7 @@ class Process:
             onward = defaultdict[int, list[bytes]](list)
             for bucket in range(BUCKETS) if work.wakes_all else sorted(frames):
                 state = states.open(work.pointers.get(("whereabouts", bucket)))
-                mine = Work.unpack(frames[bucket])
+                mine = RecordWork.unpack(frames[bucket])
                 made = locate_work(bucket, mine, state, complete=work.complete, buckets=BUCKETS, only=work.only)
                 for to, each in made.items():
                     onward[to].append(each.pack())
@@ -259,7 +259,7 @@ class Process:
                 state = states.open(work.pointers.get(("rows", bucket)))
                 place, begin = work.shown.get(bucket, BEGIN), work.begins.get(bucket, BEGIN)
                 succession = None if new is None else Succession(new, place, begin)
-                mine = Work.unpack(onward[bucket])
+                mine = RecordWork.unpack(onward[bucket])
                 yield bucket, apply_work(mine, work.floors, state, shape, succession, work.step)
 
         return carry_out

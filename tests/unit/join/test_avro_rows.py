@@ -11,7 +11,7 @@ import pytest
 
 from include.join.algorithm.batch import Applied, apply
 from include.join.algorithm.row import Touch
-from include.join.algorithm.shape import Shape
+from include.join.algorithm.shape import JoinShape
 from include.join.algorithm.whereabouts import Sighting
 from include.join.config.definition import JoinFile
 from include.join.config.fields import FieldPlan, field_plan
@@ -74,7 +74,7 @@ class Setup:
     """A history's join over Avro."""
 
     history: History
-    shape: Shape
+    shape: JoinShape
     output: OutputSchemas
     readers: list[InputReader]
     schemas: dict[int, Any]

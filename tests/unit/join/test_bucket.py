@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import pytest
 
 from include.join.algorithm.row import Row, Touch
-from include.join.bucket import BucketResult, Floor, apply_work
-from include.join.gathering import Work
+from include.join.bucket import Floor, JoinBucketResult, apply_work
+from include.join.gathering import RecordWork
 from tests.unit.join.histories import History, State
 
 pytestmark = pytest.mark.unit
@@ -47,11 +47,11 @@ def put(input: int, key: bytes, rank: int, version: int, value: int = 0) -> Touc
     return Touch(b"\x011", rank, input, key, version, row(version, value))
 
 
-def work(bucket: Bucket, *touches: Touch, floors: tuple[Floor, ...] = (), most: int = 100) -> BucketResult:
-    return apply_work(Work(list(touches)), floors, bucket, inner_join().shape(most))
+def work(bucket: Bucket, *touches: Touch, floors: tuple[Floor, ...] = (), most: int = 100) -> JoinBucketResult:
+    return apply_work(RecordWork(list(touches)), floors, bucket, inner_join().shape(most))
 
 
-def said(result: BucketResult) -> list[tuple[bytes, bytes | None, int]]:
+def said(result: JoinBucketResult) -> list[tuple[bytes, bytes | None, int]]:
     return [(each.key, each.value, each.version) for each in result.outputs]
 
 

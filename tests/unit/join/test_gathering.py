@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from include.join.algorithm.row import Touch
-from include.join.gathering import Gathering, Work, bucket_of
+from include.join.gathering import RecordGathering, RecordWork, bucket_of
 from include.join.native import WHY_NOT
 from include.log.ports import Headers, Record
 from include.record import version as versions
@@ -30,10 +30,10 @@ def a_join(*, located: bool) -> Setup:
     raise AssertionError
 
 
-def gathering(setup: Setup, floors: dict[str, int] | None = None) -> Gathering:
+def gathering(setup: Setup, floors: dict[str, int] | None = None) -> RecordGathering:
     readers = {f"t{i}": reader for i, reader in enumerate(setup.readers)}
     bases = {("t0", 0): 100, ("t1", 0): 200}
-    return Gathering(readers, bases, floors or {}, BUCKETS)
+    return RecordGathering(readers, bases, floors or {}, BUCKETS)
 
 
 def record(setup: Setup, offset: int, join_key: int | None, *, version: int | None = 7, key: int = 1) -> Record:
@@ -45,8 +45,8 @@ def record(setup: Setup, offset: int, join_key: int | None, *, version: int | No
     )
 
 
-def unpacked(gathered: Gathering) -> Work:
-    return Work.unpack(gathered.work().values())
+def unpacked(gathered: RecordGathering) -> RecordWork:
+    return RecordWork.unpack(gathered.work().values())
 
 
 def test_a_record_s_work_goes_to_the_bucket_of_its_join_key_under_its_rank() -> None:
@@ -54,7 +54,7 @@ def test_a_record_s_work_goes_to_the_bucket_of_its_join_key_under_its_rank() -> 
     gathered = gathering(setup)
     gathered.take(record(setup, 5, 2))
     ((bucket, frame),) = gathered.work().items()
-    (touch,) = map(Touch.of, Work.unpack([frame]).touches)
+    (touch,) = map(Touch.of, RecordWork.unpack([frame]).touches)
     assert bucket == bucket_of(touch.join_key, BUCKETS)
     assert (touch.rank, touch.input, touch.version) == (105, 0, 7)
 
@@ -172,7 +172,7 @@ def test_messages_that_are_taken_in_c_make_what_their_records_make(join_key: str
         readers = {f"t{i}": reader for i, reader in enumerate(setup.readers)}
         bases = {(each.topic, each.partition): 1000 * each.partition for each in told}
         floors = {"t0": draw.randrange(20)}
-        by_record, by_message = (Gathering(readers, bases, floors, BUCKETS) for _ in range(2))
+        by_record, by_message = (RecordGathering(readers, bases, floors, BUCKETS) for _ in range(2))
         for each in told:
             by_record.take(each)
         left: list[Record] = []

@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from include.join.algorithm import floors
-from include.join.algorithm.batch import Output
+from include.join.algorithm.batch import JoinOutput
 from include.join.algorithm.row import Touch
 from tests.unit.join.histories import History, Run, expected, table_of
 
 pytestmark = pytest.mark.unit
 
 
-def wrong(histories: int, *, grouped: bool = False, version: Callable[[Run, Output], int] | None = None) -> list[int]:
+def wrong(
+    histories: int, *, grouped: bool = False, version: Callable[[Run, JoinOutput], int] | None = None
+) -> list[int]:
     """The seeds of those histories whose table is not SQL's."""
     found = []
     for seed in range(histories):

@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner
 
 from include.cli.join.replay import command
-from include.join.config.definition import InputDefinition, JoinFile, OutputDefinition
+from include.join.config.definition import InputDefinition, JoinFile, JoinOutputDefinition
 from include.join.config.deployed import JoinEntry
 from include.settings.environment import PROJECT_ROOT
 
@@ -39,7 +39,7 @@ def test_the_manual_names_every_setting_of_the_file() -> None:
     names = {
         *JoinEntry.model_fields,
         *InputDefinition.model_fields,
-        *OutputDefinition.model_fields,
+        *JoinOutputDefinition.model_fields,
         *JoinFile.model_fields,
     }
     assert [name for name in sorted(names) if f"`{name}`" not in MANUAL] == []

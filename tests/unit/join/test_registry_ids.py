@@ -15,7 +15,7 @@ from include.join.config.deployed import declared_joins
 from include.join.opening import opened_join
 from include.log.memory import MemoryLog
 from include.log.planning.plan import StreamSpec
-from include.log.planning.planner import Planner
+from include.log.planning.planner import BatchPlanner
 from include.log.planning.survey import PortSurvey
 from include.log.ports import TopicSpec
 from include.log.registry.memory import MemoryRegistry
@@ -99,7 +99,7 @@ class Run(Process):
         opened = opened_join(world.join, "joins", access, frozenset(), self.equip)
         self.runner = opened.runner
         spec = StreamSpec("-", tuple(self.runner.topics), opened.start, opened.cut_at)
-        self.planner = Planner(spec, PortSurvey(reader, admin), [], world.clock)
+        self.planner = BatchPlanner(spec, PortSurvey(reader, admin), [], world.clock)
         self.at = spec.initial()
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from include.errors import SettingsError
 from include.join.config.definition import JoinFile
 from include.join.config.schema import InputSchema
-from include.join.replay import Change
+from include.join.replay import ReplayedChange
 from include.join.replay_schemas import replay_schemas
 from include.record.codec import Decoder, Encoder
 
@@ -28,11 +28,11 @@ JOIN = JoinFile.model_validate(
 )
 
 
-def put(key: dict[str, Any], value: dict[str, Any], input: int = 0) -> Change:
-    return Change(input=input, op="c", key=key, value=value)
+def put(key: dict[str, Any], value: dict[str, Any], input: int = 0) -> ReplayedChange:
+    return ReplayedChange(input=input, op="c", key=key, value=value)
 
 
-def schemas(*changes: Change) -> list[InputSchema]:
+def schemas(*changes: ReplayedChange) -> list[InputSchema]:
     return replay_schemas(FILE, dict(enumerate(changes, 1)), JOIN)
 
 

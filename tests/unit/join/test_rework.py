@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from include.join.algorithm.batch import Applied, Output
+from include.join.algorithm.batch import Applied, JoinOutput
 from include.join.algorithm.rework import BEGIN, DONE, apply_partly, rework
 from include.join.algorithm.row import Row, Touch, incomplete_key, row_key
-from include.join.algorithm.shape import Shape
+from include.join.algorithm.shape import JoinShape
 from tests.unit.join.histories import History, Run, State, expected, table_of
 
 pytestmark = pytest.mark.unit
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.unit
 class Reworked(Run):
     """A history whose join becomes another one somewhere on the way."""
 
-    def __init__(self, history: History, old: Shape, often: float = 0.6) -> None:
+    def __init__(self, history: History, old: JoinShape, often: float = 0.6) -> None:
         super().__init__(history)
         self.old, self.places, self.often = old, [BEGIN for _ in self.states], often
-        self.written: list[Output] = []
+        self.written: list[JoinOutput] = []
 
     def _applied(self, bucket: int, touches: list[Touch]) -> list[Applied]:
         return list(apply_partly(touches, self.states[bucket], self.old, self.shape, self.places[bucket]))
@@ -52,7 +52,7 @@ class Reworked(Run):
                 self.step(bucket)
 
 
-def narrowed(shape: Shape) -> Shape:
+def narrowed(shape: JoinShape) -> JoinShape:
     """The same join without its last input."""
     n = len(shape.optional) - 1
     return replace(
@@ -64,7 +64,7 @@ def narrowed(shape: Shape) -> Shape:
     )
 
 
-def other_filters(history: History) -> Shape:
+def other_filters(history: History) -> JoinShape:
     """The same join with other `where` and `type`."""
     other = History(history.seed, grouped=history.grouped)
     other.where = tuple(not each for each in history.where)
@@ -135,7 +135,7 @@ def filled(*rows: tuple[int, bytes]) -> State:
     return state
 
 
-def two_inputs(most: int = 100) -> Shape:
+def two_inputs(most: int = 100) -> JoinShape:
     history = next(h for h in map(History, range(10_000)) if h.optional == (False, False) and not any(h.where))
     return history.shape(most)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.join.algorithm.rework import DONE
-from include.join.committed import Committed
+from include.join.committed import CommittedJoin
 from include.join.config.definition import JoinFile
 from include.join.config.deployed import DeployedJoin, JoinEntry
 from include.join.status import join_status
@@ -15,7 +15,7 @@ from include.log import topics
 from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec
 from include.settings.deployment import Deployment
-from include.state.pointer import Pointer
+from include.state.pointer import BucketPointer
 from tests.unit.join.histories import History
 from tests.unit.join.runner_world import OUT, Process, World, change
 from tests.unit.join.test_avro_rows import set_up
@@ -45,14 +45,17 @@ def test_rows_and_keys_are_counted_by_the_pointers_of_the_state() -> None:
     writer = log.writer("w")
     counts = {"rows": 5, "bytes": 70, "input_0": 3, "input_1": 2, "incomplete": 1}
     pointers = {
-        ("rows", 0): Pointer("a", counts=counts).to_bytes(),
-        ("rows", 2): Pointer("b", counts={"rows": 1, "bytes": 9, "input_1": 1}).to_bytes(),
-        ("whereabouts", 1): Pointer("c", counts={"rows": 50, "bytes": 100}).to_bytes(),
+        ("rows", 0): BucketPointer("a", counts=counts).to_bytes(),
+        ("rows", 2): BucketPointer("b", counts={"rows": 1, "bytes": 9, "input_1": 1}).to_bytes(),
+        ("whereabouts", 1): BucketPointer("c", counts={"rows": 50, "bytes": 100}).to_bytes(),
     }
     definition = definition_of(join.file, ["one", "two"])
     takeover = Takeover("another", (0, 2), (), again=False, places={0: DONE, 1: b"r"})
     writer.begin()
-    for key, value in (*Committed.of_buckets(pointers), Committed(3, definition, (0, 1), takeover, base=9).of_join()):  # type: ignore[arg-type]
+    for key, value in (
+        *CommittedJoin.of_buckets(pointers),
+        CommittedJoin(3, definition, (0, 1), takeover, base=9).of_join(),
+    ):  # type: ignore[arg-type]
         writer.append(name, key, value, partition=0)
     writer.commit()
     status = join_status(join, log.reader(), log.admin())
@@ -61,7 +64,7 @@ def test_rows_and_keys_are_counted_by_the_pointers_of_the_state() -> None:
     assert any("1 join keys lack outputs" in line for line in status.lines())
     assert not status.unverified
     writer.begin()
-    writer.append(name, *Committed(3, definition, (0, 1), base=9, unverified=True).of_join(), partition=0)
+    writer.append(name, *CommittedJoin(3, definition, (0, 1), base=9, unverified=True).of_join(), partition=0)
     writer.commit()
     waiting = join_status(join, log.reader(), log.admin())
     assert waiting.unverified

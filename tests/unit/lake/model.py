@@ -15,7 +15,7 @@ from typing import Any
 
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Commit
-from include.lake.protocol.pointer import Pointer, change_pointer, read_pointer
+from include.lake.protocol.pointer import ReadersPointer, change_pointer, read_pointer
 from tests.unit.lake.model_log import TOPIC, Log, Witness
 from tests.unit.lake.model_worker import Backfill, Worker
 
@@ -78,7 +78,7 @@ class World:
         return bool(found)
 
     def _take_over(self, generation: int, heads: dict[int, int]) -> None:
-        def change(pointer: Pointer) -> Pointer:
+        def change(pointer: ReadersPointer) -> ReadersPointer:
             reserved = pointer.reserve(f"release {generation}", "live")
             return reserved.upgrade(generation, heads)
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from include.errors import Terminal
 from include.lake.protocol import steps
-from include.lake.protocol.commit_protocol import Plan, advance, find_head, write_cut
+from include.lake.protocol.commit_protocol import PlannedEnd, advance, find_head, write_cut
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.log_checks import gap_at
-from include.lake.protocol.pointer import Entry, Pointer, change_pointer, ranges_of, read_pointer
+from include.lake.protocol.pointer import PointerEntry, ReadersPointer, change_pointer, ranges_of, read_pointer
 from tests.unit.lake.model_log import TOPIC
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Worker:
             assert start is not None
         end = world.log.end
         until = end if world.calm or world.rng.random() < 0.6 else world.rng.randint(0, end)
-        plan = Plan(until, "age", "size 10 or age 3600 s", self.name)
+        plan = PlannedEnd(until, "age", "size 10 or age 3600 s", self.name)
         folder = f"{self.chain}/"
         commits = [key for key in world.store.writes if key.startswith(folder) and key.endswith(".commit")]
         hints = [int(key[len(folder) : -7]) for key in commits]
@@ -124,20 +124,20 @@ class Worker:
                 return tuple(answers[index] for index in range(len(puts)))
             case steps.ReadRange():
                 return self._read(action)
-            case steps.Committed():
+            case steps.CutCommitted():
                 return None
 
-    def _seen(self, key: str) -> steps.Seen | None:
+    def _seen(self, key: str) -> steps.ObjectSeen | None:
         info = self.world.store.head(key)
         if info is None:
             return None
         if self.world.without == "comparison":
             own = self.puts[key]
-            return steps.Seen(own.file.bytes, own.metadata)
+            return steps.ObjectSeen(own.file.bytes, own.metadata)
         metadata = dict(info.metadata or {})
         if self.world.without == "gaps":
             metadata.pop("gaps", None)
-        return steps.Seen(info.size_bytes, metadata)
+        return steps.ObjectSeen(info.size_bytes, metadata)
 
     def _put_file(self, put: steps.PutFile) -> steps.PutOutcome:
         if self.world.without == "closed names" and put.file.records == 0:
@@ -213,7 +213,7 @@ class Worker:
         )
 
 
-def pointer_of(world: World) -> Pointer:
+def pointer_of(world: World) -> ReadersPointer:
     return read_pointer(world.store, TOPIC)
 
 
@@ -226,15 +226,15 @@ class Backfill(Worker):
             self.done = not world.take_archive() and world.calm
             yield steps.ListAfter("nothing", "")
         for commit in world.replayed.values():
-            plan = Plan(commit.next, "backfill", "as before", self.name, exact=True)
+            plan = PlannedEnd(commit.next, "backfill", "as before", self.name, exact=True)
             yield from write_cut(self.chain, commit.first, plan)
         cuts = {3: ranges_of(list(world.replayed.values()))}
 
-        def promote(pointer: Pointer) -> Pointer:
+        def promote(pointer: ReadersPointer) -> ReadersPointer:
             return pointer.promote(self.generation, cuts, replaces=1)
 
         if world.without == "whole cuts" and not any(each.generation == 7 for each in pointer_of(world).entries):
-            change_pointer(world.store, TOPIC, lambda now: now._append(Entry(self.generation, cuts)))
+            change_pointer(world.store, TOPIC, lambda now: now._append(PointerEntry(self.generation, cuts)))
         try:
             change_pointer(world.store, TOPIC, promote)
         except Terminal:

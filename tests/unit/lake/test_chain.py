@@ -11,7 +11,7 @@ from include.errors import BackPressure, Terminal, Transient
 from include.lake.protocol import chain as chain_module
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
-from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.commit_protocol import PlannedEnd
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.runner import Runner, Sending
 from include.lake.protocol.steps import LocalCut, LocalFile, PutFile, PutFiles, ReadRange
@@ -45,8 +45,8 @@ class Numbers:
         return LocalFile(key, str(path), len(body), digest, len(held), held[0], held[-1], None, None)
 
 
-def plan(until: int, *, exact: bool = False) -> Plan:
-    return Plan(until, "age", "age 60 s", "worker", exact)
+def plan(until: int, *, exact: bool = False) -> PlannedEnd:
+    return PlannedEnd(until, "age", "age 60 s", "worker", exact)
 
 
 class Moody(MemoryStore):

@@ -13,7 +13,7 @@ import pytest
 from include.errors import Terminal
 from include.lake.definition import FormatDefinition, format_of
 from include.lake.formats.codecs import CodecName, codec
-from include.lake.formats.port import Identity
+from include.lake.formats.port import FileIdentity
 from include.lake.inspect.object_reader import kind_by_name, open_contents
 from include.lake.inspect.record_text import record_json, record_line
 from include.lake.message import Message
@@ -37,7 +37,7 @@ def written(form: dict[str, Any], messages: list[Message], registry: MemoryRegis
     made = format_of(FormatDefinition.model_validate(form), registry)
     stream = io.BytesIO()
     names = made.names(messages[0])
-    writer = made.open(stream, Identity("events", "id", 0, 5, names))
+    writer = made.open(stream, FileIdentity("events", "id", 0, 5, names))
     writer.write(messages)
     writer.close()
     return stream.getvalue()

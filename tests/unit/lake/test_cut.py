@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from include.errors import Terminal
 from include.lake.protocol.chain_key import ChainKey, TopicKey
-from include.lake.protocol.cut import Commit, Gap, Intent, PlannedFile, StoredFile
+from include.lake.protocol.cut import Commit, CutObject, Gap, Intent, PlannedFile
 
 CHAIN = ChainKey(TopicKey("lake", "shop", "q2mGjA1dRHyJ8pAQ1gK9xw"), 1, 0)
 ONE = str(CHAIN.data(("_quarantine",), 7, ".seq"))
@@ -37,8 +37,8 @@ COMMIT = Commit(
     config="c0ffee",
     versions={"zlib": "1.3.1"},
     files=(
-        StoredFile(ONE, 95, "a" * 64, 1, 8, 8, None, None, True),
-        StoredFile(TWO, 200, "b" * 64, 2, 7, 11, 5, 6),
+        CutObject(ONE, 95, "a" * 64, 1, 8, 8, None, None, True),
+        CutObject(TWO, 200, "b" * 64, 2, 7, 11, 5, 6),
     ),
 )
 

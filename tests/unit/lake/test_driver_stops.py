@@ -11,7 +11,7 @@ from include.errors import Fenced, Terminal, Transient
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.pointer import read_pointer
 from include.lake.writing.planner import Spot
-from include.lake.writing.report import Report
+from include.lake.writing.report import GroupReport
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
 from tests.lake_world import GROUP, World
@@ -90,7 +90,7 @@ def test_a_run_on_a_schedule_tells_of_a_truncated_log_at_once(world: Log) -> Non
 def test_what_is_damaged_of_one_topic_stops_that_and_no_other(world: Log) -> None:
     two_topics(world)
     world.store.put(TopicKey("raw", "events", world.spot().topic_id).pointer, b"{}")
-    report = Report("raw")
+    report = GroupReport("raw")
     world.driver = world.started()
     world.run_for(70)
     assert list(world.driver.planner.stopped) == [world.spot()]

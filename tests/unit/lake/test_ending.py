@@ -10,12 +10,12 @@ import pytest
 
 from include.errors import Fenced, LyrebirdError, Restart, Terminal
 from include.lake.incidents.ending import ending_told
-from include.lake.incidents.incidents import Incidents, Watchers
+from include.lake.incidents.incidents import LakeIncidents, Watchers
 from include.lake.run_params import UPLOADS
 from include.lake.writing.driver import Driver
-from include.lake.writing.host import Host
+from include.lake.writing.host import GroupHost
 from include.lake.writing.planner import Spot
-from include.lake.writing.report import Report
+from include.lake.writing.report import GroupReport
 from include.log.running.application import main
 from include.metrics.progress import RunFolder
 from include.settings.deployment import Deployment
@@ -42,7 +42,7 @@ class Runs:
         self.clock.advance(3_600)
         world.write("events", 30)
         world.write("events", 30, 1)
-        incidents = Incidents(UPLOADS, self.folder, self.clock)
+        incidents = LakeIncidents(UPLOADS, self.folder, self.clock)
         watchers = Watchers(world, incidents.of("raw", SCHEDULED, lambda _chain, _since: ()))
         world.submitted.clear()
         driver = Driver("raw", SCHEDULED, world, world.store, world, self.clock, watchers, "here")
@@ -51,7 +51,9 @@ class Runs:
             with ending_told(UPLOADS, again=True):
                 if fails is not None:
                     raise fails
-                host = Host(UPLOADS, [(driver, Report("raw"))], self.folder, self.clock, bool, incidents=incidents)
+                host = GroupHost(
+                    UPLOADS, [(driver, GroupReport("raw"))], self.folder, self.clock, bool, incidents=incidents
+                )
                 host.drain(flush=True)
         except Terminal:
             assert (self.folder.path / "gave-up.json").exists()

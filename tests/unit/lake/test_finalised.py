@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.lake.dates.event_hours import Period
-from include.lake.dates.finalised import CommittedTimes, Progress, came_late, finished, passed
+from include.lake.dates.finalised import CommittedTimes, PartitionProgress, came_late, finished, passed
 from include.lake.parsing.zones import zone
 
 HOUR = 3_600_000
@@ -18,11 +18,13 @@ TEN, ELEVEN = ("dt=2024-05-01", "hr=10"), ("dt=2024-05-01", "hr=11")
 ALL = [TEN, ELEVEN]
 
 
-def partition(*commits: tuple[int, int, int], head: int | None = 500, end: int = 1000, at: int = NOON) -> Progress:
-    return Progress(head, end, at, [CommittedTimes(*commit) for commit in commits])
+def partition(
+    *commits: tuple[int, int, int], head: int | None = 500, end: int = 1000, at: int = NOON
+) -> PartitionProgress:
+    return PartitionProgress(head, end, at, [CommittedTimes(*commit) for commit in commits])
 
 
-def over(*partitions: Progress, lateness_s: int = 0, now_ms: int = NOON + 12 * HOUR) -> list[tuple[str, ...]]:
+def over(*partitions: PartitionProgress, lateness_s: int = 0, now_ms: int = NOON + 12 * HOUR) -> list[tuple[str, ...]]:
     return finished(ALL, partitions, "UTC", lateness_s, now_ms)
 
 
@@ -55,7 +57,7 @@ def test_passed_time_needs_as_many_records_as_are_declared(raw: list[tuple[int, 
     # The least that the records can be: one at the greatest time, all others at the least.
     times = sorted(t for n, low, high in commits for t in [high, *[low] * (n - 1)])
     expected = times[-witnesses] if len(times) >= witnesses else None
-    assert passed(Progress(1, 2, 0, commits), 10_000, witnesses) == expected
+    assert passed(PartitionProgress(1, 2, 0, commits), 10_000, witnesses) == expected
 
 
 def test_no_timestamp_passes_the_present() -> None:

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.lake.definition import LakeGroup
-from include.lake.inspect.locate import Found, find_record
+from include.lake.inspect.locate import LocatedRecord, find_record
 from include.lake.inspect.object_reader import open_contents
-from include.lake.inspect.replay import Fate, Replay
+from include.lake.inspect.replay import CutReplay, Fate
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey
-from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.commit_protocol import PlannedEnd
 from include.lake.protocol.cut import Gap, Intent
 from include.lake.protocol.pointer import change_pointer
 from include.lake.reading.log_ranges import PortRanges
@@ -26,8 +26,8 @@ from tests.lake_stored import Stored, backup_group, event, parsing_group
 TEXT = {"json_lines": {"content": "payload"}}
 
 
-def where(world: Stored, group: LakeGroup, offset: int, *, backup: str | None = None) -> Found:
-    ask = Replay(world.store, partial(world.logics, "g", group), backup) if backup else None
+def where(world: Stored, group: LakeGroup, offset: int, *, backup: str | None = None) -> LocatedRecord:
+    ask = CutReplay(world.store, partial(world.logics, "g", group), backup) if backup else None
     return find_record(world.store, world.key(group), 0, offset, group.rules[0].format, ask)
 
 
@@ -153,7 +153,7 @@ def test_after_a_backfill_the_cuts_that_were_promoted_are_found_in_its_generatio
     chain = ChainKey(key, 2, 0)
     ranges = PortRanges(world.memory.reader(), world.memory.admin())
     cuts = LogCuts(ranges, chain, world.logics("g", group), tmp_path / "cuts", 10**9, 1000)
-    Chain(world.store, chain).write_cut(3, Plan(6, "backfill", "", "me", exact=True), cuts)
+    Chain(world.store, chain).write_cut(3, PlannedEnd(6, "backfill", "", "me", exact=True), cuts)
     assert {where(world, group, offset).generation for offset in range(9)} == {1}
     change_pointer(world.store, key, lambda now: now.promote(2, {0: ((3, 6),)}, replaces=1))
     assert [where(world, group, offset).generation for offset in range(9)] == [1, 1, 1, 2, 2, 2, 1, 1, 1]
@@ -288,7 +288,7 @@ def test_what_the_format_cannot_hold_is_found_in_quarantine_among_what_the_parse
     # Without its quarantine object the parser and the backup tell the same of the next one.
     commit = Chain(world.store, ChainKey(world.key(group), 1, 0)).commit(0)
     assert commit is not None
-    ask = Replay(world.store, partial(world.logics, "g", group), "raw")
+    ask = CutReplay(world.store, partial(world.logics, "g", group), "raw")
     fate = ask(ChainKey(world.key(group), 1, 0), commit, 4)
     assert isinstance(fate, Fate)
     assert (fate.kind, fate.key, fate.index) == ("refused", found[4].key, 2)
@@ -299,9 +299,9 @@ def test_what_keeps_the_parser_from_telling_is_said(tmp_path: Path) -> None:
     world, group, backup = Stored(tmp_path), parsing_group(TEXT), backup_group()
     world.append([event(0), event(1, days_ago=1), event(2)])
     world.store_all(group)
-    none = find_record(world.store, world.key(group), 0, 1, None, Replay(world.store, dict, None))  # type: ignore[arg-type]
+    none = find_record(world.store, world.key(group), 0, 1, None, CutReplay(world.store, dict, None))  # type: ignore[arg-type]
     assert none.state == "stored"
-    alone = find_record(world.store, world.key(group), 0, 2, None, Replay(world.store, dict, None))  # type: ignore[arg-type]
+    alone = find_record(world.store, world.key(group), 0, 2, None, CutReplay(world.store, dict, None))  # type: ignore[arg-type]
     assert "no backup group has this topic" in alone.text
     world.store_all(backup)
     other = parsing_group({"json_lines": {"content": "payload", "compression": {"codec": "gzip"}}})

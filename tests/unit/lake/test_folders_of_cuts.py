@@ -18,7 +18,7 @@ from include.lake.message import Message
 from include.lake.parsing.port import Batch
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
-from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.commit_protocol import PlannedEnd
 from include.lake.protocol.cut import Commit
 from include.lake.writing.log_cuts import LogCuts, Logic
 from include.log.memory import MemoryLog
@@ -103,7 +103,7 @@ class Topic:
     def advance(self, max_folders: int) -> list[Commit]:
         done: list[Commit] = []
         cuts = LogCuts(self.ranges, self.key, Sorted(self.folders), self.folder, 1 << 30, max_folders)
-        Chain(self.store, self.key).advance(Plan(len(self.folders), "flush", "", "w"), cuts, done.append)
+        Chain(self.store, self.key).advance(PlannedEnd(len(self.folders), "flush", "", "w"), cuts, done.append)
         return done
 
     def stored(self) -> list[int]:

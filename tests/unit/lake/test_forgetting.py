@@ -11,9 +11,9 @@ import pytest
 
 from include.audit.chain.audit import audit_chain
 from include.errors import Fenced, Terminal
-from include.lake.backfill.planning import Bucket
+from include.lake.backfill.planning import LakeStore
 from include.lake.backfill.promotion import promote
-from include.lake.backfill.selection import Asked
+from include.lake.backfill.selection import BackfillSelection
 from include.lake.finalising.scan import gather
 from include.lake.forgetting import Forgetting, forget, plan_forgetting
 from include.lake.inspect.listing import Dates, list_topic
@@ -21,7 +21,7 @@ from include.lake.inspect.locate import find_record
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.generations import note_heads, require_current, take_over
-from include.lake.protocol.pointer import Pointer, change_pointer, read_pointer
+from include.lake.protocol.pointer import ReadersPointer, change_pointer, read_pointer
 from include.lake.protocol.read_cuts import read_cuts
 from include.lake.restore.plan import RestoreAsked
 from include.lake.restore.planning import make_plan
@@ -204,17 +204,21 @@ def test_marks_go_with_the_last_object_of_their_date(world: BackfillWorld) -> No
 
 def test_what_a_backfill_made_is_forgotten_too_and_what_is_forgotten_is_not_made_again(world: BackfillWorld) -> None:
     world.by_date = world.partitioned(world.group)
-    run = world.backfilled(Asked("by_date", "events", days=days("2024-05-01", "2024-05-07"), version=1, raw="raw"))
+    run = world.backfilled(
+        BackfillSelection("by_date", "events", days=days("2024-05-01", "2024-05-07"), version=1, raw="raw")
+    )
     promote(world.store, run, accept=True)
     assert clean(world)
     forget(world.store, world.store, planned(world))
     assert {each[1] for each in listed(world)} == {25, 30, 35, 40}
     assert not [key for key in keys(world) if "dt=2024-05-05" in key]
     assert clean(world)
-    again = world.plan(Asked("by_date", "events", days=days("2024-05-01", "2024-05-07"), version=1, raw="raw"))
+    again = world.plan(
+        BackfillSelection("by_date", "events", days=days("2024-05-01", "2024-05-07"), version=1, raw="raw")
+    )
     assert {cut.first for cut in again.cuts} == {25, 30}
     with pytest.raises(Terminal, match=r"forgotten.*kept_from=25"):
-        world.plan(Asked("by_date", "events", offsets={0: (5, 30)}, version=1, raw="raw"))
+        world.plan(BackfillSelection("by_date", "events", offsets={0: (5, 30)}, version=1, raw="raw"))
 
 
 def test_a_cut_that_is_not_old_keeps_all_behind_it(world: BackfillWorld) -> None:
@@ -241,14 +245,14 @@ def test_a_restore_takes_what_is_kept_and_refuses_what_is_not(world: BackfillWor
     some = Forgetting(raw, MAY_6, tuple(replace(each, floor=25) for each in whole.partitions))
     forget(world.store, world.store, some)
     asked = RestoreAsked("events", "other")
-    plan = make_plan(Bucket(world.store), world.memory.admin(), raw, asked)
+    plan = make_plan(LakeStore(world.store), world.memory.admin(), raw, asked)
     assert plan.ranges == {0: (25, 45), 1: (25, 45)}
     with pytest.raises(Terminal, match=r"forgotten.*kept_from=25"):
         make_plan(
-            Bucket(world.store), world.memory.admin(), raw, RestoreAsked("events", "other", offsets={0: (20, 30)})
+            LakeStore(world.store), world.memory.admin(), raw, RestoreAsked("events", "other", offsets={0: (20, 30)})
         )
     with pytest.raises(Terminal, match="raw copy does not have all records"):
-        world.plan(Asked("by_date", "events", offsets={0: (20, 30)}, version=1, raw="raw"))
+        world.plan(BackfillSelection("by_date", "events", offsets={0: (20, 30)}, version=1, raw="raw"))
     assert clean(world)
 
 
@@ -298,7 +302,7 @@ def test_a_pointer_that_another_one_has_just_written_is_no_pointer_that_is_gone(
             return None if self.asked == 1 else super().get(key)
 
     store, topic = Late(), TopicKey("raw", "events", "id")
-    body = Pointer().reserve("revision 1", "live").upgrade(1, {}).to_bytes()
+    body = ReadersPointer().reserve("revision 1", "live").upgrade(1, {}).to_bytes()
     store.put(topic.pointer, body)
     assert take_over(store, topic, 1, 1, lambda chains: dict.fromkeys(chains, 0)).generation == 1
 
@@ -371,12 +375,12 @@ def test_commits_that_only_a_summary_has_are_not_missed_below_the_floor(world: B
 
 
 def test_pointers_without_floors_are_written_as_ever() -> None:
-    pointer = Pointer().reserve("revision 1", "live").upgrade(1, {})
+    pointer = ReadersPointer().reserve("revision 1", "live").upgrade(1, {})
     assert b"floors" not in pointer.to_bytes()
 
     topic = TopicKey("raw", "events", "id")
     later = pointer.forget({0: 5, 1: 0}).sweep({0: 5}).note(1, {0: 9}, "2024-05-10")
-    assert Pointer.parse(later.to_bytes(), topic) == later
+    assert ReadersPointer.parse(later.to_bytes(), topic) == later
     assert later.floors == {0: 5}
     assert later.forget({0: 3}) == later
     store = MemoryStore()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from include.lake.writing.group_metrics import GroupMetrics
-from include.lake.writing.report import Report
+from include.lake.writing.report import GroupReport
 from include.metrics.exporter import Metrics
 from tests.lake_world import World
 
@@ -17,7 +17,7 @@ def shown(metrics: Metrics, name: str) -> float:
 
 def test_counts_go_on_and_are_not_counted_twice(tmp_path: Path) -> None:
     world, metrics = World(tmp_path), Metrics("a")
-    world.watcher = report = Report("raw")
+    world.watcher = report = GroupReport("raw")
     group = GroupMetrics(metrics, world.clock)
     world.make("events")
     world.write("events", 300)
@@ -35,7 +35,7 @@ def test_counts_go_on_and_are_not_counted_twice(tmp_path: Path) -> None:
 
 def test_what_waits_is_shown_with_its_age_until_it_is_stored(tmp_path: Path) -> None:
     world, metrics = World(tmp_path), Metrics("a")
-    group, report = GroupMetrics(metrics, world.clock), Report("raw")
+    group, report = GroupMetrics(metrics, world.clock), GroupReport("raw")
     world.make("events")
     world.write("events", 30)
     world.run_for(20)
@@ -48,6 +48,6 @@ def test_what_waits_is_shown_with_its_age_until_it_is_stored(tmp_path: Path) -> 
 
 
 def test_a_report_is_a_line_for_a_person() -> None:
-    assert str(Report("raw")) == "raw: 0 cuts with 0 records in 0 bytes"
-    report = Report("raw", cuts=2, records=3, bytes=400, quarantined=1, lost=["events/0: offsets 1 to 2: gone"])
+    assert str(GroupReport("raw")) == "raw: 0 cuts with 0 records in 0 bytes"
+    report = GroupReport("raw", cuts=2, records=3, bytes=400, quarantined=1, lost=["events/0: offsets 1 to 2: gone"])
     assert str(report) == "raw: 2 cuts with 3 records in 400 bytes, set aside: 1, ranges lost: 1"

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from include.errors import Terminal, Transient
-from include.lake.incidents.incidents import Incidents, Watchers
+from include.lake.incidents.incidents import LakeIncidents, Watchers
 from include.lake.protocol.cut import Commit, Gap
 from include.lake.protocol.inventory import stored_topics
 from include.lake.protocol.pointer import read_pointer
 from include.lake.writing.driver import Driver
 from include.lake.writing.group_metrics import GroupMetrics
-from include.lake.writing.host import Host
+from include.lake.writing.host import GroupHost
 from include.lake.writing.planner import Range, Remade, Spot
-from include.lake.writing.report import Report
+from include.lake.writing.report import GroupReport
 from include.lake.writing.task import Outcome, Task
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
@@ -28,12 +28,12 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path / "local")
 
 
-def hosted(world: World, folder: Path, steps: int = 10_000) -> tuple[Host, Report]:
+def hosted(world: World, folder: Path, steps: int = 10_000) -> tuple[GroupHost, GroupReport]:
     """Asked to stop after so many looks at the clock."""
-    report = Report("raw")
+    report = GroupReport("raw")
     left = iter(range(steps))
     folder.mkdir(exist_ok=True)
-    host = Host(
+    host = GroupHost(
         "lake", [(world.driver, report)], RunFolder(folder, world.clock), world.clock, lambda: next(left, None) is None
     )
     return host, report
@@ -99,7 +99,7 @@ def test_a_run_that_leaves_something_standing_says_so(world: World, tmp_path: Pa
 
 
 def test_a_report_counts_cuts_and_names_losses_and_failures_until_they_pass() -> None:
-    report = Report("raw")
+    report = GroupReport("raw")
     spot = Spot("events", "id", 3)
     task = Task("raw", "raw", Range(spot, 0, 9, "age", ""), 1, 0, 100, 10, "w")
     lost = Commit(5, 9, "0" * 32, 4, 1, 2, None, None, (Gap(5, 7, "lost"), Gap(7, 8, "before")), None, "c", {}, ())
@@ -137,7 +137,7 @@ def test_a_run_on_a_schedule_and_the_stream_take_over_from_each_other(world: Wor
 
 def test_what_a_person_must_know_is_told_with_the_progress_and_kept_beside_it(world: World, tmp_path: Path) -> None:
     folder = RunFolder(tmp_path, world.clock)
-    incidents = Incidents("lake", folder, world.clock)
+    incidents = LakeIncidents("lake", folder, world.clock)
     watcher = incidents.of("raw", GROUP, lambda _chain, _since: ())
     world.make("events")
     world.write("events", 300)
@@ -145,9 +145,9 @@ def test_what_a_person_must_know_is_told_with_the_progress_and_kept_beside_it(wo
     steps = iter(range(400))
     world.driver = Driver("raw", GROUP, world, world.store, world, world.clock, Watchers(world, watcher), "here")
     metrics = Metrics("lake")
-    hosted = [(world.driver, Report("raw"))]
+    hosted = [(world.driver, GroupReport("raw"))]
     shown = GroupMetrics(metrics, world.clock)
-    host = Host("lake", hosted, folder, world.clock, lambda: next(steps, None) is None, shown, incidents=incidents)
+    host = GroupHost("lake", hosted, folder, world.clock, lambda: next(steps, None) is None, shown, incidents=incidents)
     host.serve()
     (told,) = json.loads((tmp_path / "progress.json").read_text())["incidents"]
     assert (told["kind"], told["group"]) == ("standing", "raw")

@@ -11,13 +11,13 @@ import pytest
 
 from include.errors import BackPressure, Fenced, Terminal, Transient
 from include.lake.definition import LakeGroup
-from include.lake.incidents.incidents import Incidents, Watchers
+from include.lake.incidents.incidents import LakeIncidents, Watchers
 from include.lake.incidents.kinds import LeftStanding, next_command
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey
-from include.lake.protocol.cut import Commit, Gap, StoredFile
+from include.lake.protocol.cut import Commit, CutObject, Gap
 from include.lake.writing.driver import Driver
-from include.lake.writing.planner import Planner, Range, Remade, Spot
+from include.lake.writing.planner import GroupPlanner, Range, Remade, Spot
 from include.lake.writing.task import Outcome, Task
 from include.metrics.incidents import Incident
 from tests.lake_world import GROUP, World
@@ -51,7 +51,7 @@ class Scene:
     def restart(self) -> None:
         world = self.world
         world.submitted.clear()
-        self.incidents = Incidents("lake", self.folder, world.clock)
+        self.incidents = LakeIncidents("lake", self.folder, world.clock)
         self.watcher = self.incidents.of("raw", self.group, self.cuts)
         watchers = Watchers(world, self.watcher)
         world.driver = Driver("raw", self.group, world, world.store, world, world.clock, watchers, "here")
@@ -86,7 +86,7 @@ def scene(tmp_path: Path) -> Scene:
 
 def cut(first: int, until: int, *, lost: int = 0, refused: int = 0, key: str = "") -> Commit:
     key = key or f"raw/events/_quarantine/1_3_{first:020}"
-    files = (StoredFile(key, 9, "0" * 64, refused, first, first, None, None),) if refused else ()
+    files = (CutObject(key, 9, "0" * 64, refused, first, first, None, None),) if refused else ()
     gaps = (Gap(first, first + lost, "lost"),) if lost else ()
     return Commit(first, until, "0" * 32, refused, 0, refused, None, None, gaps, None, "c", {}, files)
 
@@ -475,4 +475,4 @@ def test_how_far_it_has_heard_is_kept_from_the_first_cut_of_a_chain_on_each_minu
 def test_incidents_are_told_in_plain_values(scene: Scene) -> None:
     one = only(scene.hear(cut(5, 9, lost=2)))
     assert one.to_json() == {"id": one.id, "kind": "lost", "group": "raw", "text": one.text, "fix": one.fix}
-    assert isinstance(scene.world.driver.planner, Planner)
+    assert isinstance(scene.world.driver.planner, GroupPlanner)

@@ -14,7 +14,7 @@ from include.clock import ManualClock
 from include.errors import InvalidRecord, Terminal, Transient
 from include.lake.reading.kept_schemas import KeptRegistry, SchemaKeeper, kept_key
 from include.lake.reading.log_ranges import PortRanges
-from include.lake.writing.task import Means, Outcome, Task, run_task
+from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.log.ports import UnknownSchema
 from include.log.registry.memory import MemoryRegistry
 from include.record.codec import frame
@@ -51,7 +51,7 @@ class Backed(Stored):
 
     def run(self, task: Task, name: str = "g", group: Any = None) -> Outcome:
         ranges, logics = PortRanges(self.memory.reader(), self.memory.admin()), self.logics(name, backup_group())
-        return run_task(task, Means(self.store, ranges, logics, self.folder / "work", self.clock, self.keeper))
+        return run_task(task, TaskContext(self.store, ranges, logics, self.folder / "work", self.clock, self.keeper))
 
     def event(self, number: int) -> bytes:
         out = io.BytesIO()

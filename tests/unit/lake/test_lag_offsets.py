@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from include.errors import LyrebirdError, Transient
-from include.lake.writing.host import Host
+from include.lake.writing.host import GroupHost
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
-from include.lake.writing.report import Report
+from include.lake.writing.report import GroupReport
 from include.metrics.progress import RunFolder
 from tests.lake_world import World
 
@@ -52,7 +52,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_heads_are_committed_as_they_move_and_only_then(world: World) -> None:
-    kafka, report = Committed(), Report("raw")
+    kafka, report = Committed(), GroupReport("raw")
     lag = LagOffsets(kafka, world.clock)
     lag.show(report, world.driver.planner)
     assert kafka.sent == []
@@ -66,7 +66,7 @@ def test_heads_are_committed_as_they_move_and_only_then(world: World) -> None:
 
 
 def test_a_commit_without_an_answer_is_waited_for(world: World) -> None:
-    kafka, report = Committed(), Report("raw")
+    kafka, report = Committed(), GroupReport("raw")
     lag = LagOffsets(kafka, world.clock)
     kafka.silent = True
     world.run_for(5)
@@ -83,7 +83,7 @@ def test_a_commit_without_an_answer_is_waited_for(world: World) -> None:
 def test_failures_are_counted_logged_once_and_made_good(
     world: World, way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    kafka, report = Committed(), Report("raw")
+    kafka, report = Committed(), GroupReport("raw")
     lag = LagOffsets(kafka, world.clock)
     setattr(kafka, way, True)
     world.run_for(5)
@@ -103,10 +103,10 @@ def test_failures_are_counted_logged_once_and_made_good(
 def test_an_application_ends_with_its_last_heads_shown_and_does_not_wait_for_ever(
     world: World, tmp_path: Path, *, answers: bool
 ) -> None:
-    kafka, report = Committed(), Report("raw")
+    kafka, report = Committed(), GroupReport("raw")
     kafka.silent = not answers
     (tmp_path / "run").mkdir()
-    host = Host(
+    host = GroupHost(
         "lake",
         [(world.driver, report)],
         RunFolder(tmp_path / "run", world.clock),

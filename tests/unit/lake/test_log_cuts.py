@@ -13,7 +13,7 @@ from include.lake.message import Message
 from include.lake.parsing.port import Batch
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
-from include.lake.protocol.commit_protocol import Plan
+from include.lake.protocol.commit_protocol import PlannedEnd
 from include.lake.protocol.cut import Commit, Gap
 from include.lake.protocol.steps import ReadRange
 from include.lake.reading.log_ranges import MessageBatch, PortRanges
@@ -65,7 +65,7 @@ class Place:
 
     def advance(self, until: int) -> list[Commit]:
         done: list[Commit] = []
-        Chain(self.store, self.key).advance(Plan(until, "flush", "", "w"), self.cuts, done.append)
+        Chain(self.store, self.key).advance(PlannedEnd(until, "flush", "", "w"), self.cuts, done.append)
         return done
 
     def stored(self) -> list[Message]:

@@ -9,11 +9,11 @@ import pytest
 from include.errors import SettingsError, Terminal
 from include.lake.definition import LakeGroup
 from include.lake.message import Message
-from include.lake.parsing.definition import Means
+from include.lake.parsing.definition import ParserContext
 from include.lake.writing.log_cuts import Logics
 from include.lake.writing.topic_pipelines import logics_of
 
-MEANS = Means(Path("/nowhere"))
+MEANS = ParserContext(Path("/nowhere"))
 
 
 def backup(**changes: object) -> LakeGroup:

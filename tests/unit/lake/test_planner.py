@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.lake.definition import LakeGroup
-from include.lake.protocol.cut import Commit, StoredFile
-from include.lake.writing.planner import Planner, Range, Remade, Spot, jobs_of
+from include.lake.protocol.cut import Commit, CutObject
+from include.lake.writing.planner import GroupPlanner, Range, Remade, Spot, jobs_of
 from include.log.ports import TopicInfo
 
 GROUP = LakeGroup.model_validate(
@@ -24,8 +24,8 @@ GROUP = LakeGroup.model_validate(
 A, B = Spot("events", "id", 0), Spot("events", "id", 1)
 
 
-def begun(partitions: int = 2, **heads: int) -> Planner:
-    planner = Planner(GROUP)
+def begun(partitions: int = 2, **heads: int) -> GroupPlanner:
+    planner = GroupPlanner(GROUP)
     planner.on_topics([TopicInfo("events", "id", partitions), TopicInfo("other", "x", 1)])
     for spot in planner.headless():
         planner.on_head(spot, heads.get(f"p{spot.partition}", 0))
@@ -33,19 +33,19 @@ def begun(partitions: int = 2, **heads: int) -> Planner:
 
 
 def commit(first: int, until: int, size: int) -> Commit:
-    file = StoredFile("k", size, "0" * 64, 1, first, first, None, None)
+    file = CutObject("k", size, "0" * 64, 1, first, first, None, None)
     return Commit(first, until, "0" * 32, 1, 0, 0, None, None, (), None, "c", {}, (file,))
 
 
 def test_a_topics_id_may_stand_in_names_of_objects() -> None:
-    planner = Planner(GROUP)
+    planner = GroupPlanner(GROUP)
     planner.on_topics([TopicInfo("events", "2Ovc+L1NSN6l2wa0sA/OTw", 1)])
     assert planner.spots == [Spot("events", "2Ovc-L1NSN6l2wa0sA_OTw", 0)]
     assert planner.on_topics([TopicInfo("events", "2Ovc+L1NSN6l2wa0sA/OTw", 1)]) == []
 
 
 def test_only_the_groups_topics_are_watched_and_heads_are_asked_for_once() -> None:
-    planner = Planner(GROUP)
+    planner = GroupPlanner(GROUP)
     planner.on_topics([TopicInfo("events", "id", 2), TopicInfo("other", "x", 1)])
     assert planner.headless() == [A, B] == planner.spots
     planner.on_head(A, 7)

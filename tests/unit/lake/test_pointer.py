@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 from include.errors import Terminal, Transient
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
-from include.lake.protocol.pointer import Entry, Pointer, change_pointer, ranges_of, read_pointer
+from include.lake.protocol.pointer import PointerEntry, ReadersPointer, change_pointer, ranges_of, read_pointer
 from include.store.memory import MemoryStore
 
 TOPIC = TopicKey("lake", "shop", "q2mGjA1dRHyJ8pAQ1gK9xw")
 
 
-def begun() -> Pointer:
-    return Pointer().reserve("release 1", "live").upgrade(1, {})
+def begun() -> ReadersPointer:
+    return ReadersPointer().reserve("release 1", "live").upgrade(1, {})
 
 
 def test_the_first_writer_holds_everything() -> None:
     pointer = begun()
     assert pointer.generation_of(0, 0) == pointer.generation_of(99, 10**12) == 1
-    assert pointer.live == Entry(1, {}, others=True)
+    assert pointer.live == PointerEntry(1, {}, others=True)
     assert pointer.live.start(5) == 0
-    assert Pointer().generation_of(0, 0) is None
-    assert Pointer().live is None
+    assert ReadersPointer().generation_of(0, 0) is None
+    assert ReadersPointer().live is None
 
 
 def test_an_upgrade_holds_what_comes_after_the_old_heads_and_new_partitions() -> None:
@@ -79,7 +79,7 @@ def test_the_newest_entry_that_holds_a_cut_names_its_generation(made: list[tuple
             pointer = pointer.promote(generation, {0: ((first, end),)}, replaces=min(replaced))
         model[first:end] = [generation] * (end - first)
     assert [pointer.generation_of(0, first) for first in range(60)] == model
-    assert Pointer.parse(pointer.to_bytes(), TOPIC) == pointer
+    assert ReadersPointer.parse(pointer.to_bytes(), TOPIC) == pointer
 
 
 def test_numbers_are_given_once_to_each_who_asks() -> None:
@@ -88,7 +88,7 @@ def test_numbers_are_given_once_to_each_who_asks() -> None:
 
 
 def test_a_topic_made_anew_goes_on_after_the_generations_of_the_old_one() -> None:
-    assert Pointer().reserve("release 1", "live", least=4).reserved[0].generation == 4
+    assert ReadersPointer().reserve("release 1", "live", least=4).reserved[0].generation == 4
 
 
 def test_an_entry_needs_its_number_and_never_changes() -> None:
@@ -111,7 +111,7 @@ def test_a_backfill_of_cuts_that_live_has_left_is_not_promoted(cuts: Any) -> Non
 @pytest.mark.parametrize("ranges", [((5, 5),), ((5, 4),), ((0, 5), (5, 6)), ((0, None), (9, 10)), ((-1, 5),)])
 def test_ranges_that_are_empty_touch_or_are_out_of_order_are_refused(ranges: Any) -> None:
     with pytest.raises(ValueError, match="not sorted and apart"):
-        Entry(2, {0: ranges})
+        PointerEntry(2, {0: ranges})
 
 
 def commit(first: int, until: int) -> Commit:
@@ -148,7 +148,7 @@ class Unsure(MemoryStore):
         return made
 
 
-def reserve(by: str) -> Callable[[Pointer], Pointer]:
+def reserve(by: str) -> Callable[[ReadersPointer], ReadersPointer]:
     return lambda pointer: pointer.reserve(by, "live")
 
 
@@ -166,7 +166,7 @@ def test_a_change_that_got_lost_is_the_callers_to_ask_for_again() -> None:
     store.next = ["lost before"]
     with pytest.raises(Transient):
         change_pointer(store, TOPIC, reserve("a"))
-    assert read_pointer(store, TOPIC) == Pointer()
+    assert read_pointer(store, TOPIC) == ReadersPointer()
     assert len(change_pointer(store, TOPIC, reserve("a")).reserved) == 1
 
 
@@ -205,4 +205,4 @@ def test_a_pointer_that_never_rests_is_told() -> None:
 def test_a_pointer_that_is_none_is_refused_by_its_key(field: str, value: Any) -> None:
     body = json.loads(begun().to_bytes()) | {field: value}
     with pytest.raises(Terminal, match=TOPIC.pointer):
-        Pointer.parse(json.dumps(body, sort_keys=True, separators=(",", ":")).encode(), TOPIC)
+        ReadersPointer.parse(json.dumps(body, sort_keys=True, separators=(",", ":")).encode(), TOPIC)

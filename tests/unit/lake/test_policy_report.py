@@ -8,7 +8,7 @@ import pytest
 
 from include.lake.definition import declared_groups
 from include.lake.inspect.policy_report import RuleReport, explain_topic, list_rules
-from include.lake.parsing.definition import Means
+from include.lake.parsing.definition import ParserContext
 from include.lake.writing.topic_pipelines import logics_of
 from include.settings.deployment import Deployment
 
@@ -61,7 +61,7 @@ def deployment(tmp_path: Path) -> Deployment:
 
 
 def explain(deployment: Deployment, name: str, topic: str) -> RuleReport:
-    return explain_topic(deployment, name, declared_groups(deployment)[name], topic, Means(deployment.folder))
+    return explain_topic(deployment, name, declared_groups(deployment)[name], topic, ParserContext(deployment.folder))
 
 
 def test_the_first_rule_that_has_the_topic_is_named_with_its_line(deployment: Deployment) -> None:
@@ -80,7 +80,7 @@ def test_the_first_rule_that_has_the_topic_is_named_with_its_line(deployment: De
 def test_versions_have_the_hash_that_commits_have(deployment: Deployment) -> None:
     found = explain(deployment, "dates", "events")
     group = declared_groups(deployment)["dates"]
-    logics = logics_of("dates", group, "events", Means(deployment.folder))
+    logics = logics_of("dates", group, "events", ParserContext(deployment.folder))
     assert [each.version for each in found.versions] == [1, 2]
     assert [each.config for each in found.versions] == [logics.holding(0, first, -1).config for first in (0, 500)]
     assert found.versions[0].starts == "from the beginning"
@@ -90,7 +90,7 @@ def test_versions_have_the_hash_that_commits_have(deployment: Deployment) -> Non
 def test_a_backup_has_one_hash_and_no_versions(deployment: Deployment) -> None:
     found = explain(deployment, "raw", "cdc.shop.orders")
     group = declared_groups(deployment)["raw"]
-    logic = logics_of("raw", group, "cdc.shop.orders", Means(deployment.folder)).holding(0, 0, -1)
+    logic = logics_of("raw", group, "cdc.shop.orders", ParserContext(deployment.folder)).holding(0, 0, -1)
     assert (found.config, found.versions) == (logic.config, ())
 
 

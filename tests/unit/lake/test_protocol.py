@@ -6,26 +6,26 @@ import pytest
 
 from include.errors import Terminal
 from include.lake.protocol.chain_key import ChainKey, TopicKey
-from include.lake.protocol.commit_protocol import Plan, advance, find_head, write_cut
+from include.lake.protocol.commit_protocol import PlannedEnd, advance, find_head, write_cut
 from include.lake.protocol.commit_rules import joined_gaps
 from include.lake.protocol.cut import Commit, Gap, Intent
 from include.lake.protocol.log_checks import check_log, gap_at
 from include.lake.protocol.steps import (
-    Committed,
+    CutCommitted,
     Get,
     Heads,
     ListAfter,
     LocalCut,
     LocalFile,
+    ObjectSeen,
     PutBody,
     PutFiles,
     ReadRange,
-    Seen,
     Steps,
 )
 
 CHAIN = ChainKey(TopicKey("lake", "shop", "q2mGjA1dRHyJ8pAQ1gK9xw"), 1, 0)
-PLAN = Plan(10, "age", "age 60 s", "a")
+PLAN = PlannedEnd(10, "age", "age 60 s", "a")
 
 
 def key(name: str, first: int = 0) -> str:
@@ -89,7 +89,7 @@ def test_the_steps_of_a_cut_in_their_order() -> None:
     assert talk.asked.key == CHAIN.commit(0)
     commit = Commit.parse(talk.asked.body, CHAIN, 0)
     assert (commit.next, commit.n_records, commit.filtered, commit.min_ts, commit.max_ts) == (10, 5, 0, 0, 9)
-    assert talk.hear("created") == Committed(commit)
+    assert talk.hear("created") == CutCommitted(commit)
     assert talk.hear(None) is None
     assert talk.result.next == 10
 
@@ -123,7 +123,7 @@ def at_intent_lost(*files: LocalFile, end: int = 10, writer: str = "b") -> Talk:
     talk = Talk(write_cut(CHAIN, 0, PLAN))
     talk.hear(WHOLE)
     intent = promised(talk)
-    theirs = Talk(write_cut(CHAIN, 0, Plan(end, "age", "age 60 s", writer)))
+    theirs = Talk(write_cut(CHAIN, 0, PlannedEnd(end, "age", "age 60 s", writer)))
     theirs.hear(cut(*files, end=end))
     assert talk.hear("exists") == Get(CHAIN.intent(0))
     talk.hear(theirs.asked.body)
@@ -149,7 +149,7 @@ def test_who_finds_the_cut_finished_does_nothing() -> None:
     body = first.asked.body
     for answer in ("created", ("created", "created"), "created"):
         first.hear(answer)
-    talk = Talk(write_cut(CHAIN, 0, Plan(5, "flush", "flush", "late")))
+    talk = Talk(write_cut(CHAIN, 0, PlannedEnd(5, "flush", "flush", "late")))
     talk.hear(cut(ONE, end=5))
     talk.hear("exists")
     talk.hear(body)
@@ -201,7 +201,7 @@ def test_a_range_read_again_that_is_told_apart_otherwise_stops_the_worker(again:
         talk.hear(again)
 
 
-def stored(file: LocalFile, intent: str, **changes: str) -> Seen:
+def stored(file: LocalFile, intent: str, **changes: str) -> ObjectSeen:
     metadata = {
         "intent": intent,
         "sha256": file.sha256,
@@ -209,7 +209,7 @@ def stored(file: LocalFile, intent: str, **changes: str) -> Seen:
         "first": str(file.first),
         "last": str(file.last),
     }
-    return Seen(file.bytes, {**metadata, **changes})
+    return ObjectSeen(file.bytes, {**metadata, **changes})
 
 
 def at_heads() -> tuple[Talk, str]:
@@ -350,7 +350,7 @@ def test_what_was_listed_and_is_gone_stops_the_worker() -> None:
     ids=["no progress", "too far", "too short", "twice", "outside", "another cut's"],
 )
 def test_a_reader_that_errs_stops_before_anything_is_written(found: LocalCut, exact: bool, message: str) -> None:
-    talk = Talk(write_cut(CHAIN, 0, Plan(10, "age", "age 60 s", "a", exact)))
+    talk = Talk(write_cut(CHAIN, 0, PlannedEnd(10, "age", "age 60 s", "a", exact)))
     with pytest.raises(Terminal, match=message):
         talk.hear(found)
 

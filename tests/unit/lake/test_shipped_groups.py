@@ -12,13 +12,13 @@ import pytest
 
 from include.clock import ManualClock
 from include.lake.definition import declared_groups, format_of
-from include.lake.parsing.definition import Means as ParserMeans
+from include.lake.parsing.definition import ParserContext as ParserMeans
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.planner import Range, Spot
-from include.lake.writing.task import Means, Task, run_task
+from include.lake.writing.task import Task, TaskContext, run_task
 from include.lake.writing.topic_pipelines import logics_of
 from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec
@@ -86,7 +86,7 @@ class Shop:
         task = Task(name, group.prefix, Range(spot, 0, end, "age", ""), 1, 0, 1 << 30, 1000, "here")
         ranges = PortRanges(self.log.reader(), self.log.admin())
         logics = logics_of(name, group, TOPIC, means)
-        outcome = run_task(task, Means(self.store, ranges, logics, self.folder, self.clock))
+        outcome = run_task(task, TaskContext(self.store, ranges, logics, self.folder, self.clock))
         assert outcome.error is None
         chain = ChainKey(TopicKey(group.prefix, TOPIC, info.named_id), 1, 0)
         (commit,) = Chain(self.store, chain).commits()

@@ -14,7 +14,7 @@ from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.inventory import BegunCut, chain_head, cut_at, stored_partitions, stored_topics
-from include.lake.protocol.pointer import Entry, Pointer, Reservation
+from include.lake.protocol.pointer import PointerEntry, ReadersPointer, Reservation
 from include.lake.protocol.read_cuts import read_cuts, read_partitions
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
@@ -155,9 +155,9 @@ def test_topics_and_partitions_are_found_whatever_lies_beside_them() -> None:
     assert stored_partitions(store, TOPIC, 3) == []
 
 
-def pointer(*entries: Entry) -> Pointer:
+def pointer(*entries: PointerEntry) -> ReadersPointer:
     reserved = tuple(Reservation(each.generation, f"revision {each.generation}", "live") for each in entries)
-    return Pointer(entries, reserved)
+    return ReadersPointer(entries, reserved)
 
 
 def test_readers_see_each_offset_in_one_generation() -> None:
@@ -169,7 +169,9 @@ def test_readers_see_each_offset_in_one_generation() -> None:
     put(store, third, 10, 20)
     put(store, third, 45, 60)
     found = pointer(
-        Entry(1, {}, others=True), Entry(2, {0: ((30, None),)}, others=True), Entry(3, {0: ((10, 20), (45, 60))})
+        PointerEntry(1, {}, others=True),
+        PointerEntry(2, {0: ((30, None),)}, others=True),
+        PointerEntry(3, {0: ((10, 20), (45, 60))}),
     )
     cuts = list(read_cuts(store, TOPIC, found, 0))
     read = [(cut.chain.generation, cut.commit.first, cut.commit.next) for cut in cuts]
@@ -180,7 +182,7 @@ def test_readers_see_each_offset_in_one_generation() -> None:
 
 def test_a_hole_is_never_passed_over() -> None:
     store = stored([0, 10, 20])
-    whole = pointer(Entry(1, {}, others=True))
+    whole = pointer(PointerEntry(1, {}, others=True))
     store.delete(CHAIN.commit(10))
     store.delete(CHAIN.intent(10))
     with pytest.raises(Terminal, match=r"missing.*after=10, before=20.*lyrebird lake audit events"):

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from include.lake.upload_policy import Standing, TopicPolicy, UploadPolicies, UploadPolicy, decide, explain
+from include.lake.upload_policy import PartitionBacklog, TopicPolicy, UploadPolicies, UploadPolicy, decide, explain
 
 NOW = 1_714_564_800_000
 POLICY = UploadPolicy(max_bytes=1000, max_age_s=60, max_records=50, record_bytes=10)
 # Of 100 bytes an offset.
-BUSY = Standing(head=5, end=15, recent_bytes=100_000, recent_offsets=1000, seen_ms=NOW)
+BUSY = PartitionBacklog(head=5, end=15, recent_bytes=100_000, recent_offsets=1000, seen_ms=NOW)
 
 
-def decided(standing: Standing, **changes: Any) -> tuple[str | None, int]:
+def decided(standing: PartitionBacklog, **changes: Any) -> tuple[str | None, int]:
     decision = decide(POLICY, replace(standing, **changes), NOW)
     return decision.reason, decision.end
 
@@ -110,7 +110,7 @@ numbers = st.integers(0, 10**6)
 def test_every_decision_is_within_its_bounds(
     head: int, waiting: int, recent: int, offsets: int, seen: int, asked: Any
 ) -> None:
-    standing = Standing(head, head + waiting, recent, offsets, seen_ms=NOW - seen)
+    standing = PartitionBacklog(head, head + waiting, recent, offsets, seen_ms=NOW - seen)
     decision = decide(POLICY, standing, NOW, asked)
     assert (decision.reason is None) == (decision.end == head)
     assert head <= decision.end <= min(standing.end, head + POLICY.max_records)

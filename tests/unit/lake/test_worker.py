@@ -12,21 +12,21 @@ from include.lake.definition import LakeGroup
 from include.lake.reading.schema_lookup import PatientRegistry
 from include.lake.writing import worker
 from include.lake.writing.planner import Range, Spot
-from include.lake.writing.task import Means, Outcome, Task
-from include.lake.writing.worker import Place, work
-from include.settings.connections import Kafka, ObjectStore, Registry
+from include.lake.writing.task import Outcome, Task, TaskContext
+from include.lake.writing.worker import TaskPlace, work
+from include.settings.connections import Kafka, Registry, StoreSettings
 from include.store import s3
 from tests.lake_world import GROUP
 from tests.unit.lake.test_logics import backup
 
 KAFKA = Kafka(bootstrap="127.0.0.1:1")
-STORE = ObjectStore(endpoint="http://127.0.0.1:1", bucket="b", access_key="a", secret_key="s")
+STORE = StoreSettings(endpoint="http://127.0.0.1:1", bucket="b", access_key="a", secret_key="s")
 TASK = Task("raw", "raw", Range(Spot("events", "id", 0), 5, 9, "age", ""), 1, 0, 100, 10, "w")
 
 
 @pytest.mark.parametrize("group", [GROUP, backup()])
 def test_a_group_is_the_same_on_the_other_side(group: worker.LakeGroup) -> None:
-    place = Place.of(group, KAFKA, Registry(url="http://127.0.0.1:1"), STORE, Path("/nowhere"))
+    place = TaskPlace.of(group, KAFKA, Registry(url="http://127.0.0.1:1"), STORE, Path("/nowhere"))
     found = worker._Settings.model_validate_json(place.settings)
     assert (found.group, found.kafka, found.store) == (group, KAFKA, STORE)
     assert found.group.model_fields_set == group.model_fields_set
@@ -35,7 +35,7 @@ def test_a_group_is_the_same_on_the_other_side(group: worker.LakeGroup) -> None:
 def test_every_setting_of_the_store_reaches_the_client_in_another_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whole = ObjectStore(
+    whole = StoreSettings(
         endpoint="https://s3.example.com",
         bucket="b",
         access_key="a",
@@ -49,41 +49,41 @@ def test_every_setting_of_the_store_reaches_the_client_in_another_process(
         storage_class="GLACIER_IR",
         checksums="always",
     )
-    assert whole.model_fields_set == set(ObjectStore.model_fields) - {"profile"}
+    assert whole.model_fields_set == set(StoreSettings.model_fields) - {"profile"}
     given: list[dict[str, Any]] = []
     monkeypatch.setattr(s3, "S3Store", lambda **settings: given.append(settings))
-    for store in (whole, ObjectStore(endpoint="https://s3.example.com", bucket="b", profile="lake")):
-        place = Place.of(GROUP, KAFKA, None, store, Path("/nowhere"))
+    for store in (whole, StoreSettings(endpoint="https://s3.example.com", bucket="b", profile="lake")):
+        place = TaskPlace.of(GROUP, KAFKA, None, store, Path("/nowhere"))
         worker._Workshop(place)
         assert given.pop() == store.model_dump() | {"timeout_s": 30.0}
 
 
 def test_a_schema_that_the_registry_lacks_is_waited_for_as_long_as_the_group_says() -> None:
-    place = Place.of(GROUP, KAFKA, Registry(url="http://127.0.0.1:1"), STORE, Path("/nowhere"))
+    place = TaskPlace.of(GROUP, KAFKA, Registry(url="http://127.0.0.1:1"), STORE, Path("/nowhere"))
     registry = worker._Workshop(place)._means.registry
     assert isinstance(registry, PatientRegistry)
     assert registry._grace_s == 600
     declared = LakeGroup.model_validate(GROUP.model_dump(exclude_unset=True) | {"unknown_schema_s": 77})
-    place = Place.of(declared, KAFKA, Registry(url="http://127.0.0.1:1"), STORE, Path("/nowhere"))
+    place = TaskPlace.of(declared, KAFKA, Registry(url="http://127.0.0.1:1"), STORE, Path("/nowhere"))
     registry = worker._Workshop(place)._means.registry
     assert isinstance(registry, PatientRegistry)
     assert registry._grace_s == 77
 
 
 def test_an_error_that_is_none_of_ours_names_its_place_and_stops() -> None:
-    def broken(_task: Task, _means: Means) -> Outcome:
+    def broken(_task: Task, _means: TaskContext) -> Outcome:
         raise ZeroDivisionError("in a parser")
 
-    outcome = work(Place.of(GROUP, KAFKA, None, STORE, Path("/nowhere")), TASK, broken)
+    outcome = work(TaskPlace.of(GROUP, KAFKA, None, STORE, Path("/nowhere")), TASK, broken)
     assert isinstance(outcome.error, Terminal)
     assert "ZeroDivisionError: in a parser" in str(outcome.error)
     assert "topic='events', partition=0, first=5" in str(outcome.error)
 
 
 def test_what_the_host_refuses_may_pass() -> None:
-    def full(_task: Task, _means: Means) -> Outcome:
+    def full(_task: Task, _means: TaskContext) -> Outcome:
         raise OSError(28, "No space left on device")
 
-    outcome = work(Place.of(GROUP, KAFKA, None, STORE, Path("/nowhere")), TASK, full)
+    outcome = work(TaskPlace.of(GROUP, KAFKA, None, STORE, Path("/nowhere")), TASK, full)
     assert isinstance(outcome.error, Transient)
     assert "No space left" in str(outcome.error)

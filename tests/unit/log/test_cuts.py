@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from include.clock import ManualClock
 from include.log.memory import MemoryLog
 from include.log.planning.plan import Cut, Partition, StreamOffset, StreamSpec
-from include.log.planning.planner import Planner
+from include.log.planning.planner import BatchPlanner
 from include.log.planning.survey import PortSurvey
 from include.log.planning.tail import PortTail, ResolvedTail
 from include.log.ports import TopicSpec
@@ -104,10 +104,10 @@ class Sources:
             writer._sequence = self.now
             self.resolvers[topic, source] = writer
 
-    def planner(self, spec: StreamSpec) -> Planner:
+    def planner(self, spec: StreamSpec) -> BatchPlanner:
         reader = self.log.reader()
         tails = [ResolvedTail(PortTail(reader, name), name) for name in spec.cut_at]
-        return Planner(spec, PortSurvey(reader, self.log.admin()), tails, self.clock)
+        return BatchPlanner(spec, PortSurvey(reader, self.log.admin()), tails, self.clock)
 
 
 @dataclass

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from include.log.running import exchange
 from include.log.running.exchange import (
     Far,
+    FramePiece,
     Near,
-    Piece,
     applied,
     frames_of,
     near,
@@ -72,7 +72,7 @@ def test_results_come_whole_and_in_order_near_or_in_shares(
     ]
     found = [next(iter(near(most, iter(task)))) for task in results]
     shares, count = shared(found, share_bytes)
-    by_share: list[list[Piece]] = [[] for _ in range(count)]
+    by_share: list[list[FramePiece]] = [[] for _ in range(count)]
     for number, task in enumerate(results):
         for share, piece in placed(shares, number, iter(task)):
             by_share[share].append(piece)
@@ -98,7 +98,7 @@ def test_results_that_are_near_are_not_made_again() -> None:
 
 
 def test_results_of_another_number_than_told_are_a_fault() -> None:
-    piece = Piece(0, 0, True, b"")
+    piece = FramePiece(0, 0, True, b"")
     for results in ([piece], [piece] * 3):
         with pytest.raises(ValueError, match="zip"):
             list(placed({0: [0, 0]}, 0, results))
@@ -106,6 +106,6 @@ def test_results_of_another_number_than_told_are_a_fault() -> None:
 
 def test_a_hole_among_pieces_is_a_fault() -> None:
     with pytest.raises(RuntimeError, match="piece 1 of 7 came where 0 was to come"):
-        list(whole([Piece(7, 1, True, b"")]))
+        list(whole([FramePiece(7, 1, True, b"")]))
     with pytest.raises(RuntimeError, match="did not come"):
-        list(whole([Piece(7, 0, False, b"")]))
+        list(whole([FramePiece(7, 0, False, b"")]))

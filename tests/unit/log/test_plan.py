@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import SettingsError, Terminal
-from include.log.planning.plan import BatchPlan, Cut, Goal, Limits, StreamOffset, StreamSpec, batch_plan, governed, step
+from include.log.planning.plan import (
+    BatchLimits,
+    BatchPlan,
+    Cut,
+    Goal,
+    StreamOffset,
+    StreamSpec,
+    batch_plan,
+    governed,
+    step,
+)
 from include.record.position import SourcePosition
 
 POSITION = SourcePosition.from_json(
@@ -67,7 +77,7 @@ def test_a_limit_holds_for_each_partition_and_a_topic_may_have_its_own() -> None
         available={("a", 0): 100, ("a", 1): 5, ("b", 0): 100},
         begins={("a", 0): 0, ("a", 1): 0, ("b", 0): 50},
         ids=IDS,
-        limits=Limits(10, {"b": 20}),
+        limits=BatchLimits(10, {"b": 20}),
     )
     assert batch is not None
     assert batch.ends == {("a", 0): 10, ("a", 1): 5, ("b", 0): 70}
@@ -86,7 +96,7 @@ def test_a_step_over_the_limit_is_gone_in_parts_that_are_complete_to_nothing() -
     at = StreamOffset({}, {("a", 0): 9}, IDS, cuts(3))
     far, found = Goal(cuts(4), {("a", 0): 30, ("a", 1): 5}), []
     for goal in (far, Goal(cuts(5), {("a", 0): 90}), None):
-        after = step(at, available={("b", 0): 7}, begins={}, ids=IDS, goal=goal, limits=Limits(9))
+        after = step(at, available={("b", 0): 7}, begins={}, ids=IDS, goal=goal, limits=BatchLimits(9))
         assert after is not None
         found.append(after)
         at = StreamOffset.from_text(after.to_text())
@@ -98,7 +108,7 @@ def test_a_step_over_the_limit_is_gone_in_parts_that_are_complete_to_nothing() -
 
 def test_parts_of_a_bounded_size_are_of_all_partitions_that_are_behind() -> None:
     goal = Goal(cuts(4), {("a", 0): 300, ("a", 1): 100, ("a", 2): 0})
-    found = step(StreamOffset(), available={("b", 0): 50}, begins={}, ids=IDS, goal=goal, limits=Limits(total=40))
+    found = step(StreamOffset(), available={("b", 0): 50}, begins={}, ids=IDS, goal=goal, limits=BatchLimits(total=40))
     assert found is not None
     assert found.ends == {("a", 0): 30, ("a", 1): 10, ("a", 2): 0, ("b", 0): 40}, "and of those that no cut speaks for"
 
@@ -171,7 +181,7 @@ def test_whatever_the_limits_each_offset_is_in_exactly_one_batch(
     at, read = StreamOffset(), dict[tuple[str, int], list[int]]()
 
     def drain(at: StreamOffset) -> StreamOffset:
-        while (found := step(at, available=available, begins={}, ids=IDS, limits=Limits(limit))) is not None:
+        while (found := step(at, available=available, begins={}, ids=IDS, limits=BatchLimits(limit))) is not None:
             for partition, end in found.ends.items():
                 read.setdefault(partition, []).extend(range(found.starts[partition], end))
             at = found

@@ -10,7 +10,7 @@ from include.clock import ManualClock
 from include.errors import Terminal, Transient
 from include.log.memory import MemoryLog
 from include.log.planning.plan import Cut, Partition, StreamOffset, StreamSpec
-from include.log.planning.planner import Planner, bounded
+from include.log.planning.planner import BatchPlanner, bounded
 from include.log.planning.survey import Edge, PortSurvey
 from include.log.planning.tail import PortTail, ResolvedTail
 from include.log.ports import TopicInfo, TopicSpec
@@ -55,10 +55,10 @@ class Source:
         self.writer.append(RESOLVED, record.key, record.value(), partition=0)
         self.writer.commit()
 
-    def planner(self, spec: StreamSpec) -> Planner:
+    def planner(self, spec: StreamSpec) -> BatchPlanner:
         survey = PortSurvey(self.log.reader(), self.log.admin())
         tails = [ResolvedTail(PortTail(self.log.reader(), name), name) for name in spec.cut_at]
-        return Planner(spec, survey, tails, self.clock)
+        return BatchPlanner(spec, survey, tails, self.clock)
 
     def later(self) -> None:
         """Long enough for the planner to look at its topics again."""
@@ -143,7 +143,7 @@ def test_a_log_that_does_not_answer_is_nothing_new(source: Source) -> None:
     source.topic("t")
     source.write("t")
     survey = Away(source.log.reader(), source.log.admin())
-    planner = Planner(StreamSpec("-", ("t",)), survey, (), source.clock)
+    planner = BatchPlanner(StreamSpec("-", ("t",)), survey, (), source.clock)
     start = StreamOffset()
     assert planner.latest(start, 0.4) is start
     assert planner.latest(start, 0.4) is start
@@ -294,7 +294,7 @@ def backlog(source: Source, steps: int, rows: int = 10, *, full_every: int = 50)
         source.resolve(ends, full=number % full_every == 0)
 
 
-def walked(planner: Planner, at: StreamOffset) -> list[StreamOffset]:
+def walked(planner: BatchPlanner, at: StreamOffset) -> list[StreamOffset]:
     found = []
     while (after := planner.latest(at)) is not at:
         found.append(after)

@@ -17,7 +17,7 @@ from include.errors import Fenced, InvalidRecord
 from include.log import topics
 from include.log.memory import MemoryLog
 from include.log.planning.plan import BatchPlan, Partition, StreamSpec
-from include.log.planning.planner import Planner
+from include.log.planning.planner import BatchPlanner
 from include.log.planning.survey import PortSurvey
 from include.log.planning.tail import PortTail, ResolvedTail
 from include.log.ports import LogWriter, Record, TopicSpec
@@ -116,7 +116,7 @@ class Process:
         spec = StreamSpec("-", tuple(INPUTS.values()), start, cut_at, total_limit=total_limit)
         reader = world.log.reader()
         tails = [ResolvedTail(PortTail(reader, name), name) for name in cut_at]
-        self.planner = Planner(spec, PortSurvey(reader, world.log.admin()), tails, world.clock)
+        self.planner = BatchPlanner(spec, PortSurvey(reader, world.log.admin()), tails, world.clock)
         self.at = spec.initial()
         self.plans: list[BatchPlan] = []
 

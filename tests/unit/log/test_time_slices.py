@@ -8,7 +8,7 @@ from include.clock import ManualClock
 from include.log.memory import MemoryLog
 from include.log.planning import time_slices
 from include.log.planning.plan import StreamSpec
-from include.log.planning.planner import Planner
+from include.log.planning.planner import BatchPlanner
 from include.log.planning.survey import PortSurvey
 from include.log.ports import TopicSpec
 
@@ -36,7 +36,7 @@ def planned(times_ms: list[list[int]], slice_s: float = 60.0, total_limit: int |
     writer.commit()
     reader = log.reader()
     spec = StreamSpec("-", ("t",), slice_s=slice_s, total_limit=total_limit)
-    planner, at = Planner(spec, PortSurvey(reader, log.admin()), [], clock), spec.initial()
+    planner, at = BatchPlanner(spec, PortSurvey(reader, log.admin()), [], clock), spec.initial()
     found = []
     while (after := planner.latest(at)) != at:
         at, plan = after, after.plan()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
-from include.record.fields import Fields, Images, _definitions
+from include.record.fields import EnvelopeFields, Fields, _definitions
 from include.record.native import WHY_NOT
 from include.record.references import whole_avro
 from include.record.schema import Column, TableSchema
@@ -249,7 +249,7 @@ def envelope(op: str, before: Any, after: Any) -> bytes:
     ("op", "before", "after"), [("c", None, ROW), ("u", ROW, {**ROW, "state": "païd"}), ("d", ROW, None)]
 )
 def test_images_are_rows_by_a_schema_that_stands_by_itself(op: str, before: Any, after: Any) -> None:
-    images = Images(ENVELOPE)
+    images = EnvelopeFields(ENVELOPE)
     wire = envelope(op, before, after)
     found = images(wire)
     assert images._plain.images(wire, images.places, 5) == found
@@ -262,7 +262,7 @@ def test_images_are_rows_by_a_schema_that_stands_by_itself(op: str, before: Any,
 
 
 def test_an_envelope_that_is_cut_anywhere_is_refused() -> None:
-    images = Images(ENVELOPE)
+    images = EnvelopeFields(ENVELOPE)
     wire = envelope("u", ROW, ROW)
     for size in range(5, len(wire)):
         with pytest.raises(InvalidRecord):
@@ -293,18 +293,18 @@ def test_fields_inside_a_field_are_those_of_its_record() -> None:
 )
 def test_what_is_no_envelope_is_refused(schema: Any) -> None:
     with pytest.raises(InvalidRecord):
-        Images(schema)
+        EnvelopeFields(schema)
 
 
 def test_rows_of_two_schemas_are_refused() -> None:
     schema = copy.deepcopy(ENVELOPE)
     schema["fields"][1]["type"] = ["null", record("int")]
     with pytest.raises(InvalidRecord, match="rows before and after differ"):
-        Images(schema)
+        EnvelopeFields(schema)
 
 
 @pytest.mark.skipif(bool(WHY_NOT), reason=f"`make setup` builds the compiled readers: {WHY_NOT}")
 def test_schemas_of_tables_are_compiled() -> None:
     assert Fields(ENVELOPE)._native is not None
-    assert Images(ENVELOPE)._native is not None
+    assert EnvelopeFields(ENVELOPE)._native is not None
     assert Fields(copy.deepcopy(TREE))._native is None

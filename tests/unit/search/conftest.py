@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from include.search.definition import Target
+from include.search.definition import SearchTarget
 from tests.search_world import shipped_target
 
 
 @pytest.fixture(scope="session")
-def target() -> Target:
+def target() -> SearchTarget:
     return shipped_target()

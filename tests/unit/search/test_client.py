@@ -14,7 +14,7 @@ from include.errors import Terminal
 from include.index.progress.document import ProgressKeeper
 from include.index.server.memory import MemoryIndex
 from include.search.client import IndexSearch
-from include.search.definition import Target
+from include.search.definition import SearchTarget
 from include.search.queries import Circle
 from include.search.serving import NoIndex, Serving
 from tests.unit.search.test_fresh import body, position
@@ -45,7 +45,7 @@ class Counted(MemoryIndex):
 
 
 class World:
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: SearchTarget) -> None:
         self.clock = ManualClock()
         self.index = Counted()
         self.engine = Engine()
@@ -72,7 +72,7 @@ class World:
 
 
 @pytest.fixture
-def world(target: Target) -> World:
+def world(target: SearchTarget) -> World:
     return World(target)
 
 
@@ -149,7 +149,7 @@ def test_one_document_is_read_in_real_time_and_a_tombstone_is_none(world: World)
     assert not world.engine.asked
 
 
-def test_in_an_index_of_several_topics_the_id_names_the_topic(world: World, target: Target) -> None:
+def test_in_an_index_of_several_topics_the_id_names_the_topic(world: World, target: SearchTarget) -> None:
     topic = target.index.topics["assembled_order"]
     shared = target.index.model_copy(update={"topics": {"assembled_order": topic, "other": topic}})
     search = IndexSearch(dataclasses.replace(target, index=shared), world.index, world.engine, world.clock)
@@ -159,7 +159,7 @@ def test_in_an_index_of_several_topics_the_id_names_the_topic(world: World, targ
 
 
 def test_documents_that_are_routed_by_user_are_asked_of_one_shard_and_single_ones_of_all(
-    world: World, target: Target
+    world: World, target: SearchTarget
 ) -> None:
     topic = target.index.topics["assembled_order"].model_copy(update={"routing": "user_id"})
     routed = target.index.model_copy(update={"topics": {"assembled_order": topic}})

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.search.dark_launch.compare import Difference, Listing, Rules, differences, same_value
+from include.search.dark_launch.compare import AnswerDifference, ComparisonRules, Listing, differences, same_value
 
-RULES = Rules("at")
+RULES = ComparisonRules("at")
 
 
 def listing(*documents: tuple[str, int], size: int | None = None, **more: Any) -> Listing:
     return Listing(tuple((i, {"at": f"2026-11-02T03:04:{at:02}Z", **more}) for i, at in documents), size)
 
 
-def kinds(found: list[Difference]) -> list[tuple[str, str]]:
+def kinds(found: list[AnswerDifference]) -> list[tuple[str, str]]:
     return [(each.kind, each.doc_id) for each in found]
 
 
@@ -103,11 +103,11 @@ def test_another_order_is_told_once_and_of_equal_times_never() -> None:
 def test_fields_are_compared_to_the_bottom_and_named_without_the_places_of_items() -> None:
     old = listing(("1", 1), lines=[{"q": 1}, {"q": 2, "note": None}], total=Decimal("2.50"), gone=None)
     new = listing(("1", 1), lines=[{"q": 1}, {"q": 3}], total="2.5")
-    assert differences(old, new, RULES) == [Difference("field", "1", "lines.q", 2, 3)]
+    assert differences(old, new, RULES) == [AnswerDifference("field", "1", "lines.q", 2, 3)]
     assert differences(old, new, RULES)[0].name == "field lines.q"
-    assert differences(old, new, Rules("at", ignored=frozenset({"lines.q"}))) == []
+    assert differences(old, new, ComparisonRules("at", ignored=frozenset({"lines.q"}))) == []
 
 
 def test_lists_of_different_lengths_differ() -> None:
     found = differences(listing(("1", 1), lines=[1, 2]), listing(("1", 1), lines=[1]), RULES)
-    assert found == [Difference("field", "1", "lines", 2, None)]
+    assert found == [AnswerDifference("field", "1", "lines", 2, None)]

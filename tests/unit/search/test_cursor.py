@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from include.clock import iso
 from include.errors import SettingsError
-from include.search.cursor import Distance, Moment, field_of, moment_us
+from include.search.cursor import Distance, ListPlace, field_of, moment_us
 
 US = st.integers(0, 4_102_444_800_000_000)
 
 
 @given(US, st.text(min_size=1))
 def test_the_end_of_a_page_reads_as_it_was_written(at_us: int, doc_id: str) -> None:
-    assert Moment.parse(str(Moment(at_us, doc_id))) == Moment(at_us, doc_id)
+    assert ListPlace.parse(str(ListPlace(at_us, doc_id))) == ListPlace(at_us, doc_id)
 
 
 @given(st.floats(0, 3e7), st.text(min_size=1))
@@ -35,7 +35,7 @@ def test_a_moment_without_a_zone_is_utc_and_others_are_brought_there() -> None:
 @pytest.mark.parametrize("text", ["", "7", "[1]", '["2026-11-02T03:04:05Z"]', '[7,"1"]', '["soon","1"]', '["2026",1]'])
 def test_a_text_that_ends_no_page_is_refused_with_the_next_step(text: str) -> None:
     with pytest.raises(SettingsError, match="Give `next` of the page before"):
-        Moment.parse(text)
+        ListPlace.parse(text)
 
 
 @pytest.mark.parametrize("text", ["", '["x","1"]', '[true,"1"]', "[1.5,2]"])
@@ -45,15 +45,15 @@ def test_a_text_that_ends_no_page_by_distance_is_refused(text: str) -> None:
 
 
 def test_a_document_without_the_moment_comes_last() -> None:
-    with_one = Moment.of({"at": "1970-01-01T00:00:01Z"}, "at", "1")
-    assert Moment.of({}, "at", "9") < with_one
-    assert Moment.of({"at": None}, "at", "9") < with_one
+    with_one = ListPlace.of({"at": "1970-01-01T00:00:01Z"}, "at", "1")
+    assert ListPlace.of({}, "at", "9") < with_one
+    assert ListPlace.of({"at": None}, "at", "9") < with_one
 
 
 def test_where_the_index_keeps_milliseconds_places_do_too() -> None:
     body = {"at": "1970-01-01T00:00:01.234567Z"}
-    assert Moment.of(body, "at", "1") == Moment(1_234_567, "1")
-    assert Moment.of(body, "at", "1", 1000) == Moment(1_234_000, "1")
+    assert ListPlace.of(body, "at", "1") == ListPlace(1_234_567, "1")
+    assert ListPlace.of(body, "at", "1", 1000) == ListPlace(1_234_000, "1")
 
 
 def test_fields_are_found_by_their_path() -> None:

@@ -14,7 +14,7 @@ from include.clock import ManualClock, SystemClock, iso
 from include.errors import SettingsError, Transient
 from include.metrics.exporter import Metrics
 from include.record.position import SourcePosition
-from include.search.dark_launch.compare import Difference, Listing, Rules
+from include.search.dark_launch.compare import AnswerDifference, ComparisonRules, Listing
 from include.search.dark_launch.launch import DarkLaunch, Limits, Question, Stores
 from include.search.dark_launch.page import dark_page
 from include.search.dark_launch.report import DarkReport
@@ -55,7 +55,7 @@ class World:
 
     def dark(self, limits: Limits = ALL, metrics: Metrics | None = None) -> DarkLaunch:
         stores = Stores(self.old, self.new, self.old_position, lambda: position(self.applied))
-        return DarkLaunch(stores, Rules("at"), self.clock, limits, metrics, random.Random(1))
+        return DarkLaunch(stores, ComparisonRules("at"), self.clock, limits, metrics, random.Random(1))
 
     def old(self, question: Question) -> Listing:
         return self._listing(dict(self.commits), question)
@@ -256,7 +256,7 @@ def test_a_position_that_cannot_be_asked_for_is_a_failure_at_the_deadline_and_no
     assert "away" in "\n".join(report.lines(0.1))
 
 
-def filled(outcomes: dict[str, int], difference: Difference | None = None) -> DarkReport:
+def filled(outcomes: dict[str, int], difference: AnswerDifference | None = None) -> DarkReport:
     report = DarkReport.begin(0)
     for outcome, number in outcomes.items():
         for _ in range(number):
@@ -280,10 +280,10 @@ def test_few_samples_and_many_dropped_ones_are_no_proof() -> None:
 
 
 def test_reports_of_several_processes_add_up_and_travel_as_json() -> None:
-    one = filled({"equal": 3, "differs": 7}, Difference("field", "1", "price", 1, 2))
+    one = filled({"equal": 3, "differs": 7}, AnswerDifference("field", "1", "price", 1, 2))
     for doc_id in range(2, 9):
-        one.compared("user 8", "differs", [Difference("field", str(doc_id), "price", 1, 2)])
-    other = filled({"lag": 2, "differs": 1}, Difference("missing", "2"))
+        one.compared("user 8", "differs", [AnswerDifference("field", str(doc_id), "price", 1, 2)])
+    other = filled({"lag": 2, "differs": 1}, AnswerDifference("missing", "2"))
     one.add(DarkReport.from_json(json.loads(json.dumps(other.to_json()))))
     assert (one.samples, dict(one.found)) == (20, {"field price": 14, "missing": 1})
     examples = [each.doc_id for each in one.examples if each.name == "field price"]
@@ -293,7 +293,7 @@ def test_reports_of_several_processes_add_up_and_travel_as_json() -> None:
 
 
 def test_a_report_reads_as_lines_and_as_a_page_that_shows_values_as_text() -> None:
-    report = filled({"equal": 120, "differs": 1}, Difference("field", "1", "note", "<b>", "x" * 500))
+    report = filled({"equal": 120, "differs": 1}, AnswerDifference("field", "1", "note", "<b>", "x" * 500))
     text = "\n".join(report.lines(0.001))
     assert "field note: 1 sample\n" in text
     assert "do not switch" in text

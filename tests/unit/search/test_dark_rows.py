@@ -9,7 +9,7 @@ import pytest
 
 from include.clock import ManualClock
 from include.record.position import SourcePosition
-from include.search.dark_rows.comparison import Answer, RowDifference, differences, items_of
+from include.search.dark_rows.comparison import ReadDocument, RowDifference, differences, items_of
 from include.search.dark_rows.definition import DarkRowsDefinition
 from include.search.dark_rows.launch import compare_rows
 from include.search.dark_rows.report import DarkRowsReport
@@ -39,13 +39,13 @@ def rows_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def found(body: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> list[RowDifference]:
-    return differences(Answer(body, tuple(rows)), RULES)
+    return differences(ReadDocument(body, tuple(rows)), RULES)
 
 
 def test_a_document_and_the_rows_of_its_items_are_the_same() -> None:
     body = document()
     assert found(body, list(reversed(rows_of(body)))) == []
-    assert items_of(Answer(body, ()), RULES) == 2
+    assert items_of(ReadDocument(body, ()), RULES) == 2
 
 
 def test_an_item_without_a_row_and_a_row_without_an_item_are_named() -> None:
@@ -86,7 +86,7 @@ def test_an_item_has_a_row_for_each_partner_and_each_of_them_is_compared() -> No
 def test_a_document_that_takes_no_part_has_no_rows() -> None:
     body = document(state="pending")
     assert found(body, []) == []
-    assert items_of(Answer(body, ()), RULES) == 0
+    assert items_of(ReadDocument(body, ()), RULES) == 0
     assert [each.kind for each in found(body, rows_of(body))] == ["extra", "extra"]
 
 
@@ -99,8 +99,8 @@ def test_a_value_that_is_an_object_is_compared_too() -> None:
     rules = RULES.model_copy(update={"fields": {"address": "address"}})
     body = document(lines=LINES[:1])
     (row,) = rows_of(body)
-    assert differences(Answer(body, ({**row, "address": {"city": "Town"}},)), rules) == []
-    assert len(differences(Answer(body, ({**row, "address": {"city": "x"}},)), rules)) == 1
+    assert differences(ReadDocument(body, ({**row, "address": {"city": "Town"}},)), rules) == []
+    assert len(differences(ReadDocument(body, ({**row, "address": {"city": "x"}},)), rules)) == 1
 
 
 class World:

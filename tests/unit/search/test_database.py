@@ -19,7 +19,7 @@ from include.record.key import doc_id
 from include.record.position import SourcePosition
 from include.record.schema import Column
 from include.search.database import DatabaseDocuments
-from include.search.definition import Fresh, Target
+from include.search.definition import Fresh, SearchTarget
 from tests.unit.search.test_fresh import position
 
 COLUMNS = {
@@ -64,7 +64,7 @@ class Positioned:
 
 
 class Shop:
-    def __init__(self, target: Target, **fresh: float) -> None:
+    def __init__(self, target: SearchTarget, **fresh: float) -> None:
         search = target.search.model_copy(update={"fresh": Fresh(**{"connections": 1, **fresh})})
         self.clock = ManualClock()
         self.made: list[Positioned] = []
@@ -85,7 +85,7 @@ class Shop:
 
 
 @pytest.fixture
-def shop(target: Target) -> Shop:
+def shop(target: SearchTarget) -> Shop:
     found = Shop(target)
     for order_id in (1, 2, 3):
         found.order(order_id)
@@ -118,7 +118,7 @@ def test_an_entity_without_a_final_row_is_unfinished_and_not_gone(shop: Shop) ->
     assert shop.documents.of_user(7).unfinished == {"4"}
 
 
-def test_of_a_user_those_are_read_that_changed_last_and_of_others_is_told_what_was_asked(target: Target) -> None:
+def test_of_a_user_those_are_read_that_changed_last_and_of_others_is_told_what_was_asked(target: SearchTarget) -> None:
     shop = Shop(target, recent=2)
     for order_id in (1, 2, 3, 1):
         shop.order(order_id)
@@ -128,7 +128,7 @@ def test_of_a_user_those_are_read_that_changed_last_and_of_others_is_told_what_w
     assert not shop.documents.of_user("8").more
 
 
-def test_a_user_with_a_long_history_costs_about_what_is_read_of_it(target: Target) -> None:
+def test_a_user_with_a_long_history_costs_about_what_is_read_of_it(target: SearchTarget) -> None:
     shop = Shop(target, recent=20)
     for order_id in range(20_000):
         shop.order(order_id)
@@ -138,7 +138,7 @@ def test_a_user_with_a_long_history_costs_about_what_is_read_of_it(target: Targe
     assert shop.made[0].tables.given == 21 + 20 + 1
 
 
-def test_many_rows_of_a_few_entities_hide_no_other(target: Target) -> None:
+def test_many_rows_of_a_few_entities_hide_no_other(target: SearchTarget) -> None:
     shop = Shop(target, recent=3)
     for order_id in (1, 2, 3):
         shop.order(order_id)
@@ -148,7 +148,7 @@ def test_many_rows_of_a_few_entities_hide_no_other(target: Target) -> None:
     assert (set(read.documents), read.more) == ({"1", "2", "3"}, False)
 
 
-def test_the_id_of_a_long_key_is_known_among_the_users_own(target: Target) -> None:
+def test_the_id_of_a_long_key_is_known_among_the_users_own(target: SearchTarget) -> None:
     long, other = "x" * 600, "y" * 600
     names = [name for name in COLUMNS["orders"] if name.name != "order_id"]
     rows = [
@@ -169,7 +169,7 @@ def test_the_id_of_a_long_key_is_known_among_the_users_own(target: Target) -> No
     st.sets(st.integers(1, 8)),
 )
 def test_what_is_read_of_a_user_is_what_the_whole_history_says(
-    target: Target, changes: list[tuple[int, int, str]], recent: int, asked: set[int]
+    target: SearchTarget, changes: list[tuple[int, int, str]], recent: int, asked: set[int]
 ) -> None:
     shop = Shop(target, recent=recent, reads_per_s=1000)
     for order_id, user, state in changes:
@@ -193,7 +193,7 @@ def test_an_order_that_passed_to_another_user_is_no_longer_this_ones(shop: Shop)
     assert shop.documents.of_user(8).documents["2"] is not None
 
 
-def test_reads_beyond_the_rate_are_refused_and_positions_are_no_reads(target: Target) -> None:
+def test_reads_beyond_the_rate_are_refused_and_positions_are_no_reads(target: SearchTarget) -> None:
     shop = Shop(target, reads_per_s=2)
     shop.order(1)
     shop.documents.by_id("1")
@@ -213,12 +213,12 @@ def test_a_connection_serves_one_reader_after_the_other_and_is_closed_at_the_end
     assert shop.made[0].closed
 
 
-def test_a_search_without_documents_cannot_be_asked_of_the_database(target: Target) -> None:
+def test_a_search_without_documents_cannot_be_asked_of_the_database(target: SearchTarget) -> None:
     with pytest.raises(SettingsError, match="Add `documents:`"):
         DatabaseDocuments(dataclasses.replace(target, document=None), lambda: None, ManualClock())  # type: ignore[arg-type, return-value]
 
 
-def test_a_column_that_was_altered_is_looked_at_again_once(target: Target) -> None:
+def test_a_column_that_was_altered_is_looked_at_again_once(target: SearchTarget) -> None:
     shop = Shop(target)
     shop.order(1)
     assert shop.documents.by_id("1").documents["1"] is not None
@@ -228,7 +228,7 @@ def test_a_column_that_was_altered_is_looked_at_again_once(target: Target) -> No
     assert (hit.body["created_at"], shop.made[0].forgot) == ("2026", 1)
 
 
-def test_a_document_whose_hook_fails_is_unfinished_and_not_gone(target: Target) -> None:
+def test_a_document_whose_hook_fails_is_unfinished_and_not_gone(target: SearchTarget) -> None:
     broken = DOCUMENT.model_copy(update={"computed": {"odd": Computed(hook=f"{__name__}.fails", type="long")}})
     shop = Shop(target)
     shop.documents._assembler = Assembler(broken)

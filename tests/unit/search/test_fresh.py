@@ -14,12 +14,12 @@ from include.errors import BackPressure, InvalidRecord, Transient
 from include.metrics.exporter import Metrics
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
-from include.search.answer import Hit, Page, Seen
-from include.search.cursor import Moment
+from include.search.answer import CompleteTo, Hit, Page
+from include.search.cursor import ListPlace
 from include.search.database import Read
-from include.search.definition import Fresh, Target
+from include.search.definition import Fresh, SearchTarget
 from include.search.fresh import FreshSearch
-from include.search.serving import NoIndex, Standing
+from include.search.serving import NoIndex, ServingIndex
 
 USER = 7
 AT = "1970-01-01T00:00:00.000003Z"
@@ -37,7 +37,7 @@ def body(doc_id: str, state: str, user: int = USER) -> dict[str, Any]:
 class World:
     """Commits are (id, body); None deletes, "pending" is a row that is not final yet."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: SearchTarget) -> None:
         self.target = target
         self.clock = ManualClock()
         self.commits: list[tuple[str, dict[str, Any] | str | None]] = []
@@ -49,24 +49,24 @@ class World:
         self.serving = self
 
     # What the index's side offers.
-    def now(self, newer_than_s: float | None = None) -> Standing:
+    def now(self, newer_than_s: float | None = None) -> ServingIndex:
         if self.down:
             raise Transient("away", system="elasticsearch")
         if self.lost:
             raise NoIndex("no index serves this alias", fix="Run `lyrebird index create orders`.")
         if self.catch_up_by_s is not None and self.clock.monotonic_s() >= self.catch_up_by_s:
             self.catch_up()
-        return Standing("orders-v1", position(self.complete), position(self.visible), self.uncovered)
+        return ServingIndex("orders-v1", position(self.complete), position(self.visible), self.uncovered)
 
-    def one(self, doc_id: str) -> tuple[Hit | None, Seen]:
+    def one(self, doc_id: str) -> tuple[Hit | None, CompleteTo]:
         standing = self.now()
-        return self.state(self.complete).get(doc_id), Seen("index", standing.complete, uncovered=self.uncovered)
+        return self.state(self.complete).get(doc_id), CompleteTo("index", standing.complete, uncovered=self.uncovered)
 
     def of_user(self, user: Any, size: int = 20, after: str | None = None) -> Page:
         standing = self.now()
-        behind = [h for h in self.listed(self.visible) if after is None or self.place(h) < Moment.parse(after)]
+        behind = [h for h in self.listed(self.visible) if after is None or self.place(h) < ListPlace.parse(after)]
         more = str(self.place(behind[size - 1])) if len(behind) >= size else None
-        return Page(tuple(behind[:size]), more, Seen("index", standing.visible, uncovered=self.uncovered))
+        return Page(tuple(behind[:size]), more, CompleteTo("index", standing.visible, uncovered=self.uncovered))
 
     def catch_up(self) -> None:
         self.complete = self.visible = len(self.commits)
@@ -98,8 +98,8 @@ class World:
                 found.pop(doc_id, None)
         return found
 
-    def place(self, hit: Hit) -> Moment:
-        return Moment.of(hit.body, "created_at", hit.doc_id)
+    def place(self, hit: Hit) -> ListPlace:
+        return ListPlace.of(hit.body, "created_at", hit.doc_id)
 
     def listed(self, upto: int) -> list[Hit]:
         return sorted(self.state(upto).values(), key=self.place, reverse=True)
@@ -119,7 +119,7 @@ class Side:
 
 
 @pytest.fixture
-def world(target: Target) -> World:
+def world(target: SearchTarget) -> World:
     found = World(target)
     found.commits = [(str(n), body(str(n), "completed")) for n in range(1, 6)]
     found.catch_up()
@@ -142,7 +142,7 @@ steps = st.lists(
 
 @given(steps, st.integers(1, 4))
 def test_a_reader_that_names_its_write_sees_it_whatever_the_index_has(
-    target: Target, changes: list[tuple[str, str, bool]], size: int
+    target: SearchTarget, changes: list[tuple[str, str, bool]], size: int
 ) -> None:
     hasty = target.search.model_copy(update={"fresh": Fresh(patience_ms=0)})
     world = World(dataclasses.replace(target, search=hasty))
@@ -289,7 +289,7 @@ def test_reads_are_counted_by_where_they_were_answered(world: World) -> None:
         assert f'lyrebird_reads_total{{application="shop",kind="{kind}"}} 1.0' in text
 
 
-def test_an_answer_of_a_database_that_lacks_the_write_says_so(target: Target) -> None:
+def test_an_answer_of_a_database_that_lacks_the_write_says_so(target: SearchTarget) -> None:
     world = World(target)
     world.commits.append(("1", body("1", "completed")))
     reader = FreshSearch(world, Side(world), world.clock)  # type: ignore[arg-type]
@@ -300,7 +300,7 @@ def test_an_answer_of_a_database_that_lacks_the_write_says_so(target: Target) ->
     assert [reader.one("1", "0-1-1")[1].fresh, reader.of_user(USER, written="0-1-1").seen.fresh] == [True, True]
 
 
-def test_what_only_the_index_can_tell_is_away_with_the_index(target: Target) -> None:
+def test_what_only_the_index_can_tell_is_away_with_the_index(target: SearchTarget) -> None:
     world = World(target)
     world.down = True
 
@@ -316,17 +316,17 @@ def test_what_only_the_index_can_tell_is_away_with_the_index(target: Target) -> 
 @pytest.mark.parametrize(
     ("seen", "line"),
     [
-        (Seen("index", position(3)), f"from the index, up to 0-1-3, committed {AT}"),
+        (CompleteTo("index", position(3)), f"from the index, up to 0-1-3, committed {AT}"),
         (
-            Seen("index+mysql", position(3)),
+            CompleteTo("index+mysql", position(3)),
             f"from the index, with newer rows of the database, the index itself up to 0-1-3, committed {AT}",
         ),
         (
-            Seen("mysql", position(3), fresh=False),
+            CompleteTo("mysql", position(3), fresh=False),
             f"from the database, up to 0-1-3, asked {AT}; the write that was named may be missing",
         ),
-        (Seen("index", None), "from the index, position unknown"),
+        (CompleteTo("index", None), "from the index, position unknown"),
     ],
 )
-def test_an_answer_says_in_one_line_where_it_came_from_and_up_to_where_it_holds(seen: Seen, line: str) -> None:
+def test_an_answer_says_in_one_line_where_it_came_from_and_up_to_where_it_holds(seen: CompleteTo, line: str) -> None:
     assert seen.line() == line

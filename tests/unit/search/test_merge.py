@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from include.clock import iso
 from include.search.answer import Hit
-from include.search.cursor import Moment
+from include.search.cursor import ListPlace
 from include.search.merge import merged, newest
 
 IDS = st.sampled_from([str(n) for n in range(12)])
@@ -15,8 +15,8 @@ def hit(doc_id: str, at: int, version: int | None = 1) -> Hit:
     return Hit(doc_id, version, {"at": iso(at), "version": version})
 
 
-def place(one: Hit) -> Moment:
-    return Moment.of(one.body, "at", one.doc_id)
+def place(one: Hit) -> ListPlace:
+    return ListPlace.of(one.body, "at", one.doc_id)
 
 
 def sorted_hits(hits: dict[str, Hit]) -> list[Hit]:
@@ -40,7 +40,7 @@ def test_walking_merged_pages_gives_the_newest_state_of_every_document_once_and_
     }
     truth = {i: database.get(i, h) or h for i, h in truth.items()}
     found: list[Hit] = []
-    after: Moment | None = None
+    after: ListPlace | None = None
     for _ in range(40):
         behind = [h for h in sorted_hits(index) if after is None or place(h) < after]
         page, more = merged(behind[:size], len(behind) >= size, database, "at", size, after)
@@ -48,7 +48,7 @@ def test_walking_merged_pages_gives_the_newest_state_of_every_document_once_and_
         found += page
         if more is None:
             break
-        after = Moment.parse(more)
+        after = ListPlace.parse(more)
     assert found == sorted_hits(truth)
 
 
@@ -71,7 +71,7 @@ def test_a_document_behind_the_end_of_a_full_page_waits_for_its_own_page() -> No
     page = [hit("a", 9), hit("b", 8)]
     shown, more = merged(page, True, {"b": None, "z": hit("z", 1, None)}, "at", 2)
     assert [one.doc_id for one in shown] == ["a"]
-    assert more == str(Moment(8, "b"))
+    assert more == str(ListPlace(8, "b"))
     shown, more = merged(page, False, {"b": None, "z": hit("z", 1, None)}, "at", 2)
     assert ([one.doc_id for one in shown], more) == (["a", "z"], None)
 
@@ -79,4 +79,4 @@ def test_a_document_behind_the_end_of_a_full_page_waits_for_its_own_page() -> No
 def test_a_page_that_overflows_ends_at_its_last_hit() -> None:
     shown, more = merged([hit("a", 9), hit("b", 7)], True, {"new": hit("new", 8, None)}, "at", 2)
     assert [one.doc_id for one in shown] == ["a", "new"]
-    assert more == str(Moment(8, "new"))
+    assert more == str(ListPlace(8, "new"))

@@ -12,7 +12,7 @@ from include.clock import ManualClock
 from include.errors import Transient
 from include.index.server.port import IndexInfo
 from include.search import serving
-from include.search.serving import NoIndex, Serving, Standing
+from include.search.serving import NoIndex, Serving, ServingIndex
 
 
 @dataclass
@@ -56,7 +56,7 @@ def asked(master: Master, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_server_that_answers_is_asked_once_a_second(asked: Serving, master: Master, clock: ManualClock) -> None:
-    assert asked.now() == Standing("orders-v1", None, None)
+    assert asked.now() == ServingIndex("orders-v1", None, None)
     master.generation = 2
     clock.sleep(0.9)
     assert asked.now().name == "orders-v1"

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from include.errors import SettingsError
-from include.settings.connections import ObjectStore
+from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 
 PLACE = {"endpoint": "https://s3.example.com", "bucket": "lake"}
@@ -18,7 +18,7 @@ KEYS = {"access_key": "a", "secret_key": "very-secret"}
 
 @pytest.mark.parametrize("credentials", [{}, KEYS, KEYS | {"session_token": "t"}, {"profile": "lake"}])
 def test_keys_are_one_way_among_others(credentials: dict[str, Any]) -> None:
-    found = ObjectStore.model_validate(PLACE | credentials)
+    found = StoreSettings.model_validate(PLACE | credentials)
     assert "very-secret" not in repr(found)
 
 
@@ -39,12 +39,12 @@ def test_keys_are_one_way_among_others(credentials: dict[str, Any]) -> None:
 )
 def test_what_cannot_be_meant_is_refused(given: dict[str, Any], text: str) -> None:
     with pytest.raises(ValidationError, match=text):
-        ObjectStore.model_validate(PLACE | given)
+        StoreSettings.model_validate(PLACE | given)
 
 
 def test_an_error_about_credentials_shows_none(tmp_path: Path) -> None:
     line = "store: {endpoint: e, bucket: b, profile: p, access_key: a, secret_key: very-secret}\n"
     (tmp_path / "platform.yaml").write_text(line, encoding="utf-8")
     with pytest.raises(SettingsError, match="which of them") as refused:
-        Deployment.load(tmp_path, {}).one("store", ObjectStore)
+        Deployment.load(tmp_path, {}).one("store", StoreSettings)
     assert "very-secret" not in str(refused.value)

@@ -8,7 +8,7 @@ import pytest
 
 from include.errors import Terminal
 from include.record.schema import Column
-from include.source.binlog.step import Rows
+from include.source.binlog.step import RowsEvent
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
 from include.source.database.tables import Catalog
@@ -128,7 +128,7 @@ def test_rows_of_another_primary_key_are_read_by_their_own_map() -> None:
 def test_columns_that_mariadb_hides_behind_a_unique_text_are_read_and_do_not_leave(server: str, case: str) -> None:
     recording = load(server, case)
     maps = dict.fromkeys(
-        step.table for each in transactions(recording) for step in each.steps if isinstance(step, Rows)
+        step.table for each in transactions(recording) for step in each.steps if isinstance(step, RowsEvent)
     )
     described = recording.descriptions(7)
     tables = {table: info_of(table, description) for table, description in described.items()}

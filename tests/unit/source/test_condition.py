@@ -14,12 +14,12 @@ from pymysql.converters import escape_item
 
 from include.record.schema import Column, TableSchema
 from include.source.policy.policy import Policy, TableFilter
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from include.source.snapshot.condition import Condition, ConditionError, Predicate, leaving, require_policy
 
 COLUMNS = (Column("id", "int"), Column("State", "varchar"), Column("e`m%l", "varchar"), Column("email", "varchar"))
 LEAVING = leaving(
-    Shape((*COLUMNS, Column("notes", "text")), TableSchema("shop", "t", COLUMNS, ("id",)), masks={"email": bytes})
+    TableShape((*COLUMNS, Column("notes", "text")), TableSchema("shop", "t", COLUMNS, ("id",)), masks={"email": bytes})
 )
 INJECTIONS = (
     "1=0)) UNION ALL SELECT id, email FROM users -- ",

@@ -16,9 +16,9 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column, TableSchema
 from include.source.database.tables import TableInfo
 from include.source.definition import SourceDefinition
-from include.source.rows.shape import Image, Shape
-from include.source.snapshot.chunk import Chunk, Failed, Piece
-from include.source.snapshot.held import Held
+from include.source.rows.shape import Image, TableShape
+from include.source.snapshot.chunk import Chunk, ChunkFailed, ChunkPiece
+from include.source.snapshot.held import SpooledRows
 from include.source.snapshot.key_range import WHOLE
 from include.source.snapshot.reader import Described, Measure
 from include.source.snapshot.readers import Crew
@@ -26,7 +26,7 @@ from include.source.snapshot.table_reading import TableReading
 from include.source.snapshot.watermark_window import Now, Span
 
 COLUMNS = (Column("id", "int"), Column("other", "int"))
-SHAPE = Shape(COLUMNS, TableSchema("s", "t", COLUMNS, ("id",)))
+SHAPE = TableShape(COLUMNS, TableSchema("s", "t", COLUMNS, ("id",)))
 AT = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)
 PATIENCE_S = 10.0
 
@@ -72,7 +72,7 @@ class Reader:
         after = int(sql.partition(" > ")[2].split()[0]) if " > " in sql else 0
         return [(after + 10,)] if after + 10 < 40 else []
 
-    def select(self, sql: str, _shape: Shape) -> Iterator[list[Image]]:
+    def select(self, sql: str, _shape: TableShape) -> Iterator[list[Image]]:
         for _ in range(self.server.lists):
             yield [Image(sql.encode(), b"", None)]
 
@@ -156,8 +156,8 @@ def finished(made: Crew, read: list[str]) -> None:
     rows: dict[int, str] = {}
     while True:
         item = made.take()
-        assert not isinstance(item, Failed), item
-        if not isinstance(item, Piece):
+        assert not isinstance(item, ChunkFailed), item
+        if not isinstance(item, ChunkPiece):
             continue
         if item.images:
             rows[id(item.chunk)] = item.images[0].row.decode()
@@ -177,17 +177,17 @@ def test_no_snapshot_is_open_while_a_chunk_waits_for_the_stream() -> None:
     made = crew(server, 1)
     try:
         assert ended.wait(PATIENCE_S)
-        assert isinstance(made.take(), Piece)
+        assert isinstance(made.take(), ChunkPiece)
     finally:
         made.stop()
 
 
 def test_a_chunk_larger_than_memory_waits_on_disk_and_comes_out_whole(tmp_path: Path) -> None:
-    held = Held(1000, str(tmp_path))
+    held = SpooledRows(1000, str(tmp_path))
     chunk = Chunk("s.t", WHOLE, Now(0, AT))
     pieces = [
-        Piece(chunk, [Image(b"%d" % n * 300, b"key%d" % n, None if n % 2 else b"")] * 2, AT) for n in range(9)
-    ] + [Piece(chunk, [], AT, last=True)]
+        ChunkPiece(chunk, [Image(b"%d" % n * 300, b"key%d" % n, None if n % 2 else b"")] * 2, AT) for n in range(9)
+    ] + [ChunkPiece(chunk, [], AT, last=True)]
     for piece in pieces:
         held.append(piece)
     assert list(held) == pieces
@@ -197,6 +197,6 @@ def test_a_chunk_larger_than_memory_waits_on_disk_and_comes_out_whole(tmp_path: 
 
 
 def test_a_disk_that_cannot_hold_a_chunk_is_told_with_its_folder(tmp_path: Path) -> None:
-    held = Held(0, str(tmp_path / "missing"))
+    held = SpooledRows(0, str(tmp_path / "missing"))
     with pytest.raises(Transient, match="missing"):
-        held.append(Piece(Chunk("s.t", WHOLE, Now(0, AT)), [Image(b"row", b"key", None)], AT))
+        held.append(ChunkPiece(Chunk("s.t", WHOLE, Now(0, AT)), [Image(b"row", b"key", None)], AT))

@@ -7,8 +7,8 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.requests.records import Answer, Request, RequestKind
 from include.log.topics import source_answers, source_requests
 from include.source.log.direct_log import ensure_topics, memory_log
-from include.source.request_queue import Desk
-from include.source.state import Aside, CaptureState, Job
+from include.source.request_queue import RequestQueue
+from include.source.state import CaptureState, Job, TableSetAside
 
 TABLES = {"shop.orders": 1, "shop.users": 2}
 
@@ -22,7 +22,7 @@ def columns(table: str) -> Callable[[str], str]:
     return column
 
 
-def asked(*records: tuple[bytes, bytes | None], answered: tuple[Answer, ...] = ()) -> Desk:
+def asked(*records: tuple[bytes, bytes | None], answered: tuple[Answer, ...] = ()) -> RequestQueue:
     log = MemoryLog()
     ensure_topics("s", log.admin())
     writer = log.writer("asker")
@@ -32,7 +32,7 @@ def asked(*records: tuple[bytes, bytes | None], answered: tuple[Answer, ...] = (
     for answer in answered:
         writer.append(source_answers("s"), answer.key(), answer.value())
     writer.commit()
-    return Desk(memory_log("s", log, MemoryRegistry(), ManualClock()), ManualClock())
+    return RequestQueue(memory_log("s", log, MemoryRegistry(), ManualClock()), ManualClock())
 
 
 def request(id_: str, *tables: str, kind: RequestKind = "snapshot", where: str = "") -> tuple[bytes, bytes]:
@@ -74,7 +74,7 @@ def test_what_capture_does_not_do_is_refused_with_a_note() -> None:
 
 
 def test_a_table_set_aside_is_read_again_over_the_gap() -> None:
-    why = Aside("0-1-7", "bin.000001:9", "a row cannot be read", 1)
+    why = TableSetAside("0-1-7", "bin.000001:9", "a row cannot be read", 1)
     state = CaptureState(aside={"shop.users": why})
     taken = asked(request("a", kind="resume_table"), request("b", "orders", kind="resume_table")).take(
         state, TABLES, columns
@@ -88,7 +88,7 @@ def test_a_table_set_aside_is_read_again_over_the_gap() -> None:
 
 
 def test_a_table_that_lacks_changes_by_cascade_is_read_again_when_asked_for() -> None:
-    state = CaptureState(orphans={"shop.users": Aside("0-1-7", "bin.000001:9", "a cascade", 1)})
+    state = CaptureState(orphans={"shop.users": TableSetAside("0-1-7", "bin.000001:9", "a cascade", 1)})
     assert state.uncovered == ("shop.users",)
     assert CaptureState.from_json(state.to_json()) == state
     taken = asked(request("a", "users", kind="resume_table")).take(state, TABLES, columns)
@@ -145,7 +145,7 @@ def test_single_rows_are_reread_while_their_table_stays_covered() -> None:
 
 def test_a_table_that_the_policy_left_out_is_not_covered_until_it_was_read_over_the_gap() -> None:
     state = CaptureState(tables={"shop.orders": 1}, jobs=(Job("old", ("shop.orders", "shop.users"), gap=True),))
-    out = state.with_left_out("shop.orders", Aside("", "bin.000001:9", "the policy", 1))
+    out = state.with_left_out("shop.orders", TableSetAside("", "bin.000001:9", "the policy", 1))
     assert CaptureState.from_json(out.to_json()) == out
     assert (out.captured, out.jobs[0].tables) == ({}, ("shop.users",))
     assert "shop.orders" in out.uncovered

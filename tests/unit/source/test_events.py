@@ -12,7 +12,7 @@ from include.errors import Terminal
 from include.record.gtid import Flavour, MariadbGtidSet, MysqlGtidSet
 from include.record.position import BinlogPosition
 from include.source.binlog.events import (
-    Query,
+    QueryEvent,
     parse_heartbeat,
     parse_prepare,
     parse_query,
@@ -63,7 +63,7 @@ TAGGED = {
 def test_a_statement_comes_in_the_charset_of_its_client() -> None:
     status = b"\x00\0\0\0\0\x01" + b"\4\0\x10" + b"\0" * 5 + b"\x06\x03std\x03\x01\0\x01\0\x04\x08\0\x21\0\x08\0"
     body = query_body("", status=status) + "DROP TABLE `größe`".encode("latin-1")
-    assert parse_query(event(EventType.QUERY, body)) == Query(7, "shop", "DROP TABLE `größe`", 1 << 20 | 4)
+    assert parse_query(event(EventType.QUERY, body)) == QueryEvent(7, "shop", "DROP TABLE `größe`", 1 << 20 | 4)
     assert parse_query(event(EventType.QUERY, query_body("DROP TABLE `größe`"))).text == "DROP TABLE `größe`"
     broken = query_body("") + b"SELECT '\xff'"
     assert parse_query(event(EventType.QUERY, broken)).text == r"SELECT '\xff'"

@@ -11,7 +11,7 @@ from include.record.gtid import MysqlGtidSet, parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.database import failover
 from include.source.database.failover import chosen, places, there
-from include.source.database.server import Ask, Behind, Reset, Server
+from include.source.database.server import Ask, MissingTransactions, Reset, Server
 from include.source.definition import SourceDefinition
 from tests.made_binlog import SID
 
@@ -64,9 +64,9 @@ def test_while_none_can_go_on_they_are_waited_for(monkeypatch: pytest.MonkeyPatc
     world(monkeypatch, a=away(), b="0-1-9,1-1-5", **{"::1": away()})
     with pytest.raises(Transient, match="no server of the source") as refusal:
         chosen(SOURCE, AT)
-    assert not isinstance(refusal.value, Behind)
+    assert not isinstance(refusal.value, MissingTransactions)
     world(monkeypatch, a="0-1-9", b="0-1-8", **{"::1": "1-1-4"})
-    with pytest.raises(Behind, match="has='0-1-9'"):
+    with pytest.raises(MissingTransactions, match="has='0-1-9'"):
         chosen(SOURCE, AT)
 
 
@@ -133,10 +133,10 @@ def test_a_server_that_lost_transactions_of_its_own_and_follows_nobody_is_not_wa
     followed = {"SHOW REPLICA STATUS": [("Waiting for source",)]}
     refused = {"SHOW REPLICA STATUS": Terminal("the account lacks a privilege")}
     for more in (followed, refused):
-        with pytest.raises(Behind):
+        with pytest.raises(MissingTransactions):
             MYSQL.require(answers(**has, **more), captured, "db:1")
     # Those of another server come when that one is followed again.
-    with pytest.raises(Behind):
+    with pytest.raises(MissingTransactions):
         MYSQL.require(answers(**{"SELECT @@global.gtid_executed": [(f"{SID}:1-400,{OTHER}:1-8",)]}), captured, "db:1")
     MYSQL.require(answers(**{"SELECT @@global.gtid_executed": [(f"{SID}:1-401,{OTHER}:1-9",)]}), captured, "db:1")
 
@@ -146,13 +146,13 @@ def test_a_mariadb_that_begins_anew_to_number_its_own_is_not_waited_for() -> Non
     has = {"SELECT @@global.gtid_binlog_pos": [("0-1-3,1-2-5",)]}
     with pytest.raises(Reset):
         MARIADB.require(answers(**has), captured, "db:1")
-    with pytest.raises(Behind):
+    with pytest.raises(MissingTransactions):
         MARIADB.require(
             answers(**has, **{"SHOW GLOBAL STATUS LIKE 'Slaves\\_running'": [("Slaves_running", "1")]}),
             captured,
             "db:1",
         )
-    with pytest.raises(Behind):
+    with pytest.raises(MissingTransactions):
         MARIADB.require(answers(**{"SELECT @@global.gtid_binlog_pos": [("0-1-500,1-2-4",)]}), captured, "db:1")
 
 

@@ -12,7 +12,7 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.topics import change, source_resolved
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.source.binlog.transaction import Rows
+from include.source.binlog.transaction import RowsEvent
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
 from include.source.database.tables import Catalog
@@ -20,7 +20,7 @@ from include.source.definition import SourceDefinition
 from include.source.generation import outgrown, renew
 from include.source.log.direct_log import memory_log
 from include.source.replicator import Replicator
-from include.source.rows.encode import Encoders
+from include.source.rows.encode import TableEncoders
 from include.source.state import CaptureState, Job
 from tests.mariadb_golden import MAP, SCHEMA, rows, transaction
 
@@ -46,7 +46,7 @@ class World:
         self.log = memory_log("s", self.memory, self.registry, self.clock)
         found = self.log.open()
         state = found.state if found else CaptureState(tables={"shop.t": 0}, snapshot="done")
-        self.encoders = Encoders("s", self.source, self.log)
+        self.encoders = TableEncoders("s", self.source, self.log)
         self.catalog = Catalog(dict, SERVER, self.source.policy, describe=lambda *_: self.info)
         position = found.position if found else START
         self.core = Replicator("s", self.source, self.catalog, self.encoders, self.clock, position, state)
@@ -57,7 +57,7 @@ class World:
         self.info.columns, self.info.key = columns, key
         self.catalog.forget()
 
-    def take(self, number: int, *steps: Rows | str) -> None:
+    def take(self, number: int, *steps: RowsEvent | str) -> None:
         self.core.on_transaction(transaction(number, *steps))
         self.log.commit(self.core.flush())
 
@@ -78,9 +78,9 @@ class World:
         return sorted({r.key or b"" for partition, end in ends.items() for r in reader.read(TOPIC, partition, 0, end)})
 
 
-def by_part(step: Rows) -> Rows:
+def by_part(step: RowsEvent) -> RowsEvent:
     """The rows under the map of a table with the key (id, part)."""
-    return Rows(replace(MAP, key=(0, 1)), step.op, step.body)
+    return RowsEvent(replace(MAP, key=(0, 1)), step.op, step.body)
 
 
 @pytest.fixture

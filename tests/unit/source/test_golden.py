@@ -11,9 +11,9 @@ import pytest
 
 from include.errors import Terminal
 from include.source.binlog.ddl import effects
-from include.source.binlog.events import Query
-from include.source.binlog.step import Rows
-from include.source.rows.shape import Shape
+from include.source.binlog.events import QueryEvent
+from include.source.binlog.step import RowsEvent
+from include.source.rows.shape import TableShape
 from tests.decoding import Decoded, selected, server_of, shape_of, transactions
 from tests.golden.recording import Recording, Table, load, names
 
@@ -68,15 +68,15 @@ def compare(recording: Recording) -> tuple[int, set[Table]]:
     """Changes that were compared, and tables that changed without a row in the log."""
     decoded = Decoded(recording)
     left = transactions(recording)
-    shapes: dict[Table, Shape] = {}
+    shapes: dict[Table, TableShape] = {}
     compared, missed = 0, set[Table]()
     for number, statement in [(-1, recording.statements[0]), *enumerate(recording.statements)]:
-        steps: list[Rows] = []
+        steps: list[RowsEvent] = []
         texts = set[Table]()
         end = recording.statements[number].end if number >= 0 else 0
         while left and left[0].end.pos <= end:
             for step in left.pop(0).steps:
-                if isinstance(step, Rows):
+                if isinstance(step, RowsEvent):
                     steps.append(step)
                 else:
                     texts |= changed_by(step, recording.server)
@@ -108,11 +108,11 @@ def compare(recording: Recording) -> tuple[int, set[Table]]:
                 assert found == expected, statement.sql
             compared += 1
         assert {table: net for table, net in streamed.items() if net and table in shapes} == {}, statement.sql
-    assert not [each for each in left if any(isinstance(step, Rows) for step in each.steps)]
+    assert not [each for each in left if any(isinstance(step, RowsEvent) for step in each.steps)]
     return compared, missed
 
 
-def changed_by(query: Query, server: str) -> set[Table]:
+def changed_by(query: QueryEvent, server: str) -> set[Table]:
     """Tables whose rows change by the text alone: capture reads them anew, or writes a floor."""
     found = effects(query.text, query.database, sql_mode=query.sql_mode, flavour=server_of(server).flavour)
     return {(effect.database, effect.table) for effect in found if effect.kind in ("truncate", "reread", "rows")}
@@ -120,7 +120,7 @@ def changed_by(query: Query, server: str) -> set[Table]:
 
 @pytest.mark.parametrize(("server", "case"), [name for name in names() if name[1] == TEXT])
 def test_rows_changed_by_statements_logged_as_text_are_those_of_its_table(server: str, case: str) -> None:
-    texts = [step for each in transactions(load(server, case)) for step in each.steps if isinstance(step, Query)]
+    texts = [step for each in transactions(load(server, case)) for step in each.steps if isinstance(step, QueryEvent)]
     assert len(texts) == 4
     assert effects(texts[0].text, "golden")[0].kind == "create"
     for step in texts[1:]:

@@ -15,11 +15,11 @@ from include.errors import Terminal
 from include.record.schema import Column, TableSchema
 from include.source.binlog.table_map import TableMap
 from include.source.rows.columns import column_of
-from include.source.rows.images import Images
+from include.source.rows.images import RowImages
 from include.source.rows.layout import layout
 from include.source.rows.other_types import inet6_text
 from include.source.rows.render import json_row
-from include.source.rows.shape import Image, Shape
+from include.source.rows.shape import Image, TableShape
 from include.source.rows.text import row_reader
 
 I = Column("id", "int")  # noqa: E741 - the key of every table here
@@ -39,10 +39,10 @@ def table_map(types: bytes, metadata: bytes, *, names: tuple[str, ...] = ()) -> 
     return TableMap(7, "d", "t", types, tuple(metas), nullable, names, signs_known=False)
 
 
-def decoder(map_: TableMap, *columns: Column, key: tuple[str, ...] = ("id",), **more: Any) -> Images:
+def decoder(map_: TableMap, *columns: Column, key: tuple[str, ...] = ("id",), **more: Any) -> RowImages:
     chosen = more.pop("leaving", columns)
-    shape = Shape(tuple(columns), TableSchema("d", "t", tuple(chosen), key), **more)
-    return Images(layout(map_, shape, "mysql"))
+    shape = TableShape(tuple(columns), TableSchema("d", "t", tuple(chosen), key), **more)
+    return RowImages(layout(map_, shape, "mysql"))
 
 
 def body(width: int, *images: bytes, sides: int = 1, present: bytes | None = None) -> bytes:
@@ -50,7 +50,7 @@ def body(width: int, *images: bytes, sides: int = 1, present: bytes | None = Non
     return bytes((width,)) + full * sides + b"".join(images)
 
 
-def shown(images: Images, image: Image | None) -> dict[str, Any]:
+def shown(images: RowImages, image: Image | None) -> dict[str, Any]:
     """The row as text shows it, after fastavro has read the same bytes to their end."""
     assert image is not None
     schema = images.shape.schema.envelope_avro("s")["fields"][0]["type"][1]
@@ -60,7 +60,7 @@ def shown(images: Images, image: Image | None) -> dict[str, Any]:
     return json_row(images.shape, image.row)
 
 
-def one(images: Images, values: bytes, nulls: bytes | None = None) -> dict[str, Any]:
+def one(images: RowImages, values: bytes, nulls: bytes | None = None) -> dict[str, Any]:
     """The row of a single INSERT with these values after `id` 1."""
     width = len(images.shape.columns)
     event = body(width, (nulls or bytes((width + 7) // 8)) + struct.pack("<i", 1) + values)
@@ -308,7 +308,7 @@ def test_a_key_without_a_value_is_refused() -> None:
 
 def test_all_columns_as_key_keep_their_nulls_apart() -> None:
     schema = TableSchema("d", "t", (I, Column("a", "tinyint")), ("id", "a"), frozenset({"a"}))
-    images = Images(layout(table_map(bytes((3, 1)), b""), Shape(schema.columns, schema), "mysql"))
+    images = RowImages(layout(table_map(bytes((3, 1)), b""), TableShape(schema.columns, schema), "mysql"))
     pairs = images.rows("c", body(2, b"\x02" + struct.pack("<i", 1), b"\0" + struct.pack("<i", 1) + b"\0"))
     keys = [after.key for _, after in pairs if after is not None]
     assert keys == [b"\x02\x00", b"\x02\x02\x00"]

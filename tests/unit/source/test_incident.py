@@ -11,10 +11,10 @@ from include.errors import Fenced, Terminal, Transient
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.purge import Horizon
-from include.source.incident import Incidents, incidents_of, next_command
-from include.source.state import Aside, CaptureState, Waiting
+from include.source.incident import CaptureIncidents, incidents_of, next_command
+from include.source.state import CaptureState, TableSetAside, WaitingXa
 
-WHY = Aside("0-1-7", "bin.000001:9", "a row cannot be read", 1)
+WHY = TableSetAside("0-1-7", "bin.000001:9", "a row cannot be read", 1)
 SHORT, LONG = Horizon(3.0, "its limit of time"), Horizon(48.0, "its limit of time")
 
 
@@ -37,7 +37,7 @@ class Scene:
         self.restart()
 
     def restart(self) -> None:
-        self.incidents = Incidents("shop", self.folder, self.clock)  # type: ignore[arg-type]
+        self.incidents = CaptureIncidents("shop", self.folder, self.clock)  # type: ignore[arg-type]
 
     @property
     def ids(self) -> list[str]:
@@ -45,7 +45,7 @@ class Scene:
 
 
 def test_a_table_set_aside_and_one_in_want_of_rows_say_what_to_run() -> None:
-    no_gtid = Aside("", "bin.000001:9", "a cascade", 1)
+    no_gtid = TableSetAside("", "bin.000001:9", "a cascade", 1)
     found = incidents_of("shop", CaptureState(aside={"shop.t": WHY}, orphans={"shop.u": no_gtid}))
     assert [(each.kind, each.table, each.id) for each in found] == [
         ("aside", "shop.t", "aside:shop.t:bin.000001:9"),
@@ -88,7 +88,7 @@ def test_a_short_horizon_is_one_incident_until_it_has_recovered() -> None:
 def test_a_transaction_that_is_prepared_for_an_hour_is_one_incident_until_it_ends() -> None:
     scene = Scene()
     after = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000002", 70), scene.clock.now_us())
-    state = CaptureState(waiting=(Waiting("X'61',X'',1", "0-1-7", after),))
+    state = CaptureState(waiting=(WaitingXa("X'61',X'',1", "0-1-7", after),))
     scene.incidents.on_state(state)
     assert scene.ids == []
     scene.clock.advance(3600)

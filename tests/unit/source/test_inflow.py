@@ -14,9 +14,9 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.reader import Event, EventType
 from include.source.binlog.transaction import SourceTransaction
 from include.source.database import transaction_stream as subject
-from include.source.database.transaction_stream import Idle, Inflow
+from include.source.database.transaction_stream import BinlogIdle, Inflow
 from include.source.definition import SourceDefinition
-from include.source.state import CaptureState, Waiting
+from include.source.state import CaptureState, WaitingXa
 from tests.made_binlog import FILE, SID, Log, xid_body
 
 SOURCE = SourceDefinition(host="db", port=1, user="u", password="p", databases=["shop"], silence_s=2)
@@ -26,7 +26,7 @@ SECOND_US = 1_000_000
 class Fed:
     """An inflow of events made by hand; None among them is a wait in which nothing came."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, position: SourcePosition, *waiting: Waiting) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, position: SourcePosition, *waiting: WaitingXa) -> None:
         self.asked: list[SourcePosition] = []
         monkeypatch.setattr(subject, "dump", lambda _source, _id, at: self.asked.append(at))
         self.clock = ManualClock(1_000 * SECOND_US)
@@ -50,7 +50,7 @@ class Fed:
     def parse(self, event: Event) -> Event:
         return event
 
-    def __call__(self, *events: Event | None) -> list[SourceTransaction | Idle]:
+    def __call__(self, *events: Event | None) -> list[SourceTransaction | BinlogIdle]:
         """What comes out; keeps position and waiting XA transactions as a session does."""
         self._events.extend(events)
         found = []
@@ -82,7 +82,7 @@ def end(log: Log, name: bytes, word: str = "COMMIT") -> Log:
     return log.gtid(0x8D, xid_body(name, size="B")).query(f"XA {word} X'{name.hex()}',X'',1")
 
 
-def names(waiting: tuple[Waiting, ...]) -> list[tuple[str, str]]:
+def names(waiting: tuple[WaitingXa, ...]) -> list[tuple[str, str]]:
     return [(each.xid.split("'")[1], str(each.after.gtids)) for each in waiting]
 
 
@@ -94,7 +94,7 @@ def test_a_source_is_idle_at_the_second_heartbeat_of_one_place_as_of_the_last_va
     assert fed(None) == []
     drained = fed.clock.now_us()
     (idle,) = fed(heartbeat(100))
-    assert idle == Idle(BinlogPosition(FILE, 100), drained - SECOND_US)
+    assert idle == BinlogIdle(BinlogPosition(FILE, 100), drained - SECOND_US)
 
 
 def test_heartbeats_that_waited_for_capture_claim_nothing_newer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_heartbeats_that_waited_for_capture_claim_nothing_newer(monkeypatch: pyt
     fed(None)
     drained = fed.clock.now_us()
     fed.clock.advance(60)
-    assert [idle.until_us for idle in fed(heartbeat(100)) if isinstance(idle, Idle)] == [drained - SECOND_US]
+    assert [idle.until_us for idle in fed(heartbeat(100)) if isinstance(idle, BinlogIdle)] == [drained - SECOND_US]
 
 
 def test_one_heartbeat_before_more_events_is_no_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,14 +168,14 @@ def test_without_gtids_what_ends_before_the_position_is_known(monkeypatch: pytes
     log.query("BEGIN").insert("t", 2).xid()
     nothing = MysqlGtidSet.parse("")
     known = SourcePosition("mysql", nothing, BinlogPosition(FILE, middle), 0)
-    waiting = Waiting("X'61',X'',1", "", SourcePosition("mysql", nothing, BinlogPosition(FILE, 4), 0))
+    waiting = WaitingXa("X'61',X'',1", "", SourcePosition("mysql", nothing, BinlogPosition(FILE, 4), 0))
     (found,) = Fed(monkeypatch, known, waiting)(*log.events)
     assert isinstance(found, SourceTransaction)
     assert found.end.pos == log.end
 
 
 def test_waiting_transactions_are_kept_in_the_state() -> None:
-    waiting = Waiting(
+    waiting = WaitingXa(
         "X'61',X'',1", f"{SID}:5", SourcePosition("mysql", MysqlGtidSet.parse(f"{SID}:1-4"), BinlogPosition(FILE, 9), 3)
     )
     state = CaptureState(waiting=(waiting,))

@@ -12,9 +12,9 @@ import struct
 import pytest
 
 from include.record.gtid import Flavour
-from include.source.binlog.ddl import Effect, effects
-from include.source.binlog.events import Query
-from include.source.binlog.step import Rows
+from include.source.binlog.ddl import TableEffect, effects
+from include.source.binlog.events import QueryEvent
+from include.source.binlog.step import RowsEvent
 from tests.made_binlog import Log, transactions
 
 A = "alter shop.t"
@@ -130,13 +130,13 @@ ODD: dict[str, tuple[str, str]] = {
 EVERY = STATEMENTS | ODD
 
 
-def told(effect: Effect) -> str:
+def told(effect: TableEffect) -> str:
     table = f" {effect.database}.{effect.table}"
     return effect.kind + table + (f" {'.'.join(effect.to)}" if effect.to else "")
 
 
 def numbers(log: Log) -> list[int]:
-    steps = [step for each in transactions(log.events) for step in each.steps if isinstance(step, Rows)]
+    steps = [step for each in transactions(log.events) for step in each.steps if isinstance(step, RowsEvent)]
     return [struct.unpack_from("<i", step.body, 3)[0] for step in steps]
 
 
@@ -154,7 +154,7 @@ def test_a_statement_that_stopped_others_has_its_effect_and_the_rows_after_it_ar
         log = Log(flavour).begin().insert("t", 1).xid().gtid(0x29).query(text)
         log.begin().insert("t", 2).xid()
         assert numbers(log) == [1, 2]
-        texts = [step.text for each in transactions(log.events) for step in each.steps if isinstance(step, Query)]
+        texts = [step.text for each in transactions(log.events) for step in each.steps if isinstance(step, QueryEvent)]
         assert texts == [text]
 
 
@@ -171,4 +171,4 @@ def test_a_statement_that_stopped_others_has_its_effect_and_the_rows_after_it_ar
 )
 def test_rows_that_a_statement_made_as_text_are_never_passed_over(text: str) -> None:
     """maxwell#186, airbyte: a session with binlog_format of its own; the rows of its statement are in no event."""
-    assert Effect("rows", "shop", "t") in effects(text, "shop")
+    assert TableEffect("rows", "shop", "t") in effects(text, "shop")

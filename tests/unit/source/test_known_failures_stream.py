@@ -16,17 +16,17 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.record.gtid import MariadbGtidSet, MysqlGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column
-from include.source.binlog.files import BinlogFile, Source
+from include.source.binlog.files import BinlogFile, BinlogInput
 from include.source.binlog.reader import Event, EventReader
-from include.source.binlog.step import Rows, SourceTransaction
+from include.source.binlog.step import RowsEvent, SourceTransaction
 from include.source.database.server import Server
 from include.source.database.tables import Catalog, TableInfo
 from include.source.definition import SourceDefinition
 from include.source.log.direct_log import memory_log
 from include.source.policy.policy import Policy
 from include.source.replicator import Replicator
-from include.source.rows.encode import Encoders
-from include.source.rows.images import Images
+from include.source.rows.encode import TableEncoders
+from include.source.rows.images import RowImages
 from include.source.rows.render import json_row
 from include.source.state import CaptureState
 from tests.golden.recording import load
@@ -47,7 +47,7 @@ def catalog(*columns: Column) -> Catalog:
 
 def raw_events(server: str, case: str) -> list[bytes]:
     data = load(server, case).data
-    return list(BinlogFile("bin.000001", case, Source(io.BytesIO(data))).events())
+    return list(BinlogFile("bin.000001", case, BinlogInput(io.BytesIO(data))).events())
 
 
 def read(events: list[bytes]) -> Iterator[tuple[int, SourceTransaction]]:
@@ -60,7 +60,7 @@ def read(events: list[bytes]) -> Iterator[tuple[int, SourceTransaction]]:
 
 
 def told(transaction: SourceTransaction) -> tuple[str, str, list[tuple[str, str, bytes]]]:
-    steps = [step for step in transaction.steps if isinstance(step, Rows)]
+    steps = [step for step in transaction.steps if isinstance(step, RowsEvent)]
     return transaction.gtid, str(transaction.end), [(step.table.table, step.op, step.body) for step in steps]
 
 
@@ -92,7 +92,7 @@ def test_positions_are_those_of_transactions_though_mariadb_states_none_inside_o
 def test_rows_of_before_an_alter_are_read_by_the_map_of_their_time() -> None:
     """dbz#2047, DBZ-8562, airbyte #74002, Altinity #507, risingwave #14394: a schema history that was lost."""
     today = catalog(Column("v", "varchar", charset="utf8mb4", length=9), Column("id", "bigint"))
-    found = Images(today.layout(MAP))
+    found = RowImages(today.layout(MAP))
     ((_, after),) = found.rows("c", rows("c", (1, 2, "three")).body)
     assert after is not None
     assert json_row(found.shape, after.row) == {"id": 1, "part": 2, "v": "three"}
@@ -109,7 +109,7 @@ def test_a_restart_needs_nothing_but_the_last_resolved_record_however_often_tabl
     """Debezium, Maxwell: each ALTER adds to a history without bound, which is replayed at every start."""
     log = memory_log("s", MemoryLog(), MemoryRegistry(), ManualClock())
     log.open()
-    encoders = Encoders("s", SOURCE, log)
+    encoders = TableEncoders("s", SOURCE, log)
     start = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)
     state = CaptureState(tables={"shop.t": 0}, snapshot="done")
     core = Replicator("s", SOURCE, catalog(*SCHEMA.columns), encoders, ManualClock(), start, state)
@@ -150,7 +150,7 @@ def test_a_transaction_of_any_size_takes_a_few_megabytes(tmp_path: Path) -> None
     tracemalloc.start()
     try:
         found = transactions(events(), made)
-        rows_of_it = sum((len(step.body) - 2) // 5 for step in found[0].steps if isinstance(step, Rows))
+        rows_of_it = sum((len(step.body) - 2) // 5 for step in found[0].steps if isinstance(step, RowsEvent))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

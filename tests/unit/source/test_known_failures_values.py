@@ -20,13 +20,13 @@ import pytest
 from include.errors import Terminal
 from include.record.gtid import Flavour
 from include.record.schema import Column, TableSchema
-from include.source.binlog.files import BinlogFile, Source
+from include.source.binlog.files import BinlogFile, BinlogInput
 from include.source.binlog.table_map import TableMap
 from include.source.cat.cat import Cat
 from include.source.cat.schema_rows import described
-from include.source.rows.images import Images
+from include.source.rows.images import RowImages
 from include.source.rows.layout import layout
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from tests.golden.recording import load
 from tests.made_binlog import description, image, optional, query_body, raw, rows_body, table_map_body
 from tests.other_reader import rows_of_mysql_replication
@@ -59,7 +59,7 @@ class File:
 @cache
 def recorded(server: str, case: str) -> File:
     recording = load(server, case)
-    file = BinlogFile("bin.000001", case, Source(io.BytesIO(recording.data)))
+    file = BinlogFile("bin.000001", case, BinlogInput(io.BytesIO(recording.data)))
     flavour, _, _ = server.partition("-")
     major, minor, *_ = recording.version.partition("-")[0].split(".")
     version = int(major), int(minor), 0
@@ -190,7 +190,7 @@ def test_null_invalid_and_undecodable_are_three_things() -> None:
     ):
         map_ = TableMap(1, "d", "t", bytes((3, code)), (0, meta), (False, True))
         columns = (Column("id", "int"), column)
-        images = Images(layout(map_, Shape(columns, TableSchema("d", "t", columns, ("id",))), "mysql"))
+        images = RowImages(layout(map_, TableShape(columns, TableSchema("d", "t", columns, ("id",))), "mysql"))
         body = b"\x02\xff" + bytes((0xFE if value is None else 0xFC,)) + bytes(4) + (value or b"")
         try:
             ((_, after),) = images.rows("c", body)

@@ -14,21 +14,21 @@ from include.log.ports import TopicSpec
 from include.log.topics import LARGEST_STORED, document_spec
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.source.binlog.transaction import Rows
+from include.source.binlog.transaction import RowsEvent
 from include.source.log.direct_log import DirectLog, ensure_topics, memory_log, transactional_id
-from include.source.log.group import Group, Output
+from include.source.log.group import Group, OutgoingRecord
 from include.source.log.ports import LogPorts
-from include.source.rows.encode import Encoders
+from include.source.rows.encode import TableEncoders
 from include.source.state import CaptureState
 from tests.mariadb_golden import MAP, SCHEMA, rows, transaction
 from tests.unit.source.test_replicator import TOPIC, World, resolved
 
 
-def with_row_of(size: int, world: World) -> Rows:
+def with_row_of(size: int, world: World) -> RowsEvent:
     world.columns = (*SCHEMA.columns[:2], replace(SCHEMA.columns[2], type="longtext"))
     body = rows("c", (1, 1, "a")).body[:-2]
     wide = replace(MAP, metas=(0, 0, 4), types=bytes((3, 3, 252)))
-    return Rows(wide, "c", body + size.to_bytes(4, "little") + b"x" * size)
+    return RowsEvent(wide, "c", body + size.to_bytes(4, "little") + b"x" * size)
 
 
 def test_a_row_that_no_topic_takes_sets_its_table_aside_and_nothing_else() -> None:
@@ -72,7 +72,7 @@ def test_a_topic_whose_limit_was_raised_takes_larger_rows_from_then_on() -> None
     capture = memory_log("s", log, MemoryRegistry(), clock)
     capture.open()
     log.admin().ensure(TopicSpec(TOPIC, 4, {"max.message.bytes": "2000000"}))
-    encoders = Encoders("s", World().source, capture)
+    encoders = TableEncoders("s", World().source, capture)
     encoder = encoders.of(SCHEMA)
     with pytest.raises(Terminal, match=r"larger than its topic takes.*bytes=3000000, most=1995904"):
         encoders.require_room(encoder, 3_000_000)
@@ -105,7 +105,7 @@ class Late:
         self.log.commit(self.group)
 
     def part(self) -> None:
-        self.log.write([Output(TOPIC, b"k", b"v", 3, 0)])
+        self.log.write([OutgoingRecord(TOPIC, b"k", b"v", 3, 0)])
 
     def given_up(self) -> None:
         self.memory.writer(transactional_id("s"))

@@ -10,14 +10,14 @@ import pytest
 
 from include.errors import Terminal
 from include.record.schema import Column, TableSchema
-from include.source.binlog.step import Rows
+from include.source.binlog.step import RowsEvent
 from include.source.rows.charset import text_decoder
-from include.source.rows.images import Images
+from include.source.rows.images import RowImages
 from include.source.rows.json_binary import json_text
 from include.source.rows.json_diff import apply_diffs
 from include.source.rows.layout import layout
 from include.source.rows.malformed import told
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from include.source.rows.text import row_reader
 from tests.decoding import shape_of, transactions
 from tests.golden.recording import load, names
@@ -41,18 +41,18 @@ def assert_tells_nothing(error: Exception) -> None:
 
 
 @cache
-def steps(server: str, case: str) -> list[tuple[Images, Rows]]:
+def steps(server: str, case: str) -> list[tuple[RowImages, RowsEvent]]:
     recording = load(server, case)
     shapes = {c.table: shape_of(c.table, c.description, server) for c in recording.changes if c.description}
     found = []
-    for step in (s for each in transactions(recording) for s in each.steps if isinstance(s, Rows)):
+    for step in (s for each in transactions(recording) for s in each.steps if isinstance(s, RowsEvent)):
         shape = shapes.get(step.table.name)
         if shape is not None and len(shape.columns) == len(step.table.types):
-            found.append((Images(layout(step.table, shape, recording.flavour)), step))
+            found.append((RowImages(layout(step.table, shape, recording.flavour)), step))
     return found
 
 
-def refusal(images: Images, step: Rows, body: bytes) -> Terminal | None:
+def refusal(images: RowImages, step: RowsEvent, body: bytes) -> Terminal | None:
     try:
         images.rows(step.op, body, step.partial)
     except Terminal as error:
@@ -84,7 +84,7 @@ def test_a_row_with_a_secret_in_a_strange_place_is_refused_without_it(server: st
 )
 def test_a_selected_value_that_is_none_of_its_type_is_refused_without_it(kind: str) -> None:
     columns = (Column("id", "int"), Column("c", kind, precision=10, scale=2))
-    shape = Shape(columns, TableSchema("shop", "t", columns, ("id",)))
+    shape = TableShape(columns, TableSchema("shop", "t", columns, ("id",)))
     for value in (SECRET, b"2026-" + SECRET, b"1." + SECRET[:2], SECRET * 9, b"\xff" + SECRET):
         with pytest.raises(Terminal, match="a selected value cannot be read") as refused:
             row_reader(shape)((b"1", value))

@@ -14,9 +14,9 @@ from include.source.policy.masks import Hash, Mask, Null
 from include.source.policy.policy import TablePolicy
 from include.source.rows.avro import NULL, sized
 from include.source.rows.decoder import NativeImages
-from include.source.rows.images import Images
+from include.source.rows.images import RowImages
 from include.source.rows.layout import layout
-from include.source.rows.shape import Image, Shape
+from include.source.rows.shape import Image, TableShape
 from include.source.rows.text import row_reader
 
 SALT = "0123456789abcdef"
@@ -24,7 +24,7 @@ COLUMNS = (Column("id", "int"), Column("born", "date"), Column("seen", "datetime
 TEXTS = [(b"1", b"0000-00-00", b"2026-02-31 10:00:00", b"2026-02-31"), (b"2", b"1980-02-29", None, None)]
 
 
-def shape(**masks: Mask) -> Shape:
+def shape(**masks: Mask) -> TableShape:
     policy = TablePolicy("shop", "t", passes=True, why="", masks=masks)
     return shape_of(("shop", "t"), COLUMNS, ("id",), frozenset(), frozenset(), policy)
 
@@ -71,7 +71,7 @@ def test_it_is_null_where_the_mask_says_so_and_told_nowhere_else(way: str) -> No
     assert rows_of(told, way) == [row(b"\x02", None, None, None) + NULL, row(b"\x04", None, None, None) + NULL]
 
 
-def rows_of(told: Shape, way: str) -> list[bytes]:
+def rows_of(told: TableShape, way: str) -> list[bytes]:
     if "compiled" in way and WHY_NOT:
         pytest.skip(WHY_NOT)
     if "select" in way:
@@ -80,13 +80,13 @@ def rows_of(told: Shape, way: str) -> list[bytes]:
     types, nullable = bytes((3, 10, 18, 10)), (False, True, True, True)
     made = layout(TableMap(7, "shop", "t", types, (0, 0, 0, 0), nullable, signs_known=False), told, "mariadb")
     if way == "cells":
-        images_ = Images(made)
+        images_ = RowImages(made)
         return [told.image(*after).row for _, after in images_.cells("c", logged()) if after is not None]
-    pairs = (Images(made) if way == "python" else NativeImages(made)).rows("c", logged())
+    pairs = (RowImages(made) if way == "python" else NativeImages(made)).rows("c", logged())
     return [after.row for _, after in pairs if after is not None]
 
 
-def compiled(told: Shape) -> list[Image]:
+def compiled(told: TableShape) -> list[Image]:
     reader, found = text_rows_of(told), list[Image]()
     assert reader is not None
     packets = b""

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from include.errors import Terminal
 from include.record.schema import DATES, Column
-from include.source.binlog.step import Rows
+from include.source.binlog.step import RowsEvent
 from include.source.native import WHY_NOT, decoder_of
 from include.source.rows import layout as layouts
 from include.source.rows.charset import CHARSETS
 from include.source.rows.decoder import NativeImages, images_of
-from include.source.rows.images import Images, Pair
+from include.source.rows.images import Pair, RowImages
 from include.source.rows.layout import Field, Layout, mismatch
 from tests.decoding import shape_of, transactions
 from tests.golden.recording import load, names
@@ -29,7 +29,7 @@ kinds = st.lists(st.sampled_from(KINDS), max_size=12).map(tuple)
 ops = st.sampled_from(("c", "u", "d"))
 
 
-def outcome(images: Images | NativeImages, op: str, body: bytes) -> list[Pair] | str:
+def outcome(images: RowImages | NativeImages, op: str, body: bytes) -> list[Pair] | str:
     try:
         return images.rows(op, body)  # type: ignore[arg-type]
     except Terminal as error:
@@ -138,7 +138,7 @@ def test_rows_that_real_servers_logged_are_equal_to_the_python_ones(server: str)
     for recording in (load(*name) for name in names() if name[0] == server and name[1] not in TEXT):
         known = [(change.table, change.description) for change in recording.changes if change.description]
         steps = (step for found in transactions(recording) for step in found.steps)
-        for step in (step for step in steps if isinstance(step, Rows) and not step.partial):
+        for step in (step for step in steps if isinstance(step, RowsEvent) and not step.partial):
             table = (step.table.database, step.table.table)
             shapes = [shape_of(table, told, recording.server) for name, told in known if name == table]
             fitting = (shape for shape in shapes if mismatch(step.table, shape.columns, recording.flavour) is None)
@@ -200,7 +200,7 @@ def test_what_the_compiled_decoder_cannot_read_is_left_to_the_python_one() -> No
     assert isinstance(images_of(layout), NativeImages)
     for other in (masked(layout, "id"), masked(layout, "c0", by=("c0",))):
         assert decoder_of(other) is None
-        assert isinstance(images_of(other), Images)
+        assert isinstance(images_of(other), RowImages)
 
 
 def test_images_are_the_same_tuples_that_python_makes() -> None:

@@ -12,15 +12,15 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.topics import change
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.source.binlog.step import Rows
+from include.source.binlog.step import RowsEvent
 from include.source.database.table_info import TableInfo
 from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
 from include.source.log.direct_log import memory_log
 from include.source.policy.policy import Policy
 from include.source.replicator import Replicator
-from include.source.rows.encode import Encoders
-from include.source.rows.images import Images
+from include.source.rows.encode import TableEncoders
+from include.source.rows.images import RowImages
 from include.source.rows.shape import Image
 from include.source.rows.system_versioning import altered_until, of_today
 from include.source.state import CaptureState
@@ -52,7 +52,7 @@ def streamed(recording: Recording, after: int | None) -> tuple[State, set[Table]
             catalog.forget()
         while left and left[0].end.pos <= statement.end:
             for step in left.pop(0).steps:
-                if isinstance(step, Rows):
+                if isinstance(step, RowsEvent):
                     try:
                         apply(step, catalog, state.setdefault((step.table.database, step.table.table), {}))
                     except Terminal:
@@ -60,9 +60,9 @@ def streamed(recording: Recording, after: int | None) -> tuple[State, set[Table]
     return state, refused
 
 
-def apply(step: Rows, catalog: Catalog, rows: dict[bytes, bytes]) -> None:
+def apply(step: RowsEvent, catalog: Catalog, rows: dict[bytes, bytes]) -> None:
     layout = catalog.layout(step.table)
-    pairs = Images(layout).rows(step.op, step.body)
+    pairs = RowImages(layout).rows(step.op, step.body)
     for before, after in of_today(pairs) if layout.shape.until is not None else pairs:
         if before is not None:
             # Of rows that are equal a table without a key has one.
@@ -163,7 +163,7 @@ def test_the_core_sends_records_of_today_s_rows_and_counts_the_others() -> None:
     catalog = Catalog(lambda: infos, server_of(recording.server), source.policy)
     start = SourcePosition("mariadb", MariadbGtidSet.parse(recording.gtid[0]), BinlogPosition("bin.000001", 4), 0)
     state = CaptureState(tables=dict.fromkeys(map(".".join, infos), 0), snapshot="done")
-    core = Replicator("s", source, catalog, Encoders("s", source, log), ManualClock(), start, state)
+    core = Replicator("s", source, catalog, TableEncoders("s", source, log), ManualClock(), start, state)
     for each in transactions(recording):
         core.on_transaction(each)
     group = core.flush()

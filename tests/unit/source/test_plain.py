@@ -20,9 +20,9 @@ from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.files import BinlogFile
 from include.source.binlog.reader import EventReader
-from include.source.binlog.step import PlainRun, Rows, SourceTransaction
+from include.source.binlog.step import PlainRun, RowsEvent, SourceTransaction
 from include.source.binlog.transaction import TransactionBuilder
-from include.source.binlog.unpack import Source
+from include.source.binlog.unpack import BinlogInput
 from include.source.database import transaction_stream as subject
 from include.source.database.transaction_stream import Inflow
 from include.source.definition import SourceDefinition
@@ -55,7 +55,7 @@ class Wire:
 def of_file(data: bytes, made: TransactionBuilder) -> list[object]:
     """What comes out of a file of these bytes, its refusal last."""
     found: list[object] = []
-    file = BinlogFile("bin.000001", "bin.000001", Source(io.BytesIO(data)))
+    file = BinlogFile("bin.000001", "bin.000001", BinlogInput(io.BytesIO(data)))
     try:
         found += [told(item) for item in file.transactions(EventReader("bin.000001"), made)]
     except LyrebirdError as refusal:
@@ -165,7 +165,9 @@ def test_what_is_taken_and_what_is_left() -> None:
     plain, other = b"".join(group(2) + group(3, 4)), b"".join(group(5, table="u"))
     found, at, more = made.take(reader, plain + plain[:-1], 0, framed=False)
     assert [each.count for each in found] == [3]
-    assert [[step.body[-4:] for step in each.steps if isinstance(step, Rows)] for each in found[0].transactions()] == [
+    assert [
+        [step.body[-4:] for step in each.steps if isinstance(step, RowsEvent)] for each in found[0].transactions()
+    ] == [
         [image(2)[1:]],
         [image(4)[1:]],
         [image(2)[1:]],

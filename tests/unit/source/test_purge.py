@@ -13,12 +13,16 @@ from include.errors import Terminal
 from include.record.position import BinlogPosition
 from include.source.database.binlog_files import read_retention
 from include.source.database.preflight import short_horizon
-from include.source.database.purge import BinlogFile, Horizon, Retention, horizon, lag_bytes
+from include.source.database.purge import Horizon, ListedBinlogFile, Retention, horizon, lag_bytes
 from include.source.database.server import Server
 
 HOUR_US = 3_600_000_000
 NOW_US = 1_000 * HOUR_US
-FILES = (BinlogFile("bin.000007", 1000), BinlogFile("bin.000008", 1000), BinlogFile("bin.000009", 300))
+FILES = (
+    ListedBinlogFile("bin.000007", 1000),
+    ListedBinlogFile("bin.000008", 1000),
+    ListedBinlogFile("bin.000009", 300),
+)
 BEGAN = {"bin.000007": NOW_US - 46 * HOUR_US, "bin.000008": NOW_US - 20 * HOUR_US, "bin.000009": NOW_US - HOUR_US}
 DAYS_2 = Retention(48 * 3600)
 
@@ -102,7 +106,7 @@ def test_a_purged_position_has_no_hours_left() -> None:
 def test_hours_are_never_negative_and_shrink_as_time_goes(
     sizes: list[int], data: st.DataObject, age_s: int | None, total: int
 ) -> None:
-    files = tuple(BinlogFile(f"bin.{i:06}", size) for i, size in enumerate(sizes, 1))
+    files = tuple(ListedBinlogFile(f"bin.{i:06}", size) for i, size in enumerate(sizes, 1))
     position = at(data.draw(st.integers(1, len(files))))
     retention = Retention(age_s)
     first = horizon(files, retention, position, lambda _: NOW_US, NOW_US).hours
@@ -187,7 +191,7 @@ def test_files_that_go_long_before_the_limit_are_believed_where_the_server_is_ol
         found = horizon(FILES, retention, at(9), BEGAN.get, NOW_US)
         assert found.hours == (retention.age_s or 0) / 3600
     # Nothing was purged yet.
-    files = tuple(BinlogFile(f"bin.{n:06}", 1000) for n in (1, 2, 3))
+    files = tuple(ListedBinlogFile(f"bin.{n:06}", 1000) for n in (1, 2, 3))
     assert horizon(files, month, at(3), lambda _: NOW_US - HOUR_US, NOW_US).hours == 720
     # Nor does a server purge by itself that has no limit, and somebody does.
     assert horizon(FILES, Retention(0.0, up_s=90 * 24 * 3600), at(9), BEGAN.get, NOW_US).hours == pytest.approx(46)

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from include.errors import Terminal
 from include.record.schema import Column, TableSchema
-from include.source.binlog.step import Rows
+from include.source.binlog.step import RowsEvent
 from include.source.binlog.table_map import TableMap
 from include.source.native import WHY_NOT
 from include.source.rows import encode
 from include.source.rows.decoder import NativeImages
 from include.source.rows.encode import Stamp, TableEncoder
-from include.source.rows.images import Images
+from include.source.rows.images import RowImages
 from include.source.rows.layout import Field, Layout
 from include.source.rows.records import Encoded, RowRecords, encoded
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from tests.row_bytes import KINDS, event, layout_of
 
 MAP = TableMap(7, "d", "t", b"\x03", (0,), (False,), (), signs_known=False)
@@ -36,18 +36,18 @@ def records(layout: Layout, partitions: int = 7) -> RowRecords:
 
 def two_columns(by: tuple[str, ...] = ()) -> Layout:
     columns = tuple(field.column for field in FIELDS)
-    return Layout(Shape(columns, TableSchema("d", "t", columns, ("id",)), by), FIELDS)
+    return Layout(TableShape(columns, TableSchema("d", "t", columns, ("id",)), by), FIELDS)
 
 
 def small(by: tuple[str, ...] = ()) -> RowRecords:
     return records(two_columns(by))
 
 
-def update(*rows: tuple[int, int, int, int]) -> Rows:
+def update(*rows: tuple[int, int, int, int]) -> RowsEvent:
     images = (
         b"\0" + number.to_bytes(4, "little") + bytes((v,)) for a, b, c, d in rows for number, v in ((a, b), (c, d))
     )
-    return Rows(MAP, "u", b"\x02\xff\xff" + b"".join(images))
+    return RowsEvent(MAP, "u", b"\x02\xff\xff" + b"".join(images))
 
 
 def ops(found: tuple[list[Encoded], int]) -> tuple[list[str], int]:
@@ -61,13 +61,13 @@ def test_an_update_is_one_record_unless_its_key_or_partition_changes() -> None:
 
 
 def test_rows_without_images_give_no_records() -> None:
-    assert small().of(Rows(MAP, "c", b"\x02\xff"), STAMP) == ([], 0)
+    assert small().of(RowsEvent(MAP, "c", b"\x02\xff"), STAMP) == ([], 0)
 
 
 @pytest.mark.parametrize("by", [(), ("v",)], ids=["together", "moved"])
 def test_a_statement_s_text_leaves_only_where_the_source_asks_for_it(by: tuple[str, ...]) -> None:
     silent = update((1, 1, 1, 2))
-    told = Rows(MAP, silent.op, silent.body, query="UPDATE t SET secret = 1")
+    told = RowsEvent(MAP, silent.op, silent.body, query="UPDATE t SET secret = 1")
     layout = two_columns(by)
     quiet = RowRecords(layout, TableEncoder("s", layout.shape.schema, 5, 6, 7))
     assert quiet.of(told, STAMP) == small(by).of(silent, STAMP) != small(by).of(told, STAMP)
@@ -76,7 +76,7 @@ def test_a_statement_s_text_leaves_only_where_the_source_asks_for_it(by: tuple[s
 
 def test_an_event_that_cannot_be_read_is_refused_by_name() -> None:
     with pytest.raises(Terminal, match=r"a row cannot be read.*table='d\.t'"):
-        small().of(Rows(MAP, "c", b"\x02\xff\0\1"), STAMP)
+        small().of(RowsEvent(MAP, "c", b"\x02\xff\0\1"), STAMP)
 
 
 @pytest.mark.skipif(bool(WHY_NOT), reason=f"`make setup` builds the compiled decoders: {WHY_NOT}")
@@ -109,7 +109,7 @@ def test_compiled_and_python_records_are_the_same_bytes(
     if damage:
         body[random.randrange(len(body))] ^= 1 << random.randrange(8)
     both = records(layout, partitions)
-    step = Rows(MAP, op, bytes(body), query=query)  # type: ignore[arg-type]
+    step = RowsEvent(MAP, op, bytes(body), query=query)  # type: ignore[arg-type]
     assert isinstance(both.images, NativeImages)
     parts = both.encoder.parts(stamp, query)
     alone = both.images.decoder.records(step.op, step.body, both._envelope, parts, row, of_table)  # type: ignore[arg-type]
@@ -119,9 +119,9 @@ def test_compiled_and_python_records_are_the_same_bytes(
 
 
 def by_python(
-    both: RowRecords, layout: Layout, step: Rows, stamp: Stamp, row: int, of_table: int
+    both: RowRecords, layout: Layout, step: RowsEvent, stamp: Stamp, row: int, of_table: int
 ) -> tuple[list[Encoded], int]:
-    pairs = Images(layout).rows(step.op, step.body)
+    pairs = RowImages(layout).rows(step.op, step.body)
     return encoded(pairs, both.encoder, stamp, row, of_table, step.query), len(pairs)
 
 

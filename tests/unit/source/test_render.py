@@ -15,11 +15,11 @@ from include.source.rows.avro import NULL, decimal, long_piece
 from include.source.rows.columns import column_of
 from include.source.rows.other_types import vector_piece
 from include.source.rows.render import Renderer, shortest, text_of
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 
 
-def shape(*columns: Column) -> Shape:
-    return Shape(columns, TableSchema("d", "t", columns, (columns[0].name,)))
+def shape(*columns: Column) -> TableShape:
+    return TableShape(columns, TableSchema("d", "t", columns, (columns[0].name,)))
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))

@@ -22,7 +22,7 @@ from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.version import from_headers, number_of, to_header
 from include.source.binlog.events import RowOp
-from include.source.binlog.transaction import Rows, SourceTransaction
+from include.source.binlog.transaction import RowsEvent, SourceTransaction
 from include.source.database.server import Server
 from include.source.database.tables import Catalog, TableInfo
 from include.source.definition import SourceDefinition
@@ -31,7 +31,7 @@ from include.source.log.group import Group
 from include.source.log.ports import LogPorts
 from include.source.ports import ResumePoint
 from include.source.replicator import Replicator
-from include.source.rows.encode import Encoders
+from include.source.rows.encode import TableEncoders
 from include.source.state import CaptureState
 from tests.mariadb_golden import MAP, SCHEMA, rows, transaction
 
@@ -114,7 +114,7 @@ class World:
             changes_others=lambda *name: name in self.changing,
             untraced=lambda *name: name in self.untraced,
         )
-        encoders = Encoders("s", self.source, log)
+        encoders = TableEncoders("s", self.source, log)
         point, state = resume.position, resume.state
         core = Replicator(
             "s", self.source, catalog, encoders, self.clock, point, state, log.write, lambda: self.server_us
@@ -336,10 +336,10 @@ def test_a_truncate_with_settings_of_its_own_writes_the_floor() -> None:
     assert [Control.parse(r.value or b"").kind for r in world.records(control("s"))] == ["truncate"]
 
 
-def nameless(op: RowOp, *images: Any) -> Rows:
+def nameless(op: RowOp, *images: Any) -> RowsEvent:
     """Rows under a map as servers write it that say no more than types."""
     said = replace(MAP, names=(), key=(), unsigned=frozenset(), charsets={})
-    return Rows(said, op, rows(op, *images).body)
+    return RowsEvent(said, op, rows(op, *images).body)
 
 
 @pytest.mark.parametrize(("described_us", "again"), [(2_000_000, ("shop.t",)), (500_000, ()), (9_000_000, ("shop.t",))])
@@ -406,7 +406,7 @@ def test_a_transaction_that_was_had_already_stops_the_source() -> None:
         "s",
         world.source,
         Catalog(dict, SERVER, world.source.policy),
-        Encoders("s", world.source, memory_log("s", world.log, world.registry, world.clock)),
+        TableEncoders("s", world.source, memory_log("s", world.log, world.registry, world.clock)),
         world.clock,
         START,
         CaptureState(),
@@ -422,7 +422,7 @@ def test_an_idle_server_moves_time_but_never_back() -> None:
         "s",
         world.source,
         Catalog(dict, SERVER, world.source.policy),
-        Encoders("s", world.source, memory_log("s", world.log, world.registry, world.clock)),
+        TableEncoders("s", world.source, memory_log("s", world.log, world.registry, world.clock)),
         world.clock,
         START,
         CaptureState(),
@@ -518,7 +518,7 @@ def test_any_story_with_any_crashes_ends_as_the_table(
 
 def test_a_table_whose_rows_cannot_be_read_is_set_aside_and_the_others_go_on() -> None:
     world = World()
-    broken = Rows(MAP, "c", rows("c", (2, 1, "b")).body[:-1])
+    broken = RowsEvent(MAP, "c", rows("c", (2, 1, "b")).body[:-1])
     world.replicate(
         [transaction(1, rows("c", (1, 1, "a"))), transaction(2, broken), transaction(3, rows("c", (3, 1, "c")))]
     )
@@ -534,7 +534,7 @@ def test_a_table_whose_rows_cannot_be_read_is_set_aside_and_the_others_go_on() -
 
 def test_rows_are_counted_by_op_and_those_passed_over_apart() -> None:
     world = World()
-    broken = Rows(MAP, "d", rows("d", (2, 1, "b")).body[:-1])
+    broken = RowsEvent(MAP, "d", rows("d", (2, 1, "b")).body[:-1])
     first = transaction(1, rows("c", (1, 1, "a"), (2, 1, "b")), rows("u", (1, 1, "a"), (9, 1, "a")))
     world.replicate([first, transaction(2, broken), transaction(3, rows("c", (3, 1, "c")))])
     assert [(group.ops, group.rows) for group in world.groups] == [({"c": 2, "u": 1}, 3), ({}, 0), ({}, 0)]
@@ -570,7 +570,7 @@ def test_a_table_that_is_to_be_read_over_a_gap_lacks_nothing_more() -> None:
 
 def test_a_source_that_is_told_to_stops_at_rows_that_cannot_be_read() -> None:
     world = World(unreadable="source")
-    broken = Rows(MAP, "c", rows("c", (2, 1, "b")).body[:-1])
+    broken = RowsEvent(MAP, "c", rows("c", (2, 1, "b")).body[:-1])
     with pytest.raises(Terminal, match=r"cannot be read.*table='shop\.t', column='v'.*position='bin.000001:200'"):
         world.replicate([transaction(1, rows("c", (1, 1, "a"))), transaction(2, broken)])
     assert str(resolved(world)[-1].position.gtids) == "0-1-1"

@@ -15,10 +15,10 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.purge import Horizon
 from include.source.database.purge_watch import PurgeWatch
 from include.source.definition import SourceDefinition
-from include.source.incident import Incidents
+from include.source.incident import CaptureIncidents
 from include.source.log.group import Group
 from include.source.reporter import Reporter
-from include.source.state import Aside, CaptureState, Waiting
+from include.source.state import CaptureState, TableSetAside, WaitingXa
 
 SOURCE = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop"])
 
@@ -59,7 +59,7 @@ class Scene:
             return horizon
 
         self.watch = PurgeWatch(look)
-        incidents = Incidents("s", self.folder, self.clock)  # type: ignore[arg-type]
+        incidents = CaptureIncidents("s", self.folder, self.clock)  # type: ignore[arg-type]
         self.reporter = Reporter(
             self.folder,  # type: ignore[arg-type]
             self.metrics,
@@ -144,7 +144,7 @@ def test_waiting_for_a_server_is_shown_at_once_beside_what_was_known_until_it_is
 
 def test_a_table_set_aside_is_reported_with_the_command_that_resumes_it() -> None:
     scene = Scene()
-    state = CaptureState(aside={"shop.t": Aside("0-1-7", "bin.000001:9", "a row cannot be read", 1)})
+    state = CaptureState(aside={"shop.t": TableSetAside("0-1-7", "bin.000001:9", "a row cannot be read", 1)})
     for _ in range(2):
         (incident,) = scene.commit(state=state)["incidents"]
         assert incident["fix"] == "lyrebird capture resume-table --source s shop.t"
@@ -204,9 +204,9 @@ def test_the_watch_looks_from_its_own_thread_until_it_is_closed() -> None:
 def test_the_purge_horizon_is_that_of_the_oldest_prepared_transaction() -> None:
     scene = Scene(Horizon(30.0, "its limit of time"))
     after = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000000", 70), 1)
-    scene.commit(state=CaptureState(waiting=(Waiting("X'61',X'',1", "0-1-4", after),)))
+    scene.commit(state=CaptureState(waiting=(WaitingXa("X'61',X'',1", "0-1-4", after),)))
     scene.watch.look_once()
     elsewhere = replace(after, binlog=BinlogPosition("other.000009", 70))
-    scene.commit(state=CaptureState(waiting=(Waiting("X'61',X'',1", "0-1-4", elsewhere),)))
+    scene.commit(state=CaptureState(waiting=(WaitingXa("X'61',X'',1", "0-1-4", elsewhere),)))
     scene.watch.look_once()
     assert [str(each) for each in scene.looks] == ["bin.000000:70", "bin.000001:700"]

@@ -13,7 +13,7 @@ from include.clock import ManualClock
 from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Terminal, Transient
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.source.database.preflight import Finding
+from include.source.database.preflight import ServerFinding
 from include.source.database.upstream import LiveServer
 from include.source.definition import SourceDefinition
 from include.source.policy.policy import TableFilter
@@ -222,7 +222,7 @@ def test_tables_are_looked_at_beside_the_stream_unless_a_column_must_not_leave(
         with pytest.raises(Terminal, match="table t is odd"):
             question()
 
-    finding = Finding("table t", "is odd", "Mend it.")
+    finding = ServerFinding("table t", "is odd", "Mend it.")
     monkeypatch.setattr("include.source.run.first_look", lambda _source: [])
     monkeypatch.setattr("include.source.run.second_look", lambda _source: [finding])
     monkeypatch.setattr("include.source.run.LiveServer", lambda *_: SimpleNamespace(look=look, close=lambda: None))

@@ -19,24 +19,24 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.record.gtid import Flavour, parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import TableSchema
-from include.source.binlog.events import Query
+from include.source.binlog.events import QueryEvent
 from include.source.binlog.files import BinlogFile
 from include.source.binlog.reader import EventReader
 from include.source.binlog.step import Heartbeat, PlainRun, SourceTransaction
 from include.source.binlog.table_map import TableMap
 from include.source.binlog.transaction import TransactionBuilder
-from include.source.binlog.unpack import Source
+from include.source.binlog.unpack import BinlogInput
 from include.source.definition import SourceDefinition
 from include.source.log.direct_log import memory_log
 from include.source.log.group import Group
 from include.source.native import WHY_NOT
 from include.source.replicator import Replicator
 from include.source.rows.columns import mapped
-from include.source.rows.encode import Encoders
+from include.source.rows.encode import TableEncoders
 from include.source.rows.layout import Layout, layout
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from include.source.snapshot.watermark_window import Seam
-from include.source.state import Aside, CaptureState
+from include.source.state import CaptureState, TableSetAside
 from tests.mutants import flipped, recordings
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"nothing is compiled: {WHY_NOT}")
@@ -57,7 +57,7 @@ class Described:
             replace(table, names=table.names or tuple(f"c{i}" for i in range(len(table.types)))), self._flavour
         )
         schema = TableSchema(table.database, table.table, columns, (columns[0].name,))
-        return layout(table, Shape(columns, schema), self._flavour)
+        return layout(table, TableShape(columns, schema), self._flavour)
 
     def cascades_into(self, _name: tuple[str, str]) -> bool:
         return False
@@ -78,7 +78,7 @@ def capture(
     start = SourcePosition(flavour, parse_gtid_set("", flavour), BinlogPosition("bin.000001", 0), 0)
     state = CaptureState(snapshot="done")
     catalog: Any = Described(flavour)
-    core = Replicator("s", source, catalog, Encoders("s", source, log), clock, start, state)
+    core = Replicator("s", source, catalog, TableEncoders("s", source, log), clock, start, state)
     change(core)
     slow = 0
     one = core.on_transaction
@@ -118,11 +118,11 @@ def items_of(name: str, events: list[bytes]) -> list[Item]:
 
 def _items(events: list[bytes]) -> Iterator[Item]:
     builder = TransactionBuilder(lambda database, _: database in DATABASES, lambda *_: False, 1 << 24, FOLDER)
-    file = BinlogFile("bin.000001", "bin.000001", Source(io.BytesIO(b"\xfebin" + b"".join(events))))
+    file = BinlogFile("bin.000001", "bin.000001", BinlogInput(io.BytesIO(b"\xfebin" + b"".join(events))))
     try:
         for item in file.items(EventReader("bin.000001"), builder):
             if isinstance(item, PlainRun) or (
-                not isinstance(item, Heartbeat) and not any(isinstance(step, Query) for step in item.steps)
+                not isinstance(item, Heartbeat) and not any(isinstance(step, QueryEvent) for step in item.steps)
             ):
                 yield item
     except Terminal:
@@ -206,7 +206,7 @@ def test_runs_go_one_by_one_where_each_transaction_needs_a_look_of_its_own() -> 
 
     def aside(core: Replicator) -> None:
         as_known([run])(core)
-        core.state = core.state.with_aside(table, Aside("", "", "cause", 0))
+        core.state = core.state.with_aside(table, TableSetAside("", "", "cause", 0))
 
     def seam(core: Replicator) -> None:
         as_known([run])(core)

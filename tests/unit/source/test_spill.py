@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal, Transient
-from include.source.binlog.events import Query
+from include.source.binlog.events import QueryEvent
 from include.source.binlog.spill import Spill
-from include.source.binlog.step import Rows, Step
+from include.source.binlog.step import RowsEvent, Step
 from include.source.binlog.table_map import TableMap
 
 FOLDER = Path(gettempdir())
@@ -22,14 +22,14 @@ TABLES = [TableMap(n, "shop", f"t{n}", b"\x03", (0,), (False,)) for n in range(3
 
 steps = st.one_of(
     st.builds(
-        Rows,
+        RowsEvent,
         st.sampled_from(TABLES),
         st.sampled_from(["c", "u", "d"]),
         st.binary(max_size=60),
         st.booleans(),
         st.sampled_from([None, "", "INSERT", "ü🜚"]),
     ),
-    st.builds(Query, st.integers(0, 2**32 - 1), st.text(max_size=5), st.text(max_size=20)),
+    st.builds(QueryEvent, st.integers(0, 2**32 - 1), st.text(max_size=5), st.text(max_size=20)),
 )
 
 
@@ -53,33 +53,37 @@ def test_a_spilled_sequence_equals_a_list(actions: list[Any], memory_bytes: int)
             model.append(action)
         assert len(spill) == len(model)
     assert list(spill) == model == list(spill)
-    assert spill.size_bytes == sum(len(s.body) if isinstance(s, Rows) else len(s.text) for s in model)
+    assert spill.size_bytes == sum(len(s.body) if isinstance(s, RowsEvent) else len(s.text) for s in model)
 
 
 def test_large_steps_and_many_pieces_come_back_whole() -> None:
     spill = Spill(0, FOLDER)
     bodies = [os.urandom(size) for size in (3 << 20, 1, (1 << 20) - 9, 1 << 20, 0, 70_000)]
     for body in bodies:
-        spill.append(Rows(TABLES[0], "c", body))
+        spill.append(RowsEvent(TABLES[0], "c", body))
     assert spill.on_disk
-    assert [step.body for step in spill if isinstance(step, Rows)] == bodies
+    assert [step.body for step in spill if isinstance(step, RowsEvent)] == bodies
 
 
 def test_two_readers_do_not_disturb_each_other_or_the_writer() -> None:
     spill = Spill(0, FOLDER)
     for number in range(3):
-        spill.append(Query(number, "", "x"))
+        spill.append(QueryEvent(number, "", "x"))
     first, second = iter(spill), iter(spill)
-    assert [next(first), next(second), next(first)] == [Query(0, "", "x"), Query(0, "", "x"), Query(1, "", "x")]
-    spill.append(Query(3, "", "x"))
+    assert [next(first), next(second), next(first)] == [
+        QueryEvent(0, "", "x"),
+        QueryEvent(0, "", "x"),
+        QueryEvent(1, "", "x"),
+    ]
+    spill.append(QueryEvent(3, "", "x"))
     assert len(list(spill)) == 4
-    assert [step.thread for step in second if isinstance(step, Query)] == [1, 2]
+    assert [step.thread for step in second if isinstance(step, QueryEvent)] == [1, 2]
 
 
 def test_nothing_is_left_in_the_folder(tmp_path: Path) -> None:
     spill = Spill(0, tmp_path)
     assert not spill.on_disk
-    spill.append(Query(1, "", "x" * 3_000_000))
+    spill.append(QueryEvent(1, "", "x" * 3_000_000))
     assert list(tmp_path.iterdir()) == []
     fd = spill._fd
     os.fstat(fd)
@@ -90,13 +94,13 @@ def test_nothing_is_left_in_the_folder(tmp_path: Path) -> None:
 
 def test_a_small_sequence_touches_no_disk() -> None:
     spill = Spill(1000, Path("/nowhere"))
-    spill.append(Query(1, "", "x", 4))
-    assert list(spill) == [Query(1, "", "x", 4)]
+    spill.append(QueryEvent(1, "", "x", 4))
+    assert list(spill) == [QueryEvent(1, "", "x", 4)]
 
 
 def test_a_folder_that_is_not_there_is_named_with_what_to_do() -> None:
     with pytest.raises(Terminal, match=r"folder='/nowhere'.*answer='No such file or directory'.*`spill_folder`"):
-        Spill(0, Path("/nowhere")).append(Query(1, "", "x"))
+        Spill(0, Path("/nowhere")).append(QueryEvent(1, "", "x"))
 
 
 def test_a_full_disk_is_waited_for_by_an_error_that_names_size_and_folder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,9 +108,9 @@ def test_a_full_disk_is_waited_for_by_an_error_that_names_size_and_folder(monkey
         raise OSError(28, "No space left on device")
 
     spill = Spill(0, FOLDER)
-    spill.append(Rows(TABLES[0], "c", b"x" * 1000))
+    spill.append(RowsEvent(TABLES[0], "c", b"x" * 1000))
     monkeypatch.setattr(os, "pwrite", full)
     said = r"does not fit on disk.*size_bytes=2001\d+, answer='No space left.*Make room"
     with pytest.raises(Transient, match=said) as told:
-        spill.append(Rows(TABLES[0], "c", b"x" * 2_000_000))
+        spill.append(RowsEvent(TABLES[0], "c", b"x" * 2_000_000))
     assert (told.value.details["system"], told.value.details["folder"]) == ("disk", str(FOLDER))

@@ -13,7 +13,7 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.binlog_files import BinlogLook
 from include.source.database.purge import Horizon
 from include.source.log.direct_log import ensure_topics
-from include.source.state import Aside, CaptureState, Job, Waiting
+from include.source.state import CaptureState, Job, TableSetAside, WaitingXa
 from include.source.status import lines_of, open_requests, refused_requests, status_of
 
 NOW_US = 1_000_000_000
@@ -59,12 +59,12 @@ def test_a_source_that_was_never_captured_has_a_status() -> None:
 
 
 def test_a_running_capture_is_told_whole() -> None:
-    why = Aside("0-1-3", "bin.000001:300", "a row cannot be read", NOW_US - 9_000_000)
+    why = TableSetAside("0-1-3", "bin.000001:300", "a row cannot be read", NOW_US - 9_000_000)
     state = CaptureState(
         snapshot="done",
         aside={"shop.t": why},
         jobs=(Job("r1", ("shop.big",), gap=False, asked=True),),
-        waiting=(Waiting("X'61'", "0-1-4", AT),),
+        waiting=(WaitingXa("X'61'", "0-1-4", AT),),
     )
     found = status(state, PROGRESS)
     assert (found["gtids"], found["position"], found["lag_s"], found["lag_bytes"]) == (
@@ -109,7 +109,7 @@ def test_what_a_capture_did_that_has_ended_is_not_shown_as_going_on() -> None:
 
 
 def test_tables_in_want_of_rows_and_waiting_are_shown() -> None:
-    state = CaptureState(orphans={"shop.child": Aside("", "bin.000001:9", "a cascade", 1)})
+    state = CaptureState(orphans={"shop.child": TableSetAside("", "bin.000001:9", "a cascade", 1)})
     text = "\n".join(lines_of(status(state, PROGRESS | {"waiting_for": "the server"})))
     assert "in want    shop.child since" in text
     assert "waits for another system" in text

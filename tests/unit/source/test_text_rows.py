@@ -18,7 +18,7 @@ from include.record.schema import Column, TableSchema
 from include.source.native import WHY_NOT
 from include.source.rows import text_rows
 from include.source.rows.avro import NULL
-from include.source.rows.shape import Image, Shape
+from include.source.rows.shape import Image, TableShape
 from include.source.rows.text import row_reader, text_charset
 from include.source.rows.text_rows import select_rows
 from tests.decoding import converted, shape_of
@@ -56,9 +56,9 @@ COLUMNS = (
 )
 
 
-def shape(columns: tuple[Column, ...], **more: Any) -> Shape:
+def shape(columns: tuple[Column, ...], **more: Any) -> TableShape:
     every = (Column("id", "int"), *columns)
-    return Shape(every, TableSchema("shop", "t", every, ("id",)), **more)
+    return TableShape(every, TableSchema("shop", "t", every, ("id",)), **more)
 
 
 def packet(payload: bytes, number: int) -> bytes:
@@ -122,7 +122,7 @@ class Talk:
         return size
 
 
-def read(told: Shape, rows: list[Row], random: Random | None = None) -> list[Image]:
+def read(told: TableShape, rows: list[Row], random: Random | None = None) -> list[Image]:
     talk: Any = Talk(result(len(told.columns) - len(told.skipped), rows), random)
     found = [image for images in select_rows(talk, "SELECT", told) for image in images]
     assert not talk.closed
@@ -130,7 +130,7 @@ def read(told: Shape, rows: list[Row], random: Random | None = None) -> list[Ima
     return found
 
 
-def outcome(told: Shape, rows: list[Row], compiled: bool) -> list[Image] | str:
+def outcome(told: TableShape, rows: list[Row], compiled: bool) -> list[Image] | str:
     try:
         return read(told, rows) if compiled else [row_reader(told)(row) for row in rows]
     except Terminal as error:
@@ -232,7 +232,7 @@ def test_keys_partitions_masks_and_ignored_columns_are_those_of_the_shape() -> N
         Column("b", "int"),
     )
     schema = TableSchema("shop", "t", (columns[0], *columns[2:]), ("b", "id"), frozenset({"b"}))
-    told = Shape(columns, schema, ("who",), {"day": lambda piece: b"\2\2!" + piece})
+    told = TableShape(columns, schema, ("who",), {"day": lambda piece: b"\2\2!" + piece})
     rows: list[Row] = [(b"7", b"2026-02-31", b"-3", None), (b"8", None, b"4", b"5")]
     assert read(told, rows) == [
         Image(b"\2\x0e" + b"\2\2!\0" + b"\2\5" + b"\0" + NULL, b"\0\x0e", b"\5"),
@@ -244,7 +244,7 @@ def test_keys_partitions_masks_and_ignored_columns_are_those_of_the_shape() -> N
 
 def test_a_masked_key_is_read_by_python() -> None:
     column = Column("id", "int")
-    told = Shape((column,), TableSchema("shop", "t", (column,), ("id",)), masks={"id": lambda _: b"\2\0"})
+    told = TableShape((column,), TableSchema("shop", "t", (column,), ("id",)), masks={"id": lambda _: b"\2\0"})
     assert read(told, [(b"7",)]) == [Image(b"\2\0", b"\x0e", None)]
 
 

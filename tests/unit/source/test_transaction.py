@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from include.errors import Terminal
 from include.record.gtid import Flavour
 from include.record.position import BinlogPosition
-from include.source.binlog.events import Query
+from include.source.binlog.events import QueryEvent
 from include.source.binlog.gtid_event import Xid
 from include.source.binlog.reader import EventType
-from include.source.binlog.transaction import Heartbeat, Rows, SourceTransaction
+from include.source.binlog.transaction import Heartbeat, RowsEvent, SourceTransaction
 from tests.made_binlog import (
     FILE,
     SID,
@@ -40,7 +40,7 @@ def said(transaction: SourceTransaction) -> list[str]:
     """`table:number` of each row, statements as they are."""
     found = []
     for step in transaction.steps:
-        if isinstance(step, Query):
+        if isinstance(step, QueryEvent):
             found.append(step.text)
         else:
             images = step.body[2:]
@@ -108,7 +108,7 @@ def test_what_is_wrong_with_a_tables_events_is_told_of_its_rows_and_stops_no_oth
     ):
         log.insert("u", 3).xid().gtid().insert("u", 4).xid()
         first, second = transactions(log.events)
-        wrong, other = [step.table for step in first.steps if isinstance(step, Rows)]
+        wrong, other = [step.table for step in first.steps if isinstance(step, RowsEvent)]
         assert (wrong.database, wrong.table, wrong.types, other.refusal) == ("shop", "t", b"", None)
         assert re.search(r"cause=.*file='bin\.000001', pos=\d+, table='shop\.t'", str(wrong.refusal))
         assert said(second) == ["u:4"]
@@ -121,7 +121,9 @@ def test_captures_is_asked_once_for_equal_maps() -> None:
     log = Log()
     for number in range(5):
         log.gtid().map(number + 1, "t").write(number + 1, number).map(1, "u").write(1, 0).xid()
-    tables = [step.table for each in transactions(log.events, made) for step in each.steps if isinstance(step, Rows)]
+    tables = [
+        step.table for each in transactions(log.events, made) for step in each.steps if isinstance(step, RowsEvent)
+    ]
     assert asked == [("shop", "t"), ("shop", "u")]
     assert len({id(table) for table in tables}) == 2
 
@@ -185,7 +187,7 @@ def test_a_dummy_id_only_ends_its_statement(table_id: int) -> None:
 def test_the_text_of_a_statement_stands_on_its_rows() -> None:
     log = Log().gtid().add(EventType.ANNOTATE, b"INSERT 1").map(1, "t").write(1, 1, end=False).write(1, 2)
     log.insert("t", 3).add(EventType.ANNOTATE, b"INSERT 4").insert("t", 4).xid()
-    steps = [step for step in transactions(log.events)[0].steps if isinstance(step, Rows)]
+    steps = [step for step in transactions(log.events)[0].steps if isinstance(step, RowsEvent)]
     assert [step.query for step in steps] == ["INSERT 1", "INSERT 1", None, "INSERT 4"]
 
 
@@ -193,7 +195,7 @@ def test_texts_of_statements_are_whole_whatever_their_length_byte_says() -> None
     text = "INSERT INTO t VALUES ('" + "ü" * 300 + "')"
     for kind, body in ((EventType.ANNOTATE, text.encode()), (EventType.ROWS_QUERY, b"\x07" + text.encode())):
         log = Log("mysql").begin().add(kind, body).insert("t", 1).xid()
-        assert [step.query for step in transactions(log.events)[0].steps if isinstance(step, Rows)] == [text]
+        assert [step.query for step in transactions(log.events)[0].steps if isinstance(step, RowsEvent)] == [text]
 
 
 def test_a_rolled_back_group_keeps_what_its_engine_kept() -> None:

@@ -16,7 +16,7 @@ from include.log.topics import change, document_spec, source_resolved
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.log.direct_log import DirectLog, memory_log, transactional_id
-from include.source.log.group import Group, Output
+from include.source.log.group import Group, OutgoingRecord
 from include.source.log.unended import own_topics, was_committed
 from include.source.state import CaptureState
 
@@ -77,7 +77,7 @@ class Slow:
             self._clock.advance(2_000_000)
 
 
-def group(number: int, *outputs: Output) -> Group:
+def group(number: int, *outputs: OutgoingRecord) -> Group:
     position = SourcePosition("mariadb", MariadbGtidSet({0: (1, number)}), BinlogPosition("bin.000001", number), number)
     state = CaptureState(version=number, tables={"shop.t": 1}, snapshot="done")
     return Group(outputs, position, state, number, (), len(outputs), 1)
@@ -98,7 +98,7 @@ def test_after_a_slow_step_capture_begins_anew_where_a_partition_did_not_hear_of
         clock,
     )
     slow.open()
-    outputs = (Output(TOPIC, b"a", b"1", 1, 0), Output(TOPIC, b"b", b"2", 2, 1))
+    outputs = (OutgoingRecord(TOPIC, b"a", b"1", 1, 0), OutgoingRecord(TOPIC, b"b", b"2", 2, 1))
     if parts:
         slow.write(outputs[:1])
     with pytest.raises(Restart, match="Kafka left a transaction open") as caught:
@@ -117,7 +117,7 @@ def test_a_slow_commit_that_all_heard_of_is_like_any_other() -> None:
     log.admin().ensure(document_spec(TOPIC, 2))
     slow = DirectLog("s", replace(ports, writer=lambda: Slow(ports.writer(), clock, lambda: None)), clock)
     slow.open()
-    slow.commit(group(1, Output(TOPIC, b"a", b"1", 1, 0)))
+    slow.commit(group(1, OutgoingRecord(TOPIC, b"a", b"1", 1, 0)))
     assert log.reader().end_offsets(source_resolved("s")) == {0: 2}
     assert transactional_id("s") == "lyrebird.capture.s"
 

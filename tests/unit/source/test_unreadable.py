@@ -17,7 +17,7 @@ from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
 from include.source.log.direct_log import memory_log
 from include.source.replicator import Replicator
-from include.source.rows.encode import Encoders
+from include.source.rows.encode import TableEncoders
 from include.source.state import CaptureState
 from tests.made_binlog import Log, table_map_body, transactions
 
@@ -40,7 +40,7 @@ def capture(unreadable: str = "table") -> Replicator:
         info.columns, info.key = [Column("id", "int")], ("id",)
     catalog = Catalog(lambda: infos, SERVER, source.policy)
     state = CaptureState(tables={"shop.t": 0, "shop.u": 0}, snapshot="done")
-    return Replicator("s", source, catalog, Encoders("s", source, log), ManualClock(), START, state)
+    return Replicator("s", source, catalog, TableEncoders("s", source, log), ManualClock(), START, state)
 
 
 def streamed(body: bytes, core: Replicator) -> list[str]:

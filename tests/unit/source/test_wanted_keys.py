@@ -16,15 +16,15 @@ from include.source.hashes import plain
 from include.source.hashes.columns import ComparedRows
 from include.source.hashes.printed import printed_key
 from include.source.policy.policy import Policy
-from include.source.rows.shape import Shape
+from include.source.rows.shape import TableShape
 from include.source.rows.text import row_reader
 from include.source.snapshot.wanted_keys import WantedKeys, key_text
 
 EPOCH = dt.datetime(1970, 1, 1)
 
 
-def shape(*columns: Column, key: tuple[str, ...] = ("k",), by: tuple[str, ...] = ()) -> Shape:
-    return Shape(columns, TableSchema("shop", "t", columns, key), by)
+def shape(*columns: Column, key: tuple[str, ...] = ("k",), by: tuple[str, ...] = ()) -> TableShape:
+    return TableShape(columns, TableSchema("shop", "t", columns, key), by)
 
 
 def bytes_of_decimal(value: Decimal, scale: int) -> bytes:

@@ -18,7 +18,7 @@ from include.state.bucket import Bucket
 from include.state.engine import Engine
 from include.state.memory import MemoryEngine
 from include.state.opening import StatePlace, open_bucket
-from include.state.pointer import Pointer
+from include.state.pointer import BucketPointer
 from include.state.removal import remove_unnamed
 from include.state.rocks import RocksEngine
 from include.store.memory import MemoryStore
@@ -194,7 +194,7 @@ def test_an_empty_host_fetches_the_snapshot_and_the_logs_behind_it(
     for number in range(9):
         rows: Rows = {b"a%d" % (number % 6): b"%d" % number}
         world.take(rows, world.attempt(rows))
-    pointer = Pointer.from_bytes(world.pointer or b"")
+    pointer = BucketPointer.from_bytes(world.pointer or b"")
     assert pointer.snapshot is not None
     assert pointer.logs
     with world.open(host=1) as bucket:
@@ -309,6 +309,6 @@ def test_random_hosts_crashes_and_removals_never_show_another_state(
     world.remove()
     with world.open(host=9) as bucket:
         world.require_equal(bucket)
-    pointer = Pointer.from_bytes(world.pointer or b"")
+    pointer = BucketPointer.from_bytes(world.pointer or b"")
     living = world.place(0).objects(world.store, "rows", 3).named(pointer)
     assert {info.key for info in world.store.list("")} == living

@@ -10,7 +10,7 @@ from include.clock import ManualClock
 from include.errors import Transient
 from include.state.housekeeping import housekeeping
 from include.state.opening import StatePlace
-from include.state.pointer import Log, Pointer
+from include.state.pointer import BucketPointer, Log
 from include.state.removal import Removed
 from include.store.memory import MemoryStore
 
@@ -25,7 +25,7 @@ def test_what_no_pointer_names_goes_once_it_is_old_and_a_log_that_is_away_only_d
     store.put("state/other/rows-0001/log-old", b"x")
     clock.advance(100)
     store.put("state/t/rows-0001/log-young", b"x")
-    pointer = Pointer("named", None, (Log("named", 1),)).to_bytes()
+    pointer = BucketPointer("named", None, (Log("named", 1),)).to_bytes()
     heard, looks, removed = threading.Event(), iter([True, False]), list[Removed]()
 
     def pointers() -> list[tuple[tuple[str, int], bytes]]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.state.pointer import Log, Pointer
+from include.state.pointer import BucketPointer, Log
 from include.state.rows import pack, unpack
 
 pytestmark = pytest.mark.unit
@@ -36,13 +36,13 @@ def test_a_codec_of_another_release_is_told_with_the_way_out() -> None:
     with pytest.raises(Terminal, match=r"codec=9.*lyrebird state"):
         list(unpack(bytes(packed)))
     with pytest.raises(Terminal, match=r"codec=9.*lyrebird state"):
-        Pointer.from_bytes(Pointer("u").to_bytes().replace(b'"codec":1', b'"codec":9'))
+        BucketPointer.from_bytes(BucketPointer("u").to_bytes().replace(b'"codec":1', b'"codec":9'))
     with pytest.raises(Terminal, match="cannot be read"):
-        Pointer.from_bytes(b"[]")
+        BucketPointer.from_bytes(b"[]")
 
 
 def test_a_pointer_comes_back_as_it_was() -> None:
-    pointer = Pointer("c", "a", (Log("b", 7), Log("c", 9)), {"rows": 2, "bytes": 90}, 12)
-    assert Pointer.from_bytes(pointer.to_bytes()) == pointer
+    pointer = BucketPointer("c", "a", (Log("b", 7), Log("c", 9)), {"rows": 2, "bytes": 90}, 12)
+    assert BucketPointer.from_bytes(pointer.to_bytes()) == pointer
     assert pointer.log_bytes == 16
-    assert Pointer.from_bytes(Pointer("a").to_bytes()) == Pointer("a")
+    assert BucketPointer.from_bytes(BucketPointer("a").to_bytes()) == BucketPointer("a")

@@ -13,7 +13,7 @@ from include.join.gathering import bucket_of
 from include.join.homes import home_of
 from include.state.memory import MemoryEngine
 from include.state.opening import StatePlace, open_bucket
-from include.state.pointer import Pointer
+from include.state.pointer import BucketPointer
 from include.state.transfer import BucketId, Transferred, exported, imported
 from include.store.memory import MemoryStore
 
@@ -71,7 +71,7 @@ def test_rows_are_the_same_in_more_buckets_and_in_as_many_as_before(tmp_path: Pa
     assert sum(map(len, world.rows(more).values())) == sum(map(len, before.values()))
     for (stage, bucket), rows in world.rows(more).items():
         assert all(home_of(16)(stage, key)[0] == bucket for key in rows)
-    counts = [Pointer.from_bytes(pointer).counts for (stage, _), pointer in more.items() if stage == "rows"]
+    counts = [BucketPointer.from_bytes(pointer).counts for (stage, _), pointer in more.items() if stage == "rows"]
     assert sum(each.get("input_0", 0) for each in counts) == 150
     assert sum(each.get("incomplete", 0) for each in counts) == 1
     assert world.out(more, "two") == out

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from include.audit.definition import SearchAuditSpec
 from include.audit.search.bounds import Bounds
-from include.audit.search.cut import Cut
+from include.audit.search.cut import AuditCut
 from include.audit.search.expected import Expected
 from include.audit.search.repair import Writing
 from include.audit.search.scrub import StoredDocuments
@@ -37,10 +37,10 @@ class Sides(Protocol):
     def documents(self, name: str, spec: SearchAuditSpec) -> StoredDocuments:
         """Whole documents of a concrete index."""
 
-    def writing(self, name: str, spec: SearchAuditSpec, at: Cut) -> Writing:
+    def writing(self, name: str, spec: SearchAuditSpec, at: AuditCut) -> Writing:
         """What a repair of a concrete index writes with."""
 
-    def expected(self, spec: SearchAuditSpec, at: Cut) -> Expected:
+    def expected(self, spec: SearchAuditSpec, at: AuditCut) -> Expected:
         """What the topic says below the cut."""
 
     def declared(self, spec: SearchAuditSpec) -> Mapping[str, Any]:

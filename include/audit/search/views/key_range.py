@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["KeyRange", "KeySlice"]
+__all__ = ["DocIdRange", "KeySlice"]
 
 
 @dataclass(frozen=True, slots=True)
-class KeyRange:
+class DocIdRange:
     """`low` <= key < `high`; None is without end on that side."""
 
     low: str | None = None
@@ -36,12 +36,12 @@ class KeySlice:
 
     first: int
     last: int
-    range: KeyRange
+    range: DocIdRange
 
     @classmethod
     def all_of(cls, size: int) -> KeySlice:
         """The whole of so many keys."""
-        return cls(0, size, KeyRange())
+        return cls(0, size, DocIdRange())
 
     @property
     def size(self) -> int:
@@ -56,4 +56,4 @@ class KeySlice:
     def split(self, marks: Sequence[int], keys: Sequence[str]) -> list[KeySlice]:
         """The slices between `marks`, which together are exactly this one; `keys` are those of the inner marks."""
         bounds = [self.range.low, *keys, self.range.high]
-        return [KeySlice(marks[n], marks[n + 1], KeyRange(bounds[n], bounds[n + 1])) for n in range(len(marks) - 1)]
+        return [KeySlice(marks[n], marks[n + 1], DocIdRange(bounds[n], bounds[n + 1])) for n in range(len(marks) - 1)]

@@ -9,12 +9,12 @@ from include.audit.search.bounds import Bounds
 from include.audit.search.iblt import Histogram, add_up
 from include.audit.search.scrub import Marks, StoredDocument
 from include.audit.search.views import state_view
-from include.audit.search.views.key_range import KeyRange
-from include.audit.search.views.range_count import Seen
+from include.audit.search.views.key_range import DocIdRange
+from include.audit.search.views.range_count import SeenDocument
 from include.audit.search.views.state_view import IndexState, far_ahead
 from include.index.digest import BUCKET_BITS, bucket, of_limbs
 from include.index.server.memory import MemoryIndex
-from include.index.server.port import Found
+from include.index.server.port import IndexedDocument
 
 __all__ = ["MemoryDocuments", "MemoryStates", "MemoryView"]
 
@@ -43,22 +43,22 @@ class MemoryView:
         self.requests += 1
         return self._above
 
-    def counts(self, ranges: Sequence[KeyRange]) -> list[int]:
+    def counts(self, ranges: Sequence[DocIdRange]) -> list[int]:
         """See `range_count.IndexView`."""
         self.requests += 1
         return [len(one.of(self._ids)) for one in ranges]
 
-    def ids(self, ranges: Sequence[KeyRange], most: int) -> list[list[str]]:
+    def ids(self, ranges: Sequence[DocIdRange], most: int) -> list[list[str]]:
         """See `range_count.IndexView`."""
         self.requests += 1
         return [list(one.of(self._ids)[:most]) for one in ranges]
 
-    def now(self, doc_ids: Sequence[str]) -> dict[str, Seen]:
+    def now(self, doc_ids: Sequence[str]) -> dict[str, SeenDocument]:
         """See `range_count.IndexView`."""
         self.requests += 1
         found = self._index.get_many(self._name, doc_ids)
         return {
-            i: Seen(s.partition, s.offset, s.version, s.deleted, s.generation)
+            i: SeenDocument(s.partition, s.offset, s.version, s.deleted, s.generation)
             for i, s in ((i, _state(f)) for i, f in found.items())
         }
 
@@ -174,7 +174,7 @@ class MemoryDocuments:
         found = (self._index.get(self._name, doc_id) for doc_id in doc_ids)
         return iter([self._document(each) for each in found if each is not None])
 
-    def _document(self, found: Found) -> StoredDocument:
+    def _document(self, found: IndexedDocument) -> StoredDocument:
         state, said = _state(found), found.source["metadata"]
         buckets = said.get("s0"), said.get("s1")
         body = found.source.get(self._entity)
@@ -185,7 +185,7 @@ def _states(index: MemoryIndex, name: str, topic: str) -> list[IndexState]:
     return [_state(f) for f in index.visible(name).values() if f.source["metadata"]["topic"] == topic]
 
 
-def _state(found: Found) -> IndexState:
+def _state(found: IndexedDocument) -> IndexState:
     said = found.source["metadata"]
     d0, d1 = said.get("d0"), said.get("d1")
     state = None if d0 is None or d1 is None else of_limbs(d0, d1)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from include.audit.search.bounds import Bounds
-from include.audit.search.views.key_range import KeyRange
+from include.audit.search.views.key_range import DocIdRange
 
-__all__ = ["IndexView", "Seen"]
+__all__ = ["IndexView", "SeenDocument"]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenDocument:
     """A document at this moment: where it came from, and whether it is a tombstone.
 
     `version` is the one in its metadata, `generation` the topic's.
@@ -47,13 +47,13 @@ class IndexView(Protocol):
     def above(self) -> Mapping[int, int]:
         """How many living documents were written from above the bounds, by partition; one request."""
 
-    def counts(self, ranges: Sequence[KeyRange]) -> list[int]:
+    def counts(self, ranges: Sequence[DocIdRange]) -> list[int]:
         """How many documents are in each range. One round trip for 500 of them."""
 
-    def ids(self, ranges: Sequence[KeyRange], most: int) -> list[list[str]]:
+    def ids(self, ranges: Sequence[DocIdRange], most: int) -> list[list[str]]:
         """Ids in each range, sorted; at most `most` of each (10,000 at the utmost)."""
 
-    def now(self, doc_ids: Sequence[str]) -> dict[str, Seen]:
+    def now(self, doc_ids: Sequence[str]) -> dict[str, SeenDocument]:
         """Those that exist at this moment, without the bounds, tombstones too."""
 
     def close(self) -> None:

@@ -13,12 +13,12 @@ from include.index.dead_letters import DeadLetters, dead_group
 from include.index.definition import mapping_of
 from include.index.deployed import DeployedIndex
 from include.index.generations.rebuild.ending import ending_on_sigterm
-from include.index.generations.rebuild.fill import Pool
+from include.index.generations.rebuild.fill import RangePool
 from include.index.generations.rebuild.plan import RebuildPlan, make_plan
-from include.index.generations.rebuild.run import Means, Rebuilt, Teller, rebuild
+from include.index.generations.rebuild.run import RebuildContext, Rebuilt, Teller, rebuild
 from include.index.mapping.declared import creation
 from include.index.mapping.evolving import Evolves
-from include.index.progress.document import Progress
+from include.index.progress.document import IndexProgress
 from include.index.server.port import IndexInfo
 from include.index.states import Feed, feed_of
 from include.index.worker import WorkerPlan
@@ -33,7 +33,7 @@ _NO_LIMIT_MS: Final = 10 * 365 * 86_400_000
 
 __all__ = ["PoolOf", "carry_out", "plan_of"]
 
-PoolOf = Callable[[WorkerPlan], Pool]
+PoolOf = Callable[[WorkerPlan], RangePool]
 
 
 def plan_of(on: DeployedIndex, *, new: bool = False) -> RebuildPlan:
@@ -63,7 +63,7 @@ def carry_out(on: DeployedIndex, plan: RebuildPlan, pool_of: PoolOf, tell: Telle
     """`run.rebuild` on the deployment's servers; raises what that raises."""
     kafka = on.deployment.one("kafka", Kafka)
     admin = KafkaAdmin(kafka.bootstrap, dict(kafka.options))
-    means = Means(
+    means = RebuildContext(
         index=on.index,
         admin=on.admin,
         reader=on.reader,
@@ -78,7 +78,7 @@ def carry_out(on: DeployedIndex, plan: RebuildPlan, pool_of: PoolOf, tell: Telle
         return rebuild(plan, on.definition, means, owner, tell, within_s=within_s)
 
 
-def _worker_plan(on: DeployedIndex, info: IndexInfo, progress: Mapping[str, Progress]) -> WorkerPlan:
+def _worker_plan(on: DeployedIndex, info: IndexInfo, progress: Mapping[str, IndexProgress]) -> WorkerPlan:
     """Each range begins with no epoch known: older lineages lie before newer ones only within a partition."""
     deployment, definition = on.deployment, on.definition
     kafka = deployment.one("kafka", Kafka)
@@ -94,7 +94,7 @@ def _worker_plan(on: DeployedIndex, info: IndexInfo, progress: Mapping[str, Prog
     )
 
 
-def _feed(on: DeployedIndex, of: Progress) -> Feed:
+def _feed(on: DeployedIndex, of: IndexProgress) -> Feed:
     return feed_of(on.deployment.one("cluster", Cluster), on.definition, of.topic, of)
 
 

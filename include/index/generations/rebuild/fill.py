@@ -15,7 +15,7 @@ from include.errors import LyrebirdError, Transient
 from include.index.outcome import TaskOutcome
 from include.log.planning.slices import Slice
 
-__all__ = ["Answer", "Pool", "fill"]
+__all__ = ["Answer", "RangePool", "fill"]
 
 _AHEAD: Final = 4
 _REST_S: Final = 0.02
@@ -26,7 +26,7 @@ _LOST_IN_A_ROW: Final = 10
 Answer = TaskOutcome | LyrebirdError
 
 
-class Pool(Protocol):
+class RangePool(Protocol):
     """Where ranges are worked off. `slots` is how many it works on at a time."""
 
     slots: int
@@ -43,7 +43,7 @@ class Pool(Protocol):
 
 def fill(
     ranges: Sequence[Slice],
-    pool: Pool,
+    pool: RangePool,
     settle: Callable[[Slice, TaskOutcome], None],
     clock: Clock,
     on_wait: Callable[[str], None],

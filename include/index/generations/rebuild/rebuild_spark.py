@@ -19,12 +19,12 @@ from include.index.worker import WorkerPlan, work_off
 from include.log.planning.slices import Slice
 from include.log.running import batches_spark as stream
 
-__all__ = ["SparkPool", "rebuild_by_spark"]
+__all__ = ["SparkRangePool", "rebuild_by_spark"]
 
 _MOST: Final = 64
 
 
-class SparkPool:
+class SparkRangePool:
     """See `fill.Pool`."""
 
     def __init__(self, spark: SparkSession, plan: WorkerPlan) -> None:
@@ -57,7 +57,7 @@ def rebuild_by_spark(on: DeployedIndex, plan: RebuildPlan, tell: Teller, *, with
     """Carry out `plan`, its ranges on as many cores as Spark has; raises as `run.rebuild`."""
     spark = stream.session("rebuild_index")
     try:
-        return carry_out(on, plan, lambda work_plan: SparkPool(spark, work_plan), tell, within_s=within_s)
+        return carry_out(on, plan, lambda work_plan: SparkRangePool(spark, work_plan), tell, within_s=within_s)
     finally:
         spark.stop()
 

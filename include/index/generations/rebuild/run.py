@@ -28,15 +28,15 @@ from include.index.dead_letters import DeadLetters
 from include.index.definition import IndexDefinition
 from include.index.generations.active import change_fed, read_fed
 from include.index.generations.promote import caught_up
-from include.index.generations.rebuild.fill import Pool, fill
+from include.index.generations.rebuild.fill import RangePool, fill
 from include.index.generations.rebuild.note import read_rebuild, write_rebuild
 from include.index.generations.rebuild.pace import Pace, Reached
 from include.index.generations.rebuild.plan import RebuildPlan, unsettled
 from include.index.generations.rebuild.ranges import ranges_of, size_of
 from include.index.outcome import SETTLED, TaskOutcome
-from include.index.progress.document import Progress, ProgressKeeper, ensure_notes, read_progress
+from include.index.progress.document import IndexProgress, ProgressKeeper, ensure_notes, read_progress
 from include.index.progress.floors import Floors
-from include.index.progress.grown_topics import Growth, require_no_growth
+from include.index.progress.grown_topics import PartitionCounts, require_no_growth
 from include.index.progress.steps import of_cluster, resumed, seen_by_searches
 from include.index.server.admin import IndexAdmin
 from include.index.server.auto_create import require_no_auto_create
@@ -46,7 +46,7 @@ from include.index.states import Feed
 from include.log.planning.slices import Slice
 from include.log.ports import LogReader, TopicAdmin
 
-__all__ = ["FILLING", "Means", "Rebuilt", "Teller", "rebuild"]
+__all__ = ["FILLING", "RebuildContext", "Rebuilt", "Teller", "rebuild"]
 
 FILLING: Final[Mapping[str, Any]] = {"refresh_interval": "-1", "number_of_replicas": 0}
 """Settings of an index while it is filled."""
@@ -58,7 +58,7 @@ _NEVER_S: Final = 1e12
 
 
 @dataclass(frozen=True)
-class Means:
+class RebuildContext:
     """The servers, and what is opened on them.
 
     `letters`: the writer of what the index refuses. `feed`: how a topic's records become documents. `pool`: where
@@ -71,8 +71,8 @@ class Means:
     topics: TopicAdmin
     clock: Clock
     letters: Callable[[IndexInfo], contextlib.AbstractContextManager[DeadLetters]]
-    feed: Callable[[Progress], Feed]
-    pool: Callable[[IndexInfo, Mapping[str, Progress]], Pool]
+    feed: Callable[[IndexProgress], Feed]
+    pool: Callable[[IndexInfo, Mapping[str, IndexProgress]], RangePool]
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Rebuilt:
 
 
 def rebuild(
-    plan: RebuildPlan, definition: IndexDefinition, means: Means, owner: str, tell: Teller, *, within_s: float
+    plan: RebuildPlan, definition: IndexDefinition, means: RebuildContext, owner: str, tell: Teller, *, within_s: float
 ) -> Rebuilt:
     """Steps 1 to 7; `owner` is a name that no other process has. Begun again, it goes on.
 
@@ -158,7 +158,7 @@ def rebuild(
     return Rebuilt(plan, info, means.clock.monotonic_s() - begun_s, counts)
 
 
-def _make(plan: RebuildPlan, means: Means) -> IndexInfo:
+def _make(plan: RebuildPlan, means: RebuildContext) -> IndexInfo:
     require_no_auto_create(means.admin, plan.name.alias)
     body = {**plan.body, "aliases": {}, "settings": {**plan.body.get("settings", {}), **FILLING}}
     info = means.index.create(str(plan.name), body)
@@ -168,8 +168,8 @@ def _make(plan: RebuildPlan, means: Means) -> IndexInfo:
 
 
 def _filled(
-    plan: RebuildPlan, info: IndexInfo, definition: IndexDefinition, means: Means, owner: str, tell: Teller
-) -> Mapping[str, Progress]:
+    plan: RebuildPlan, info: IndexInfo, definition: IndexDefinition, means: RebuildContext, owner: str, tell: Teller
+) -> Mapping[str, IndexProgress]:
     """Steps 3 and 4."""
     own = {name: plan.body.get("settings", {}).get(name) for name in FILLING}
     try:
@@ -206,12 +206,12 @@ def _rounds(
     plan: RebuildPlan,
     info: IndexInfo,
     definition: IndexDefinition,
-    means: Means,
+    means: RebuildContext,
     settlement: Settlement,
     tell: Teller,
 ) -> None:
     """Fill up to the ends that the topics have; again up to those that they have then, until little is left."""
-    growth = Growth(definition, means.topics, means.reader)
+    growth = PartitionCounts(definition, means.topics, means.reader)
     floors = Floors(means.index, info.name, means.reader, means.clock, lambda _: None)
     ids = {topic: of.topic_ids.get(topic, "") for topic, of in settlement.progress.items()}
     pace = Pace(means.clock)
@@ -248,20 +248,20 @@ def _rounds(
 
 
 def _resuming(
-    plan: RebuildPlan, definition: IndexDefinition, means: Means, topic: str
-) -> Callable[[Progress], Progress]:
+    plan: RebuildPlan, definition: IndexDefinition, means: RebuildContext, topic: str
+) -> Callable[[IndexProgress], IndexProgress]:
     """Where to begin or to go on, with what the index that serves knows of the topic itself."""
     found = means.topics.describe(topic)
-    numbers = Growth(definition, means.topics, means.reader).numbers(topic)
+    numbers = PartitionCounts(definition, means.topics, means.reader).numbers(topic)
     if found is None:
         raise Terminal("topic does not exist", topic=topic, fix=f"Start the application that writes {topic}.")
     serving = means.index.describe(plan.serving) if plan.serving else None
     known = read_progress(means.index, serving, topic) if serving else None
-    declared, cluster = definition.topics[topic], means.feed(Progress(topic)).origin.cluster
+    declared, cluster = definition.topics[topic], means.feed(IndexProgress(topic)).origin.cluster
     if known is not None:
         of_cluster(known, cluster, found.topic_id, declared)
 
-    def resume(progress: Progress) -> Progress:
+    def resume(progress: IndexProgress) -> IndexProgress:
         ours = of_cluster(progress, cluster, found.topic_id, declared)
         progress = resumed(ours, declared.generation, found.topic_id, numbers)
         progress = replace(progress, topic_ids={**progress.topic_ids, topic: found.topic_id})
@@ -280,5 +280,5 @@ def _require(index: SearchIndex, name: str) -> IndexInfo:
     return info
 
 
-def _offsets(progress: Mapping[str, Progress]) -> str:
+def _offsets(progress: Mapping[str, IndexProgress]) -> str:
     return ", ".join(f"{topic} {sum(of.acked.values()):,}" for topic, of in progress.items())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.audit.documents.judge import Body, Difference, Judged, Stand, differing, judged
+from include.audit.documents.judge import Body, DocumentDifference, Judged, Stand, differing, judged
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 
@@ -105,4 +105,4 @@ def test_fields_are_named_within_objects() -> None:
     here = {"a": 1, "o": {"x": 1, "y": {"z": 2}}, "l": [1, 2]}
     there = {"a": 1, "o": {"x": 2, "y": {}}, "l": [1], "m": 0}
     assert list(differing(here, there)) == ["l", "m", "o.x", "o.y.z"]
-    assert Difference("altered", "k", ("l",)) != Difference("altered", "k")
+    assert DocumentDifference("altered", "k", ("l",)) != DocumentDifference("altered", "k")

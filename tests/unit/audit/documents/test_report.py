@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from include.audit.documents.judge import Difference
+from include.audit.documents.judge import DocumentDifference
 from include.audit.documents.report import DocumentFinding, DocumentsReport, finding, tables_of
 from include.document.definition import DocumentDefinition
 
@@ -58,14 +58,14 @@ def test_a_field_names_the_tables_that_it_is_read_of(field: str, tables: list[st
 @pytest.mark.parametrize(
     ("difference", "kind", "tables"),
     [
-        (Difference("altered", "7", ("note", "total")), "altered", ["orders"]),
-        (Difference("missing", "7"), "missing", []),
-        (Difference("altered", "7", ("total",)), "altered", []),
-        (Difference("altered", "7", ("part.maker",)), "altered", ["makers", "parts"]),
+        (DocumentDifference("altered", "7", ("note", "total")), "altered", ["orders"]),
+        (DocumentDifference("missing", "7"), "missing", []),
+        (DocumentDifference("altered", "7", ("total",)), "altered", []),
+        (DocumentDifference("altered", "7", ("part.maker",)), "altered", ["makers", "parts"]),
     ],
 )
 def test_a_difference_keeps_its_kind_where_a_table_signals(
-    difference: Difference, kind: str, tables: list[str]
+    difference: DocumentDifference, kind: str, tables: list[str]
 ) -> None:
     found = finding(difference, ORDERS)
     assert (found.kind, list(found.tables)) == (kind, tables)
@@ -73,9 +73,9 @@ def test_a_difference_keeps_its_kind_where_a_table_signals(
 
 def test_a_document_that_shows_tables_of_before_is_stale_where_none_of_them_signals() -> None:
     silent = ORDERS.model_copy(update={"signals": []})
-    found = finding(Difference("altered", "7", ("vertical",)), silent)
+    found = finding(DocumentDifference("altered", "7", ("vertical",)), silent)
     assert str(found) == "stale: 7 in vertical of businesses, verticals"
-    assert finding(Difference("altered", "7", ("note", "vertical")), silent).kind == "altered"
+    assert finding(DocumentDifference("altered", "7", ("note", "vertical")), silent).kind == "altered"
 
 
 def report(**said: Any) -> DocumentsReport:

@@ -11,7 +11,7 @@ from include.clock import ManualClock
 from include.errors import Terminal
 from include.index.definition import index_named
 from include.index.mapping.declared import creation
-from include.index.progress.document import PartitionNumber, Progress, ProgressKeeper
+from include.index.progress.document import IndexProgress, PartitionNumber, ProgressKeeper
 from include.index.server.memory import MemoryIndex
 from include.settings.deployment import Deployment
 from tests.document_topic import MAPPING
@@ -37,7 +37,7 @@ def test_floors_and_numbers_of_partitions_come_from_the_index(tmp_path: Path) ->
     info = index.create("orders-v1", creation("orders", index_named(declared, "orders"), MAPPING))
     keeper = ProgressKeeper(index, info, "docs", "test", ManualClock())
     keeper.claim()
-    keeper.save(Progress("docs", floors={"shop.orders": 7, "shop.users": 3}, partitions=(PartitionNumber(3),)))
+    keeper.save(IndexProgress("docs", floors={"shop.orders": 7, "shop.users": 3}, partitions=(PartitionNumber(3),)))
     feed = feeds_of(declared, "nightly", index)["docs"]
     assert (feed.name, feed.floor, feed.versions) == ("docs", 7, "offset")
     assert [each.number for each in feed.numbers] == [3]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from include.audit.expectations.report import Example, ExpectationsReport, Result, TopicFigures, results_of
+from include.audit.expectations.report import ExpectationsReport, Result, TopicFigures, UnexpectedDocument, results_of
 from include.audit.expectations.run_params import windows_in, windows_of
 from include.errors import SettingsError
 
@@ -20,7 +20,7 @@ def result(**changes: Any) -> Result:
 
 
 def test_results_survive_their_json() -> None:
-    found = result(checked=3, unexpected=1, examples=(Example("5", {"total": "1.50"}),))
+    found = result(checked=3, unexpected=1, examples=(UnexpectedDocument("5", {"total": "1.50"}),))
     report = ExpectationsReport("a", "2026-11-02T00:00:00Z", (TopicFigures("docs", {1: 2, 0: 7}, 3, 0),), (found,))
     content = json.loads(json.dumps(report.to_json()))
     assert results_of(content) == [found]
@@ -28,7 +28,7 @@ def test_results_survive_their_json() -> None:
 
 
 def test_a_result_says_how_many_and_names_some_each_once() -> None:
-    examples = tuple(Example(key, {"n": Decimal("1E+2"), "rest": None}) for key in ("a", "a", "b", "c", "d"))
+    examples = tuple(UnexpectedDocument(key, {"n": Decimal("1E+2"), "rest": None}) for key in ("a", "a", "b", "c", "d"))
     assert (
         result(checked=1200, unexpected=5, examples=examples).said
         == "5 of 1,200 documents, e.g. a (n 100, rest null), b (n 100, rest null), c (n 100, rest null)"
@@ -54,16 +54,18 @@ def test_values_of_hidden_columns_stand_nowhere() -> None:
         checked=3,
         unexpected=1,
         observed="a@b.example",
-        examples=(Example("5", {"email": "a@b.example", "n": 1}),),
+        examples=(UnexpectedDocument("5", {"email": "a@b.example", "n": 1}),),
         problem="'a@b.example' is no number",
     )
     hidden = given.without(["email"])
     assert "a@b.example" not in json.dumps(ExpectationsReport("a", "then", (), (hidden,)).to_json())
-    assert hidden.examples == (Example("5", {"email": "(hidden)", "n": 1}),)
+    assert hidden.examples == (UnexpectedDocument("5", {"email": "(hidden)", "n": 1}),)
     assert given.without(["n2"]) == given
     assert given.without([]) == given
     # An expectation that does not ask for it may still show it beside.
-    beside = result(arguments={"column": "n"}, observed=3, examples=(Example("5", {"email": "a@b.example"}),))
+    beside = result(
+        arguments={"column": "n"}, observed=3, examples=(UnexpectedDocument("5", {"email": "a@b.example"}),)
+    )
     assert (beside.without(["email"]).observed, beside.without(["email"]).examples[0].values) == (
         3,
         {"email": "(hidden)"},

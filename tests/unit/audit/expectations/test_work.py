@@ -15,7 +15,7 @@ from include.audit.expectations.columns import Body, body_of
 from include.audit.expectations.work import UNREADABLE, decoded, identified
 from include.errors import InvalidRecord
 from include.index.definition import IndexTopic
-from include.index.metadata import Origin
+from include.index.metadata import TopicOrigin
 from include.index.states import Feed, States
 from include.log.memory import MemoryRegistry
 from include.record.codec import Encoder, frame
@@ -51,7 +51,7 @@ def registry() -> MemoryRegistry:
 
 
 def feed(floor: int = 0) -> Feed:
-    return Feed(Origin("c", "t", "docs", 1), IndexTopic(entity="order"), floor=floor)
+    return Feed(TopicOrigin("c", "t", "docs", 1), IndexTopic(entity="order"), floor=floor)
 
 
 def row(key: bytes | None, value: bytes | None, version: int | None = 1, offset: int = 0) -> dict[str, Any]:

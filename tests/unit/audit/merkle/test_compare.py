@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from include.audit.merkle.compare import compared
 from include.audit.merkle.moments import Moments
-from include.audit.merkle.sides import Asked
+from include.audit.merkle.sides import AsOfRange
 from include.errors import Terminal
 from include.record.gtid import MysqlGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column
-from include.source.hashes.columns import Compared
+from include.source.hashes.columns import ComparedColumn
 from include.source.hashes.scan import Scanned
 from include.source.hashes.sums import HashSum, leaf_of
 from include.source.snapshot.key_range import KeyRange
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.unit
 
 PARTS = (KeyRange(None, ("3",)), KeyRange(("3",), ("6",)), KeyRange(("6",), None))
 BITS = 2
-COLUMNS = (Compared(Column("v", "int"), "number"),)
+COLUMNS = (ComparedColumn(Column("v", "int"), "number"),)
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
@@ -91,7 +91,7 @@ def test_a_row_that_never_keeps_still_is_said_to_be_unsure() -> None:
 class Twice(Then):
     """Has one key twice, as the sums know and a mapping of rows by key does not."""
 
-    def leaves(self, asked: Sequence[Asked], bits: int) -> list[Scanned]:
+    def leaves(self, asked: Sequence[AsOfRange], bits: int) -> list[Scanned]:
         found = super().leaves(asked, bits)
         leaf, one = leaf_of(b"5", bits), HashSum.of(hashed("5", "a"))
         return [

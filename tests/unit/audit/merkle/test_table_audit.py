@@ -19,8 +19,8 @@ from include.audit.merkle.definition import (
     tables_meant,
 )
 from include.audit.merkle.repair import requests_of
-from include.audit.merkle.report import Finding, TableReport, summary
-from include.audit.merkle.rows import Difference
+from include.audit.merkle.report import RowFinding, TableAuditReport, summary
+from include.audit.merkle.rows import DifferingRow
 from include.errors import SettingsError
 from include.record.schema import Column, TableSchema
 from include.settings.deployment import Deployment
@@ -71,14 +71,14 @@ def test_a_replica_is_read_under_the_source_s_policy(tmp_path: Path) -> None:
     assert server_of(source, TableAudit(source="shop")) is source
 
 
-REPORT = TableReport("shop", "shop.orders", "the topic", "2026-11-25T03:00:00Z", "0-1-7", 10, 1, 1)
+REPORT = TableAuditReport("shop", "shop.orders", "the topic", "2026-11-25T03:00:00Z", "0-1-7", 10, 1, 1)
 COLUMNS = (Column("id", "int"), Column("k", "varchar", length=9, charset="ascii"), Column("v", "int"))
 ROWS = ComparedRows.of(
     COLUMNS,
     TableSchema("shop", "orders", COLUMNS, ("id", "k")),
     Policy.declared("accept", {}, ["shop"]).of("shop", "orders"),
 )
-FOUND = Finding.of(Difference("altered", "7;2;\u00e9", ("v",)), ROWS)
+FOUND = RowFinding.of(DifferingRow("altered", "7;2;\u00e9", ("v",)), ROWS)
 
 
 FAILED = Result("cdc.shop.shop.orders", "cheap", "ExpectColumnMaxToBeBetween", {}, success=False, observed=9).to_json()
@@ -102,7 +102,7 @@ FAILED = Result("cdc.shop.shop.orders", "cheap", "ExpectColumnMaxToBeBetween", {
     ],
 )
 def test_a_verdict_is_clean_only_where_all_was_seen(changed: dict[str, Any], verdict: str) -> None:
-    report = TableReport(**{**{f: getattr(REPORT, f) for f in TableReport.__dataclass_fields__}, **changed})
+    report = TableAuditReport(**{**{f: getattr(REPORT, f) for f in TableAuditReport.__dataclass_fields__}, **changed})
     assert report.verdict == verdict
     assert report.to_json()["verdict"] == verdict
     assert bool(report.next_command) is (verdict == "findings")
@@ -115,7 +115,7 @@ def test_findings_name_the_key_by_its_columns() -> None:
 
 
 def test_what_is_wrong_is_read_again_by_its_keys_a_thousand_at_once() -> None:
-    found = [Finding.of(Difference("missing", f"{n};1;x"), ROWS) for n in range(2_500)]
+    found = [RowFinding.of(DifferingRow("missing", f"{n};1;x"), ROWS) for n in range(2_500)]
     asked, whole = requests_of("run", "shop.orders", found, whole=False, now_us=7, by="me")
     assert not whole
     assert [(each.kind, len(each.keys)) for each in asked] == [("reread", 1000), ("reread", 1000), ("reread", 500)]
@@ -129,7 +129,7 @@ def test_what_is_wrong_is_read_again_by_its_keys_a_thousand_at_once() -> None:
 
 @pytest.mark.parametrize(("key", "more"), [("7;N", False), ("7;3;?FF", False), ("7;1;x", True)])
 def test_a_table_is_read_whole_where_its_rows_cannot_be_named_or_are_too_many(key: str, more: bool) -> None:
-    found = [Finding.of(Difference("missing", key), ROWS)]
+    found = [RowFinding.of(DifferingRow("missing", key), ROWS)]
     (asked,), whole = requests_of("run", "shop.orders", found, whole=more, now_us=7, by="me")
     assert whole
     assert asked.id.startswith("run.whole.")
@@ -157,16 +157,16 @@ def test_a_key_that_is_hashed_names_no_row(kind: str) -> None:
     columns = (Column("k", kind, charset="utf8mb4" if kind == "text" else None), Column("v", "int"))
     policy = Policy.declared("accept", {}, ["shop"]).of("shop", "t")
     rows = ComparedRows.of(columns, TableSchema("shop", "t", columns, ("k",)), policy)
-    assert not Finding.of(Difference("altered", "5d41402abc4b2a76b9719d911017c592", ("v",)), rows).named
+    assert not RowFinding.of(DifferingRow("altered", "5d41402abc4b2a76b9719d911017c592", ("v",)), rows).named
 
 
 def test_a_table_whose_key_is_all_of_its_columns_has_one_all_the_same() -> None:
     columns = (Column("a", "int"), Column("b", "int"))
     policy = Policy.declared("accept", {}, ["shop"]).of("shop", "t")
     rows = ComparedRows.of(columns, TableSchema("shop", "t", columns, ("a", "b")), policy)
-    assert Finding.of(Difference("missing", "1;2"), rows).named
+    assert RowFinding.of(DifferingRow("missing", "1;2"), rows).named
     without = ComparedRows.of(columns, TableSchema("shop", "t", columns, ("a", "b")), policy, keyless=True)
-    assert not Finding.of(Difference("missing", "1;2"), without).named
+    assert not RowFinding.of(DifferingRow("missing", "1;2"), without).named
 
 
 def test_several_tables_come_to_one_line() -> None:

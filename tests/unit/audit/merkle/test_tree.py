@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.audit.merkle.rows import Difference, differences
+from include.audit.merkle.rows import DifferingRow, differences
 from include.audit.merkle.tree import Tree
 from include.record.schema import Column, TableSchema
 from include.source.hashes import plain
-from include.source.hashes.columns import Compared, ComparedRows
+from include.source.hashes.columns import ComparedColumn, ComparedRows
 from include.source.hashes.printed import values_of
 from include.source.hashes.sums import HashSum, bits_for, leaf_of
 from include.source.policy.policy import Policy
@@ -42,8 +42,8 @@ def tree(rows: Rows, bits: int = BITS) -> Tree:
     return Tree.of(bits, [leaves(rows, bits)])
 
 
-TEXT = Compared(Column("value", "varchar"), "text")
-NUMBER = Compared(Column("n", "int"), "number")
+TEXT = ComparedColumn(Column("value", "varchar"), "text")
+NUMBER = ComparedColumn(Column("n", "int"), "number")
 some_rows = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.sampled_from("xyz"), max_size=80)
 
 
@@ -168,7 +168,7 @@ def test_a_text_that_is_cut_short_or_too_long_is_refused(text: str) -> None:
         values_of([TEXT], text)
 
 
-X, Y = (Compared(Column(name, "int"), "number") for name in "xy")
+X, Y = (ComparedColumn(Column(name, "int"), "number") for name in "xy")
 
 
 def test_differences_come_in_the_order_of_keys_and_history_is_asked_for_once() -> None:
@@ -181,13 +181,13 @@ def test_differences_come_in_the_order_of_keys_and_history_is_asked_for_once() -
     here = {"a": "1;N", "b": "2;N", "c": "3;N"}
     found = differences(here, {"b": "2;N", "c": "4;N", "d": "5;N"} | {"b": "N;2"}, [X, Y], earlier)
     assert found == [
-        Difference("missing", "a"),
-        Difference("altered", "b", ("x", "y")),
-        Difference("altered", "c", ("x",)),
-        Difference("extra", "d"),
+        DifferingRow("missing", "a"),
+        DifferingRow("altered", "b", ("x", "y")),
+        DifferingRow("altered", "c", ("x",)),
+        DifferingRow("extra", "d"),
     ]
     (stale,) = differences({"b": "3;N"}, {"b": "2;N"}, [X, Y], earlier)
-    assert stale == Difference("stale", "b", ("x",))
+    assert stale == DifferingRow("stale", "b", ("x",))
     asked.pop()
     assert asked == [["b", "c"]]
     assert all(one.key < other.key for one, other in pairwise(found))

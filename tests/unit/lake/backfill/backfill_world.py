@@ -10,19 +10,19 @@ from typing import Any
 
 from include.lake.backfill.configuration import narrowed
 from include.lake.backfill.plan import BackfillPlan
-from include.lake.backfill.planning import Bucket, make_plan
+from include.lake.backfill.planning import LakeStore, make_plan
 from include.lake.backfill.rewrite import carry_out, rewrite, tasks_of
 from include.lake.backfill.run_registry import Run, begin
-from include.lake.backfill.selection import Asked, Days
+from include.lake.backfill.selection import BackfillSelection, Days
 from include.lake.definition import LakeGroup
-from include.lake.parsing.definition import Means as ParserMeans
+from include.lake.parsing.definition import ParserContext as ParserMeans
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.object_key import ObjectKey
-from include.lake.protocol.pointer import Pointer, read_pointer
+from include.lake.protocol.pointer import ReadersPointer, read_pointer
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.driver import Driver
 from include.lake.writing.planner import Spot
-from include.lake.writing.task import Means, Outcome, Task, run_task
+from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.lake.writing.topic_pipelines import logics_of
 from include.store.object_store import ObjectStore
 from tests.lake_world import GROUP, World
@@ -90,7 +90,7 @@ class BackfillWorld(World):
         spot = task.range.spot
         declared = self.groups[task.group]
         logics = logics_of(task.group, declared, spot.topic, MEANS)
-        means = Means(
+        means = TaskContext(
             self.store, PortRanges(self.memory.reader(), self.memory.admin()), logics, self.folder, self.clock
         )
         return run_task(task, means)
@@ -129,12 +129,12 @@ class BackfillWorld(World):
         assert info is not None
         return TopicKey(prefix, topic, info.named_id)
 
-    def pointer(self, topic: str = "events") -> Pointer:
+    def pointer(self, topic: str = "events") -> ReadersPointer:
         return read_pointer(self.store, self.topic_key(topic))
 
-    def plan(self, asked: Asked, log: bool = False) -> BackfillPlan:
+    def plan(self, asked: BackfillSelection, log: bool = False) -> BackfillPlan:
         ranges = PortRanges(self.memory.reader(), self.memory.admin()) if log else None
-        return make_plan(Bucket(self.store), asked, self.group, MEANS, raw_prefix="raw", log=ranges)
+        return make_plan(LakeStore(self.store), asked, self.group, MEANS, raw_prefix="raw", log=ranges)
 
     def write(self, run: Run, store: ObjectStore | None = None, most_bytes: int = 1) -> list[Outcome]:
         """Carry a run out, as an application does."""
@@ -143,7 +143,7 @@ class BackfillWorld(World):
         carry_out(tasks_of(run.plan, run.generations, "w", most_bytes), pool, self.clock, outcomes.append)
         return outcomes
 
-    def backfilled(self, asked: Asked) -> Run:
+    def backfilled(self, asked: BackfillSelection) -> Run:
         """Plan, begin, write."""
         run = begin(self.store, self.plan(asked))
         self.write(run)
@@ -190,7 +190,7 @@ class RewritePool:
         for task in tasks:
             log = PortRanges(world.memory.reader(), world.memory.admin())
             logics = logics_of(task.group, self._wanted, task.range.spot.topic, MEANS)
-            found.append(self.wrap(rewrite(task, Means(self._store, log, logics, world.folder, world.clock))))
+            found.append(self.wrap(rewrite(task, TaskContext(self._store, log, logics, world.folder, world.clock))))
         return found
 
 
@@ -203,9 +203,9 @@ WRONG, RIGHT = version(1, "at"), version(2, "made", from_offsets={0: 10**6, 1: 1
 ALL_DAYS = days("2024-04-01", "2024-06-30")
 
 
-def asked(**more: Any) -> Asked:
+def asked(**more: Any) -> BackfillSelection:
     """All days by the second version, from the raw copy, unless told otherwise."""
-    return Asked("by_date", "events", **{"days": ALL_DAYS, "version": 2, "raw": "raw", **more})
+    return BackfillSelection("by_date", "events", **{"days": ALL_DAYS, "version": 2, "raw": "raw", **more})
 
 
 def filled(folder: Path, *versions: dict[str, Any]) -> BackfillWorld:

@@ -7,12 +7,12 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
-from include.lake.backfill.comparison import Comparison, compare
+from include.lake.backfill.comparison import BackfillComparison, compare
 from include.lake.backfill.plan import BackfillPlan, PlannedCut
 from include.lake.backfill.run_registry import Run
-from include.lake.backfill.selection import Asked, Days
+from include.lake.backfill.selection import BackfillSelection, Days
 from include.lake.protocol.chain_key import ChainKey, TopicKey
-from include.lake.protocol.cut import Commit, Gap, StoredFile
+from include.lake.protocol.cut import Commit, CutObject, Gap
 from include.store.memory import MemoryStore
 
 TOPIC = TopicKey("by_date", "events", "id")
@@ -23,7 +23,7 @@ def commit(generation: int, files: Mapping[str, int] = FILES, **more: Any) -> Co
     """Of the cut [0, 20) with so many records in each folder."""
     key = ChainKey(TOPIC, generation, 0)
     stored = tuple(
-        StoredFile(str(key.data((name,), 0, ".jsonl")), 100, f"{count:064x}", count, 0, 9, None, None)
+        CutObject(str(key.data((name,), 0, ".jsonl")), 100, f"{count:064x}", count, 0, 9, None, None)
         for name, count in sorted(files.items())
     )
     filtered = more.pop("filtered", 0)
@@ -45,7 +45,7 @@ def commit(generation: int, files: Mapping[str, int] = FILES, **more: Any) -> Co
     return Commit(**made | more)
 
 
-def compared(new: Commit | None, old: Commit | None = None) -> Comparison:
+def compared(new: Commit | None, old: Commit | None = None) -> BackfillComparison:
     """With the cut as it is read in generation 1."""
     store = MemoryStore()
     for generation, made in ((1, old or commit(1)), (2, new)):
@@ -53,11 +53,11 @@ def compared(new: Commit | None, old: Commit | None = None) -> Comparison:
             store.put(ChainKey(TOPIC, generation, 0).commit(0), made.to_bytes())
     day = dt.date(2024, 5, 1)
     cuts = (PlannedCut(0, 0, 20, 1, 1, 10, 200),)
-    plan = BackfillPlan(Asked("by_date", "events", days=Days(day, day)), TOPIC, "", cuts)
+    plan = BackfillPlan(BackfillSelection("by_date", "events", days=Days(day, day)), TOPIC, "", cuts)
     return compare(store, Run("mine", plan, {1: 2}))
 
 
-def kinds(found: Comparison) -> list[str]:
+def kinds(found: BackfillComparison) -> list[str]:
     return [each.kind for each in found.differences]
 
 

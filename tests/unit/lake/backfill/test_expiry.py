@@ -11,7 +11,7 @@ from include.errors import Terminal, Transient
 from include.lake.backfill.expiry import Expiry, Unread, expire, plan_expiry
 from include.lake.backfill.promotion import promote
 from include.lake.backfill.run_registry import begin, run_named, standing
-from include.lake.backfill.selection import Asked
+from include.lake.backfill.selection import BackfillSelection
 from include.lake.protocol.generations import take_over
 from include.lake.protocol.object_key import ObjectKey
 from include.lake.protocol.pointer import change_pointer
@@ -21,8 +21,8 @@ from tests.unit.lake.backfill.backfill_world import BackfillWorld, days, group, 
 RIGHT = version(2, "made", from_offsets={0: 10**6})
 
 
-def asked(first: str = "2024-05-01", last: str = "2024-05-31") -> Asked:
-    return Asked("by_date", "events", days=days(first, last), version=2, raw="raw")
+def asked(first: str = "2024-05-01", last: str = "2024-05-31") -> BackfillSelection:
+    return BackfillSelection("by_date", "events", days=days(first, last), version=2, raw="raw")
 
 
 @pytest.fixture
@@ -42,7 +42,9 @@ def clean(world: BackfillWorld) -> bool:
 
 
 def test_replaced_objects_go_and_what_is_read_stays(world: BackfillWorld) -> None:
-    run = begin(world.store, world.plan(Asked("by_date", "events", offsets={0: (0, 5)}, version=2, raw="raw")))
+    run = begin(
+        world.store, world.plan(BackfillSelection("by_date", "events", offsets={0: (0, 5)}, version=2, raw="raw"))
+    )
     world.write(run)
     assert plan_expiry(world.store, world.topic_key(), 1).objects == ()
     promote(world.store, run)

@@ -15,8 +15,8 @@ from include.errors import SettingsError, Terminal
 from include.lake.backfill.configuration import zones_of
 from include.lake.backfill.plan import BackfillPlan
 from include.lake.backfill.planning import missing_offsets
-from include.lake.backfill.request import Request
-from include.lake.backfill.selection import Asked, Days, parse_offsets, span_ms
+from include.lake.backfill.request import BackfillRequest
+from include.lake.backfill.selection import BackfillSelection, Days, parse_offsets, span_ms
 from include.lake.dates.event_hours import Period
 from include.lake.parsing.zones import zone
 from include.lake.protocol.cut import Commit, Gap
@@ -26,12 +26,12 @@ from tests.unit.lake.backfill.backfill_world import DAY_MS, BackfillWorld, days,
 RIGHT = version(2, "made", from_offsets={0: 10**6})
 
 
-def asked(first: str = "2024-05-01", last: str = "", **more: Any) -> Asked:
-    return Asked("by_date", "events", **{"days": days(first, last), "version": 2, "raw": "raw", **more})
+def asked(first: str = "2024-05-01", last: str = "", **more: Any) -> BackfillSelection:
+    return BackfillSelection("by_date", "events", **{"days": days(first, last), "version": 2, "raw": "raw", **more})
 
 
-def by_offsets(offsets: dict[int, tuple[int, int]], **more: Any) -> Asked:
-    return Asked("by_date", "events", **{"offsets": offsets, "version": 2, "raw": "raw", **more})
+def by_offsets(offsets: dict[int, tuple[int, int]], **more: Any) -> BackfillSelection:
+    return BackfillSelection("by_date", "events", **{"offsets": offsets, "version": 2, "raw": "raw", **more})
 
 
 @pytest.fixture
@@ -132,11 +132,11 @@ def test_what_the_raw_copy_lost_is_refused_unless_live_had_lost_it_too(tmp_path:
 
 
 def test_a_topic_without_a_raw_copy_says_how_to_go_on(world: BackfillWorld) -> None:
-    from include.lake.backfill.planning import Bucket, make_plan
+    from include.lake.backfill.planning import LakeStore, make_plan
     from tests.unit.lake.backfill.backfill_world import MEANS
 
     with pytest.raises(Terminal, match=r"no raw copy.*--source kafka"):
-        make_plan(Bucket(world.store), asked("2024-05-03"), world.group, MEANS, raw_prefix="elsewhere")
+        make_plan(LakeStore(world.store), asked("2024-05-03"), world.group, MEANS, raw_prefix="elsewhere")
 
 
 def test_kafka_is_refused_where_it_has_not_all_records_any_more(world: BackfillWorld) -> None:
@@ -159,13 +159,13 @@ def test_a_topic_that_was_made_anew_has_to_be_told_by_its_id(world: BackfillWorl
     world.make("events")
     world.events("events", 3, 0)
     world.store_all()
-    from include.lake.backfill.planning import Bucket, make_plan
+    from include.lake.backfill.planning import LakeStore, make_plan
     from tests.unit.lake.backfill.backfill_world import MEANS
 
     with pytest.raises(Terminal, match="which life of the topic"):
         world.plan(asked("2024-05-02", "2024-05-04"))
     found = make_plan(
-        Bucket(world.store),
+        LakeStore(world.store),
         asked("2024-05-02", "2024-05-04"),
         world.group,
         MEANS,
@@ -174,7 +174,7 @@ def test_a_topic_that_was_made_anew_has_to_be_told_by_its_id(world: BackfillWorl
     )
     assert (found.topic.topic_id, len(found.cuts)) == (first, 3)
     with pytest.raises(Terminal, match="nothing of this topic"):
-        make_plan(Bucket(MemoryStore()), asked(), world.group, MEANS, raw_prefix="raw")
+        make_plan(LakeStore(MemoryStore()), asked(), world.group, MEANS, raw_prefix="raw")
 
 
 def test_a_version_that_begins_in_the_midst_of_a_cut_is_refused_and_named_alone_it_is_taken(
@@ -255,7 +255,7 @@ def test_offsets_are_read_as_they_are_written() -> None:
 
 @given(
     st.builds(
-        Request,
+        BackfillRequest,
         topic=st.from_regex(r"[a-z.]{1,9}", fullmatch=True),
         since=st.sampled_from(["", "2024-05-01"]),
         until=st.sampled_from(["", "2024-05-02"]),
@@ -269,8 +269,8 @@ def test_offsets_are_read_as_they_are_written() -> None:
         run=st.sampled_from(["", "fix-7"]),
     )
 )
-def test_a_request_reaches_a_program_as_it_was_written(written: Request) -> None:
-    assert Request.parse(written.arguments(), "") == written
+def test_a_request_reaches_a_program_as_it_was_written(written: BackfillRequest) -> None:
+    assert BackfillRequest.parse(written.arguments(), "") == written
 
 
 @pytest.mark.parametrize(
@@ -291,5 +291,5 @@ def test_a_request_that_is_none_is_refused(more: dict[str, Any], says: str) -> N
 @given(st.sampled_from(["raw", "kafka"]), st.none() | st.integers(1, 9), st.booleans())
 def test_what_is_asked_is_the_same_when_read_back(origin: Any, number: int | None, by_day: bool) -> None:
     what: dict[str, Any] = {"days": days("2024-05-01")} if by_day else {"offsets": {0: (5, 10), 3: (0, 1)}}
-    one = Asked("g", "t", **what, version=number, origin=origin)
-    assert Asked.from_json(json.loads(json.dumps(one.to_json()))) == one
+    one = BackfillSelection("g", "t", **what, version=number, origin=origin)
+    assert BackfillSelection.from_json(json.loads(json.dumps(one.to_json()))) == one

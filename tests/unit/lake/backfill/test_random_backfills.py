@@ -16,7 +16,7 @@ from include.lake.backfill.comparison import compare
 from include.lake.backfill.promotion import promote
 from include.lake.backfill.raw_ranges import RawRanges
 from include.lake.backfill.run_registry import begin
-from include.lake.backfill.selection import Asked
+from include.lake.backfill.selection import BackfillSelection
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
 from include.lake.protocol.object_key import ObjectKey
 from tests.unit.lake.backfill.backfill_world import DAY_MS, NOON, BackfillWorld, version
@@ -84,7 +84,7 @@ def test_readers_get_each_raw_record_once_where_it_belongs(
         apart = carried_out(world, steps)
         before = read(world)
         world.memory.truncate("events", 0, 10**6)
-        asked = Asked("by_date", "events", offsets={0: (first, first + length)}, version=2, raw="raw")
+        asked = BackfillSelection("by_date", "events", offsets={0: (first, first + length)}, version=2, raw="raw")
         try:
             run = begin(world.store, world.plan(asked))
         except Terminal as error:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.lake.backfill.plan import Source
+from include.lake.backfill.plan import RawObject
 from include.lake.backfill.raw_ranges import RawRanges, check_source
 from include.lake.definition import LakeGroup
 from include.lake.message import Message
@@ -100,7 +100,7 @@ def test_an_object_that_is_not_as_committed_is_not_used(tmp_path: Path, change: 
     key = next(info.key for info in world.store.list("raw/events/"))
     found = world.store.get(key)
     assert found is not None
-    source = Source(0, key, found.info.size_bytes, (found.info.metadata or {})["sha256"], 1)
+    source = RawObject(0, key, found.info.size_bytes, (found.info.metadata or {})["sha256"], 1)
     check_source(world.store, source)
     world.store.delete(key)
     if change != "gone":

@@ -15,7 +15,7 @@ from include.lake.backfill.promotion import promote
 from include.lake.backfill.rewrite import rewrite, tasks_of
 from include.lake.backfill.run_registry import Run, begin
 from include.lake.writing.planner import Range, Spot
-from include.lake.writing.task import Means, Task
+from include.lake.writing.task import Task, TaskContext
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo, StoredObject
 from tests.unit.lake.backfill.backfill_world import RIGHT, WRONG, BackfillWorld, asked, filled, kept
@@ -90,7 +90,7 @@ def test_tasks_have_cuts_that_follow_on_each_other_and_travel_to_other_hosts(tmp
 def test_a_task_of_another_kind_is_refused(tmp_path: Path) -> None:
     world = filled(tmp_path, WRONG, RIGHT)
     task = Task("by_date", "by_date", Range(Spot("events", "id", 0), 0, 5, "age", ""), 1, 0, 1, 1, "w")
-    outcome = rewrite(task, Means(world.store, None, None, tmp_path, world.clock))  # type: ignore[arg-type]
+    outcome = rewrite(task, TaskContext(world.store, None, None, tmp_path, world.clock))  # type: ignore[arg-type]
     assert "no task of a backfill" in str(outcome.error)
 
 

@@ -12,11 +12,11 @@ import pytest
 from include.errors import SettingsError, Terminal
 from include.lake.backfill.comparison import compare
 from include.lake.backfill.plan import BackfillPlan
-from include.lake.backfill.planning import Bucket, make_plan
+from include.lake.backfill.planning import LakeStore, make_plan
 from include.lake.backfill.promotion import promote
-from include.lake.backfill.request import Request
-from include.lake.backfill.selection import Asked
-from include.lake.formats.port import Identity
+from include.lake.backfill.request import BackfillRequest
+from include.lake.backfill.selection import BackfillSelection
+from include.lake.formats.port import FileIdentity
 from include.lake.formats.secor import SecorName, group_digest
 from include.lake.formats.sequence_file import SequenceFile
 from include.lake.inspect.listing import Dates, list_topic
@@ -35,7 +35,7 @@ WRONG = version(1, "at")
 RIGHT = version(2, "made", from_offsets={0: 10**6, 1: 10**6}) | {"parser": FREE}
 
 
-def archive(**more: Any) -> Asked:
+def archive(**more: Any) -> BackfillSelection:
     return asked(origin="secor", raw="old/secor", **more)
 
 
@@ -53,9 +53,9 @@ class SecorWorld(BackfillWorld):
             self.send("events", [b"no json"])
             self.store_all()
 
-    def plan(self, asked: Asked, log: bool = False) -> BackfillPlan:
+    def plan(self, asked: BackfillSelection, log: bool = False) -> BackfillPlan:
         prefix = "raw" if asked.origin == "raw" else asked.raw
-        return make_plan(Bucket(self.store), asked, self.group, MEANS, raw_prefix=prefix)
+        return make_plan(LakeStore(self.store), asked, self.group, MEANS, raw_prefix=prefix)
 
     def records(self, partition: int) -> list[Message]:
         reader = self.memory.reader()
@@ -67,7 +67,7 @@ class SecorWorld(BackfillWorld):
 
     def put(self, name: SecorName, form: SequenceFile, records: list[Message]) -> str:
         stream = io.BytesIO()
-        writer = form.open(stream, Identity("events", "", 0, 0, ()))
+        writer = form.open(stream, FileIdentity("events", "", 0, 0, ()))
         writer.write(records)
         writer.close()
         self.store.put(str(name), stream.getvalue())
@@ -173,7 +173,7 @@ def test_what_tells_no_partition_or_no_offsets_is_refused(world: SecorWorld) -> 
 
 def test_the_folder_of_an_archive_is_asked_for(world: SecorWorld) -> None:
     with pytest.raises(SettingsError, match="where is Secor's archive"):
-        Request("events", since="2024-05-01", source="secor").asked(world.groups)
-    found = Request("events", since="2024-05-01", source="secor", raw="old/secor/").asked(world.groups)
+        BackfillRequest("events", since="2024-05-01", source="secor").asked(world.groups)
+    found = BackfillRequest("events", since="2024-05-01", source="secor", raw="old/secor/").asked(world.groups)
     assert (found.origin, found.raw) == ("secor", "old/secor")
-    assert Asked.from_json(found.to_json()) == found
+    assert BackfillSelection.from_json(found.to_json()) == found

@@ -12,7 +12,7 @@ from pyspark import cloudpickle
 
 from include.lake.backfill import backfill_spark as stream
 from include.lake.backfill.promotion import promote
-from include.lake.backfill.request import Request
+from include.lake.backfill.request import BackfillRequest
 from include.lake.backfill.run_registry import run_named
 from include.settings.deployment import Deployment
 from tests.unit.cli.test_lake_backfill import FILES
@@ -71,7 +71,7 @@ def test_a_backfill_on_spark_is_written_and_compared(world: BackfillWorld, monke
     session = Session()
     monkeypatch.setattr(stream, "session", lambda _name: session)
     told: list[tuple[int, int]] = []
-    request = Request("events", "2024-05-01", "2024-05-31", version=2, run="mine")
+    request = BackfillRequest("events", "2024-05-01", "2024-05-31", version=2, run="mine")
     found = stream.backfill_by_spark(Deployment.load(), request, lambda done, total: told.append((done, total)))
     assert (found.clean, found.whole, found.cuts) == (True, True, 6)
     assert (told[0], told[-1], session.stopped) == ((0, 6), (6, 6), True)

@@ -6,7 +6,7 @@ from include.lake.dates.event_hours import Period
 from include.lake.dates.kept import folders_of
 from include.lake.finalising.mark import _judge, _standing
 from include.lake.finalising.plan import TopicPlan
-from include.lake.finalising.scan import DatedObject, Folder, Gathered, NamedTimes
+from include.lake.finalising.scan import DatedObject, Folder, NamedTimes, TopicDates
 from include.lake.inspect.listing import Dates, ListedObject, _chosen
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey
@@ -26,8 +26,8 @@ def planned_fully(world: DatesWorld, topic: str = "events") -> TopicPlan:
     return _judge(world, world.group, gathered, info, world.clock)(folders, standing)
 
 
-def _gathered(world: DatesWorld, topic: str) -> tuple[Gathered, dict[Folder, list[DatedObject]]]:
-    store, found, folders = world.store, Gathered(topic), dict[Folder, list[DatedObject]]()
+def _gathered(world: DatesWorld, topic: str) -> tuple[TopicDates, dict[Folder, list[DatedObject]]]:
+    store, found, folders = world.store, TopicDates(topic), dict[Folder, list[DatedObject]]()
     for life in lives(store, "by_date", topic):
         pointer = read_pointer(store, life)
         found.heads[life.topic_id] = {}

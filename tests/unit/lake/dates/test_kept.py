@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.lake.dates.event_hours import Period
-from include.lake.dates.finalised import Progress, passed
+from include.lake.dates.finalised import PartitionProgress, passed
 from include.lake.dates.kept import DateIndex, NamedTimes, latest
 from include.lake.dates.reading import catch_up, partitions_of
 from include.lake.finalising.mark import acknowledge, finalise_groups
@@ -20,7 +20,7 @@ from include.lake.finalising.report import together
 from include.lake.finalising.scan import committed_times
 from include.lake.forgetting import forget, plan_forgetting
 from include.lake.inspect.listing import Dates, list_topic
-from include.lake.protocol.pointer import Entry, read_pointer
+from include.lake.protocol.pointer import PointerEntry, read_pointer
 from include.store.memory import MemoryStore
 from tests.lake_year import GROUP, HOUR_MS, MadeUpTopic
 from tests.unit.lake.dates.test_requests import MIDNIGHT_MS, run
@@ -122,7 +122,7 @@ def test_an_index_of_fewer_entries_is_kept_where_a_revision_took_over_at_its_end
     assert (kept.marks[0].next, kept.marks[0].whole, kept.complete) == (500, False, False)
     behind = pointer.reserve("revision 2", "live").upgrade(2, {0: 490})
     replaced = pointer.reserve("b", "backfill").promote(2, {0: ((0, 10),)}, replaces=1)
-    other = type(pointer)((Entry(1, {0: ((10, None),)}),), pointer.reserved)
+    other = type(pointer)((PointerEntry(1, {0: ((10, None),)}),), pointer.reserved)
     lower = DateIndex.read(topic, topic.key, pointer.forget({0: 100}))
     catch_up(lower, [0])
     lower.raise_floors()
@@ -201,7 +201,7 @@ def test_the_times_that_are_kept_tell_what_all_of_them_tell(parts: list[list[Nam
     everything = [each for part in parts for each in part]
 
     def reached(times: Any) -> int | None:
-        return passed(Progress(1, 2, 0, committed_times(times, zone)), 1 << 60)
+        return passed(PartitionProgress(1, 2, 0, committed_times(times, zone)), 1 << 60)
 
     assert reached(kept) == reached(everything)
     assert len(kept) <= 3 + 3 * 15

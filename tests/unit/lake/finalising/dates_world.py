@@ -9,7 +9,7 @@ from typing import Any
 
 from include.lake.definition import LakeGroup
 from include.lake.finalising.mark import acknowledge, finalise_groups
-from include.lake.finalising.marker import Late, Success
+from include.lake.finalising.marker import LateArrivals, Success
 from include.lake.finalising.report import TopicReport, together
 from include.store.object_store import ObjectStore
 from tests.unit.lake.backfill.backfill_world import BackfillWorld
@@ -94,10 +94,10 @@ class DatesWorld(BackfillWorld):
         found = self.store.get(key)
         return Success.parse(found.body, key) if found else None
 
-    def late(self, folder: str) -> Late | None:
+    def late(self, folder: str) -> LateArrivals | None:
         key = f"by_date/events/{folder}/_LATE"
         found = self.store.get(key)
-        return Late.parse(found.body, key) if found else None
+        return LateArrivals.parse(found.body, key) if found else None
 
     def markers(self) -> Sequence[str]:
         return [info.key for info in self.store.list("by_date/events/") if "/_" in info.key and "_quar" not in info.key]

@@ -10,7 +10,7 @@ from include.errors import Terminal
 from include.lake.dates.event_hours import Period
 from include.lake.dates.finalised import CommittedTimes
 from include.lake.finalising.declared import Finalising, zones_of
-from include.lake.finalising.marker import Late, Success, digest_of
+from include.lake.finalising.marker import LateArrivals, Success, digest_of
 from include.lake.finalising.scan import NamedTimes, committed_times
 from tests.lake_world import GROUP
 from tests.unit.lake.backfill.backfill_world import group, version
@@ -48,12 +48,12 @@ def test_a_backup_has_no_dates_to_finalise() -> None:
 def test_markers_are_read_as_they_were_written(heads: dict[str, dict[int, int]], edition: int, told: bool) -> None:
     success = Success(edition, "late", heads, 3, 4, 5, digest_of([("k", "s")]), told)
     assert Success.parse(success.to_bytes(), "k") == success
-    late = Late(edition, heads, heads, ("a", "b"))
-    assert Late.parse(late.to_bytes(), "k") == late
+    late = LateArrivals(edition, heads, heads, ("a", "b"))
+    assert LateArrivals.parse(late.to_bytes(), "k") == late
 
 
 def test_a_marker_that_is_no_marker_is_named() -> None:
-    for parse in (Success.parse, Late.parse):
+    for parse in (Success.parse, LateArrivals.parse):
         with pytest.raises(Terminal, match="folder/_SUCCESS"):
             parse(b"", "folder/_SUCCESS")
     wrong = Success(1, "late", {}, 1, 1, 1, "").to_bytes().replace(b'"late"', b'"else"')
@@ -62,7 +62,7 @@ def test_a_marker_that_is_no_marker_is_named() -> None:
     with pytest.raises(Terminal, match="1 is no truth value"):
         Success.parse(wrong.replace(b'"else"', b'"late"').replace(b"false", b"1"), "k")
     with pytest.raises(Terminal, match="no text"):
-        Late.parse(Late(1, {}, {}, ("a",)).to_bytes().replace(b'"a"', b"1"), "k")
+        LateArrivals.parse(LateArrivals(1, {}, {}, ("a",)).to_bytes().replace(b'"a"', b"1"), "k")
 
 
 def test_an_empty_marker_of_another_program_is_not_overwritten_unread() -> None:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from include.errors import InvalidRecord, Terminal, Transient
 from include.lake.formats.avro_container import SCHEMA_ID, AvroContainer, AvroContainerOptions, sync_marker
-from include.lake.formats.port import Identity
+from include.lake.formats.port import FileIdentity
 from include.lake.message import Message
 from include.record.codec import Encoder, frame
 
@@ -33,8 +33,8 @@ SCHEMAS: dict[int, dict[str, Any]] = {
     },
     9: {"type": "record", "name": "Log", "namespace": "shop", "fields": [{"name": "data", "type": "bytes"}]},
 }
-IDENTITY = Identity("logs", "topicid", 2, 40, ("dt=2026-01-02", "schema=7"))
-NINE = Identity("logs", "topicid", 2, 40, ("dt=2026-01-02", "schema=9"))
+IDENTITY = FileIdentity("logs", "topicid", 2, 40, ("dt=2026-01-02", "schema=7"))
+NINE = FileIdentity("logs", "topicid", 2, 40, ("dt=2026-01-02", "schema=9"))
 CODECS = ["null", "deflate", "zstandard", "snappy"]
 
 
@@ -56,7 +56,7 @@ def nine(data: bytes, offset: int = 0) -> Message:
     return Message(offset, None, Encoder(9, SCHEMAS[9])({"data": data}))
 
 
-def file_of(format_: AvroContainer, batches: Sequence[Sequence[Message]], identity: Identity = IDENTITY) -> bytes:
+def file_of(format_: AvroContainer, batches: Sequence[Sequence[Message]], identity: FileIdentity = IDENTITY) -> bytes:
     stream = io.BytesIO()
     writer = format_.open(stream, identity)
     for batch in batches:
@@ -130,7 +130,7 @@ def test_a_file_without_messages_is_whole() -> None:
 
 
 def test_the_marker_does_not_depend_on_names() -> None:
-    other = Identity("logs", "topicid", 2, 40, ("dt=2026-01-03", "schema=7"))
+    other = FileIdentity("logs", "topicid", 2, 40, ("dt=2026-01-03", "schema=7"))
     assert file_of(container(), [[seven(1)]]) == file_of(container(), [[seven(1)]], other)
 
 
@@ -138,7 +138,7 @@ def test_each_schema_has_its_folder() -> None:
     assert container().names(seven(1)) == ("schema=7",)
     assert container().names(nine(b"")) == ("schema=9",)
     assert container(schema_id=7).names(seven(1)) == ()
-    plain = Identity("logs", "topicid", 2, 40, ("dt=2026-01-02",))
+    plain = FileIdentity("logs", "topicid", 2, 40, ("dt=2026-01-02",))
     assert values(container(schema_id=7), file_of(container(schema_id=7), [[seven(1)]], plain)) == [seven(1).value]
     with pytest.raises(Terminal, match="schema_id"):
         container().open(io.BytesIO(), plain)

@@ -17,7 +17,7 @@ from include.lake.formats.compressed_file import Compression
 from include.lake.formats.delimited_text import DelimitedText, DelimitedTextOptions
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
 from include.lake.formats.parquet import Parquet, ParquetOptions
-from include.lake.formats.port import Format, Identity
+from include.lake.formats.port import FileIdentity, Format
 from include.lake.message import Message
 from include.record.codec import frame
 
@@ -30,7 +30,7 @@ SCHEMA: dict[str, Any] = {
         {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
     ],
 }
-IDENTITY = Identity("logs", "topicid", 3, 1000, ("dt=2026-01-02", "schema=7"))
+IDENTITY = FileIdentity("logs", "topicid", 3, 1000, ("dt=2026-01-02", "schema=7"))
 
 # Those that no library decides on.
 GOLDEN = {

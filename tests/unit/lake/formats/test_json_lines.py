@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from include.errors import Terminal
 from include.lake.formats.compressed_file import Compression
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
-from include.lake.formats.port import Identity
+from include.lake.formats.port import FileIdentity
 from include.lake.message import Message
 
-IDENTITY = Identity("logs", "topicid", 0, 0, ("dt=2026-01-02",))
+IDENTITY = FileIdentity("logs", "topicid", 0, 0, ("dt=2026-01-02",))
 WHOLE = JsonLines(JsonLinesOptions())
 PAYLOAD = JsonLines(JsonLinesOptions(content="payload"))
 

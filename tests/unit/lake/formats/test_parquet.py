@@ -22,11 +22,11 @@ from pydantic import ValidationError
 from include.errors import InvalidRecord, Terminal
 from include.lake.formats.arrow_columns import columns_of
 from include.lake.formats.parquet import Parquet, ParquetOptions
-from include.lake.formats.port import Identity
+from include.lake.formats.port import FileIdentity
 from include.lake.message import Message
 from include.record.codec import frame
 
-IDENTITY = Identity("logs", "topicid", 2, 40, ("dt=2026-01-02", "schema=7"))
+IDENTITY = FileIdentity("logs", "topicid", 2, 40, ("dt=2026-01-02", "schema=7"))
 UTC = dt.UTC
 UUID = "550e8400-e29b-41d4-a716-446655440000"
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from include.errors import Terminal
-from include.lake.formats.port import Closed, Identity
+from include.lake.formats.port import Closed, FileIdentity
 from include.lake.formats.sequence_file import SequenceFile
 from include.lake.formats.sequence_writer import SYNC_INTERVAL, sync_markers
 from include.lake.message import Message
 
-IDENTITY = Identity("clicks", "Tk9fVE9QSUNfSURfMTIzNA", 3, 500, ("dt=2026-01-02",))
+IDENTITY = FileIdentity("clicks", "Tk9fVE9QSUNfSURfMTIzNA", 3, 500, ("dt=2026-01-02",))
 SYNC = bytes(range(16))
 CONFIGURATIONS: list[dict[str, Any]] = [
     {"compression": "NONE"},
@@ -123,8 +123,8 @@ def test_markers_depend_on_the_cut_alone_and_never_overlap_themselves() -> None:
     markers = sync_markers(IDENTITY)
     first = [next(markers) for _ in range(2000)]
     assert len(set(first)) == 2000
-    assert first[0] != next(sync_markers(Identity("clicks", IDENTITY.topic_id, 3, 501, ())))
-    assert first[0] == next(sync_markers(Identity("renamed", IDENTITY.topic_id, 3, 500, ("dt=2026-01-03",))))
+    assert first[0] != next(sync_markers(FileIdentity("clicks", IDENTITY.topic_id, 3, 501, ())))
+    assert first[0] == next(sync_markers(FileIdentity("renamed", IDENTITY.topic_id, 3, 500, ("dt=2026-01-03",))))
     assert not any(marker[:size] == marker[-size:] for marker in first for size in range(1, 16))
 
 

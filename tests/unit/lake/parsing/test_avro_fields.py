@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from include.errors import InvalidRecord, Transient
 from include.lake.parsing.avro_fields import avro_reader
-from include.lake.parsing.fields import Instant, Wanted
+from include.lake.parsing.fields import Instant, WantedValue
 from include.log.registry.memory import MemoryRegistry
 
 SIMPLE: dict[str, st.SearchStrategy[Any]] = {
@@ -82,7 +82,7 @@ def written(schema: Any, value: Any, schema_id: int = 1) -> bytes:
     return out.getvalue()
 
 
-def read(schema: Any, data: bytes, *wanted: Wanted) -> list[Any]:
+def read(schema: Any, data: bytes, *wanted: WantedValue) -> list[Any]:
     registry = MemoryRegistry()
     registry.register("topic-value", schema)
     return list(avro_reader(wanted, registry)(data))
@@ -101,12 +101,14 @@ def test_a_value_is_found_between_any_others(before: Any, simple: str, cut: st.D
     deep = {"x": value, "ts": cut.draw(SIMPLE[simple])}
     for each in (deep, None):
         data = written(schema, {"a": value, "in": each, "list": [deep, deep]})
-        found = read(schema, data, Wanted(("in", "ts")), Wanted(("list", 1, "ts")), Wanted(("in", "none")))
+        found = read(
+            schema, data, WantedValue(("in", "ts")), WantedValue(("list", 1, "ts")), WantedValue(("in", "none"))
+        )
         assert found == [each and deep["ts"], deep["ts"], None]
         end = cut.draw(st.integers(5, len(data) - 1))
         for bad in (data[:end], data + b"\0"):
             with pytest.raises(InvalidRecord):
-                read(schema, bad, Wanted(("in", "ts")))
+                read(schema, bad, WantedValue(("in", "ts")))
 
 
 LOGICAL = record(
@@ -132,13 +134,19 @@ LOGICAL_DATA = written(
 
 
 def test_timestamps_say_their_unit_themselves_where_that_is_asked() -> None:
-    found = read(LOGICAL, LOGICAL_DATA, Wanted(("ms",)), Wanted(("ms",), instant=True), Wanted(("us",), instant=True))
+    found = read(
+        LOGICAL,
+        LOGICAL_DATA,
+        WantedValue(("ms",)),
+        WantedValue(("ms",), instant=True),
+        WantedValue(("us",), instant=True),
+    )
     assert found == [1_700_000_000_123, Instant(1_700_000_000_123_000_000), Instant(1_700_000_000_123_000_000)]
 
 
 def test_logical_types_become_what_names_are_made_of() -> None:
-    wanted = [Wanted((name,)) for name in ("day", "price", "id")]
-    found = read(LOGICAL, LOGICAL_DATA, *wanted, Wanted(("by", "k")), Wanted(("by", "none")))
+    wanted = [WantedValue((name,)) for name in ("day", "price", "id")]
+    found = read(LOGICAL, LOGICAL_DATA, *wanted, WantedValue(("by", "k")), WantedValue(("by", "none")))
     assert found == ["2023-11-14", Decimal("-1.25"), str(uuid.UUID(int=5)), 7, None]
 
 
@@ -148,7 +156,11 @@ def test_named_types_are_found_by_name_and_may_hold_themselves() -> None:
     for number in range(5):
         value = {"ts": number, "next": value, "last": None}
     data = written(node, value)
-    assert read(node, data, Wanted(("ts",)), Wanted(("next", "next", "ts")), Wanted(("last", "ts"))) == [4, 2, None]
+    assert read(node, data, WantedValue(("ts",)), WantedValue(("next", "next", "ts")), WantedValue(("last", "ts"))) == [
+        4,
+        2,
+        None,
+    ]
 
 
 def test_types_may_be_written_inside_of_types_and_used_again_by_name() -> None:
@@ -164,9 +176,9 @@ def test_types_may_be_written_inside_of_types_and_used_again_by_name() -> None:
     value = {"in": {"x": "a", "f": b"abc"}, "g": b"def", "either": {"x": "b", "f": b"ghi"}, "ts": 5}
     paths = [("ts",), ("g",), ("in", "f"), ("either", "x"), ("in", "x")]
     for each in (schema, wrapped, {"type": wrapped}):
-        found = read(each, written(schema, value), *(Wanted(path) for path in paths))
+        found = read(each, written(schema, value), *(WantedValue(path) for path in paths))
         assert found == [5, b"def", b"abc", "b", "a"]
-    assert read({"type": ["null", wrapped]}, b"\0\0\0\0\1\0", Wanted(("ts",))) == [None]
+    assert read({"type": ["null", wrapped]}, b"\0\0\0\0\1\0", WantedValue(("ts",))) == [None]
 
 
 def test_fields_come_and_go_with_the_schema_that_wrote_the_message() -> None:
@@ -174,7 +186,7 @@ def test_fields_come_and_go_with_the_schema_that_wrote_the_message() -> None:
     old = record(("ts", "long"))
     new = record(("ts", "long"), ("country", ["null", "string"]))
     ids = [registry.register(f"{i}-value", schema) for i, schema in enumerate((old, new))]
-    reader = avro_reader([Wanted(("ts",)), Wanted(("country",))], registry)
+    reader = avro_reader([WantedValue(("ts",)), WantedValue(("country",))], registry)
     assert list(reader(written(old, {"ts": 1}, ids[0]))) == [1, None]
     assert list(reader(written(new, {"ts": 2, "country": "de"}, ids[1]))) == [2, "de"]
 
@@ -182,7 +194,7 @@ def test_fields_come_and_go_with_the_schema_that_wrote_the_message() -> None:
 @pytest.mark.parametrize("data", [b"", b"\0\0", b"\1\0\0\0\1\2", b"\0\0\0\0\7\2", b"{}"])
 def test_other_bytes_and_unknown_schemas_are_refused(data: bytes) -> None:
     with pytest.raises(InvalidRecord):
-        read(record(("ts", "long")), data, Wanted(("ts",)))
+        read(record(("ts", "long")), data, WantedValue(("ts",)))
 
 
 def test_a_registry_that_does_not_answer_is_no_fault_of_the_message() -> None:
@@ -191,7 +203,7 @@ def test_a_registry_that_does_not_answer_is_no_fault_of_the_message() -> None:
             raise Transient("down", system="registry")
 
     with pytest.raises(Transient):
-        avro_reader([Wanted(("ts",))], Down())(b"\0\0\0\0\1\2")
+        avro_reader([WantedValue(("ts",))], Down())(b"\0\0\0\0\1\2")
 
 
 @pytest.mark.parametrize(
@@ -211,23 +223,23 @@ def test_a_registry_that_does_not_answer_is_no_fault_of_the_message() -> None:
 def test_lengths_counts_and_branches_that_cannot_be_are_refused(kind: Any, body: str, field: str) -> None:
     schema = record(("x", kind), ("ts", "long")) if field == "ts" else record(("x", kind))
     with pytest.raises(InvalidRecord):
-        read(schema, b"\0\0\0\0\1" + bytes.fromhex(body), Wanted((field,)))
+        read(schema, b"\0\0\0\0\1" + bytes.fromhex(body), WantedValue((field,)))
 
 
 def test_a_wanted_symbol_that_an_enum_lacks_is_refused() -> None:
     schema = record(("level", {"type": "enum", "name": "Level", "symbols": ["LOW", "HIGH"]}))
-    assert read(schema, b"\0\0\0\0\1\2", Wanted(("level",))) == ["HIGH"]
+    assert read(schema, b"\0\0\0\0\1\2", WantedValue(("level",))) == ["HIGH"]
     for body in (b"\4", b"\1"):
         with pytest.raises(InvalidRecord):
-            read(schema, b"\0\0\0\0\1" + body, Wanted(("level",)))
+            read(schema, b"\0\0\0\0\1" + body, WantedValue(("level",)))
 
 
 def test_messages_nested_beyond_reason_are_refused() -> None:
     node = record(("next", ["null", "Node"]), name="Node")
     with pytest.raises(InvalidRecord):
-        read(record(("n", node), ("ts", "long")), b"\0\0\0\0\1" + b"\2" * 100_000, Wanted(("ts",)))
+        read(record(("n", node), ("ts", "long")), b"\0\0\0\0\1" + b"\2" * 100_000, WantedValue(("ts",)))
 
 
 def test_a_wanted_container_is_refused() -> None:
     with pytest.raises(InvalidRecord, match=r"container|map"):
-        read(LOGICAL, LOGICAL_DATA, Wanted(("by",)))
+        read(LOGICAL, LOGICAL_DATA, WantedValue(("by",)))

@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from include.lake.message import Message
-from include.lake.parsing.definition import Means, ParserDefinition, build
+from include.lake.parsing.definition import ParserContext, ParserDefinition, build
 from include.log.registry.memory import MemoryRegistry
 
 MS = 1_700_000_000_000
@@ -80,7 +80,7 @@ def test_damage_is_refused_or_read_and_never_anything_else(
         "time": {"field": definition.get("ts", "ts"), "unit": "ms", "behind_s": None, "ahead_s": None},
         "names": [{"by": "day"}, {"by": "field", "name": "country", "field": definition.get("country", "country")}],
     }
-    parser = build(ANY.validate_python(declared), Means(tmp_path, REGISTRY))
+    parser = build(ANY.validate_python(declared), ParserContext(tmp_path, REGISTRY))
     dice = random.Random(7)
     damages: list[Callable[[bytearray], None]] = [
         lambda data: data.__setitem__(dice.randrange(len(data)), dice.randrange(256)),

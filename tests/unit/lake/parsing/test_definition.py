@@ -11,12 +11,12 @@ from pydantic import TypeAdapter, ValidationError
 from include.errors import InvalidRecord, SettingsError, Transient
 from include.lake.message import Message
 from include.lake.parsing.custom import CheckedParser, CheckedTransformer
-from include.lake.parsing.definition import Means, ParserDefinition, build, configuration_hash
+from include.lake.parsing.definition import ParserContext, ParserDefinition, build, configuration_hash
 from include.lake.parsing.port import Parsed
 from include.log.registry.memory import MemoryRegistry
 
 ANY: TypeAdapter[ParserDefinition] = TypeAdapter(ParserDefinition)
-MEANS = Means(Path("/nowhere"), MemoryRegistry())
+MEANS = ParserContext(Path("/nowhere"), MemoryRegistry())
 MS = 1_700_000_000_000
 TIME = {"field": "ts", "unit": "ms"}
 JSON = {"format": "json", "time": TIME}
@@ -27,11 +27,11 @@ def message(value: bytes | None) -> Message:
     return Message(5, None, value, (), MS, 1)
 
 
-def built(definition: dict[str, Any], means: Means = MEANS) -> Any:
+def built(definition: dict[str, Any], means: ParserContext = MEANS) -> Any:
     return build(ANY.validate_python(definition), means)
 
 
-def hashed(definition: dict[str, Any], means: Means = MEANS) -> str:
+def hashed(definition: dict[str, Any], means: ParserContext = MEANS) -> str:
     return configuration_hash(ANY.validate_python(definition), means)
 
 
@@ -89,9 +89,9 @@ def test_avro_asks_the_registry() -> None:
     registry.register("t-value", schema)
     definition = {"format": "avro", "time": {"field": "ts", "unit": "instant"}}
     value = b"\0\0\0\0\1" + bytes.fromhex("80a0abfef962")
-    assert built(definition, Means(Path(), registry)).parse(message(value)).names == ("dt=2023-11-14",)
+    assert built(definition, ParserContext(Path(), registry)).parse(message(value)).names == ("dt=2023-11-14",)
     with pytest.raises(SettingsError, match="needs a schema registry"):
-        built(definition, Means(Path()))
+        built(definition, ParserContext(Path()))
 
 
 def test_protobuf_reads_its_descriptor_set_from_the_deployment(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_protobuf_reads_its_descriptor_set_from_the_deployment(tmp_path: Path) -
     file = b"\x22" + bytes([len(kind)]) + kind + b"\x62\x06proto3"
     (tmp_path / "e.desc").write_bytes(b"\x0a" + bytes([len(file)]) + file)
     definition = {"format": "protobuf", "descriptor_set": "e.desc", "message": "E", "time": TIME}
-    means = Means(tmp_path)
+    means = ParserContext(tmp_path)
     assert built(definition, means).parse(message(b"\x08\x80\xd0\x95\xff\xbc\x31")).names == ("dt=2023-11-14",)
     before = hashed(definition, means)
     (tmp_path / "e.desc").write_bytes(b"\x0a" + bytes([len(file)]) + file + b"\x0a\x00")

@@ -12,7 +12,7 @@ from include.lake.message import Message
 from include.lake.parsing.field_parser import FieldParser
 from include.lake.parsing.json_fields import json_reader
 from include.lake.parsing.port import Batch, Parsed, one_by_one
-from include.lake.parsing.rules import Rules
+from include.lake.parsing.rules import ParserRules
 
 MS = 1_700_000_000_000
 TIME = {"field": "ts", "unit": "ms"}
@@ -26,7 +26,7 @@ RICH: dict[str, Any] = {
 
 
 def parser(rules: dict[str, Any], transformer: Any = None) -> FieldParser:
-    return FieldParser(Rules.model_validate(rules), json_reader, transformer)
+    return FieldParser(ParserRules.model_validate(rules), json_reader, transformer)
 
 
 def message(value: Any, offset: int = 5, kafka_ms: int = MS) -> Message:
@@ -183,12 +183,12 @@ def test_values_that_repeat_are_remembered_within_bounds() -> None:
 )
 def test_rules_that_contradict_themselves_are_refused(rules: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"."):
-        Rules.model_validate(rules)
+        ParserRules.model_validate(rules)
 
 
 def test_one_path_cannot_end_where_another_goes_on() -> None:
-    from include.lake.parsing.fields import Wanted, plan
+    from include.lake.parsing.fields import WantedValue, plan
 
     for paths in ((("a",), ("a", "b")), (("a", "b"), ("a",))):
         with pytest.raises(ValueError, match="goes on"):
-            plan([Wanted(path) for path in paths])
+            plan([WantedValue(path) for path in paths])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
-from include.lake.parsing.fields import Wanted
+from include.lake.parsing.fields import WantedValue
 from include.lake.parsing.json_fields import json_reader
 
 SCALARS = (
@@ -21,7 +21,7 @@ DOCUMENTS = st.recursive(
 
 
 def read(data: bytes, *paths: tuple[str | int, ...]) -> list[Any]:
-    return list(json_reader([Wanted(path) for path in paths])(data))
+    return list(json_reader([WantedValue(path) for path in paths])(data))
 
 
 @settings(max_examples=40)
@@ -44,7 +44,7 @@ def test_a_path_leads_to_the_member_or_to_none(document: dict[str, Any], path: t
 
 
 def test_confluents_framing_is_passed_over() -> None:
-    framed = json_reader([Wanted(("ts",))], "confluent")
+    framed = json_reader([WantedValue(("ts",))], "confluent")
     assert list(framed(b'\0\0\0\0\7{"ts": 5}')) == [5]
     for data in (b'{"ts": 5}', b"\0\0", b"", b"\0\0\0\0\7"):
         with pytest.raises(InvalidRecord):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
-from include.lake.parsing.fields import Instant, Wanted
+from include.lake.parsing.fields import Instant, WantedValue
 from include.lake.parsing.message_pack_fields import message_pack_reader
 
 NUMBERS = [(0xCC, "B"), (0xCD, "H"), (0xCE, "I"), (0xCF, "Q"), (0xD0, "b"), (0xD1, "h"), (0xD2, "i"), (0xD3, "q")]
@@ -68,7 +68,7 @@ def sized(size: int, forms: list[tuple[int, int]]) -> bytes:
 
 
 def read(data: bytes, *paths: tuple[str | int, ...]) -> list[Any]:
-    return list(message_pack_reader([Wanted(path) for path in paths])(data))
+    return list(message_pack_reader([WantedValue(path) for path in paths])(data))
 
 
 @settings(max_examples=40)

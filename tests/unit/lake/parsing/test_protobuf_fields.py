@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
 from include.lake.parsing.descriptor_set import DescriptorSet
-from include.lake.parsing.fields import Instant, Wanted
+from include.lake.parsing.fields import Instant, WantedValue
 from include.lake.parsing.protobuf_fields import protobuf_reader
 
 KINDS: dict[str, tuple[int, st.SearchStrategy[Any]]] = {
@@ -81,7 +81,7 @@ EVENTS = {syntax: factory(syntax) for syntax in SETS}
 
 
 def read(syntax: str, data: bytes, *paths: str, time: bool = False, framing: Any = "none") -> list[Any]:
-    wanted = [Wanted(tuple(path.split(".")), time, instant=time and path == "at") for path in paths]
+    wanted = [WantedValue(tuple(path.split(".")), time, instant=time and path == "at") for path in paths]
     return list(protobuf_reader(wanted, TYPES[syntax], f"shop.{syntax}.Event", framing)(data))
 
 
@@ -166,7 +166,7 @@ def test_paths_that_lead_to_no_single_value_are_refused_at_once(path: str) -> No
 
 
 def test_a_timestamp_and_unit_instant_belong_together() -> None:
-    for wanted in (Wanted(("at",), time=True), Wanted(("int64",), time=True, instant=True)):
+    for wanted in (WantedValue(("at",), time=True), WantedValue(("int64",), time=True, instant=True)):
         with pytest.raises(ValueError, match="unit"):
             protobuf_reader([wanted], TYPES["proto3"], "shop.proto3.Event", "none")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
 from include.lake.parsing.delimited_fields import delimited_reader
-from include.lake.parsing.fields import Wanted
+from include.lake.parsing.fields import WantedValue
 from include.lake.parsing.regex_fields import check_pattern, regex_reader
 
 CELLS = st.lists(
@@ -22,11 +22,11 @@ CELLS = st.lists(
 def columns(
     data: bytes, *fields: str | int, delimiter: str = ",", names: Any = (), quote: str | None = None
 ) -> list[Any]:
-    return list(delimited_reader([Wanted((field,)) for field in fields], delimiter, names, quote)(data))
+    return list(delimited_reader([WantedValue((field,)) for field in fields], delimiter, names, quote)(data))
 
 
 def groups(data: bytes, pattern: str, *names: str, most: int = 1000) -> list[Any]:
-    return list(regex_reader([Wanted((name,)) for name in names], pattern, most)(data))
+    return list(regex_reader([WantedValue((name,)) for name in names], pattern, most)(data))
 
 
 def test_columns_are_found_by_number_from_one_and_by_name() -> None:

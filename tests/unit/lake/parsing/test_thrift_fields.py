@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
-from include.lake.parsing.fields import Wanted
+from include.lake.parsing.fields import WantedValue
 from include.lake.parsing.thrift_binary import MOST_DEPTH
 from include.lake.parsing.thrift_fields import thrift_reader
 
@@ -129,7 +129,7 @@ WRITERS = {"binary": binary, "compact": compact}
 
 
 def read(protocol: Any, data: bytes, *paths: tuple[int, ...]) -> list[Any]:
-    return list(thrift_reader([Wanted(path) for path in paths], protocol)(data))
+    return list(thrift_reader([WantedValue(path) for path in paths], protocol)(data))
 
 
 @settings(max_examples=40)
@@ -205,4 +205,4 @@ def test_great_counts_and_unknown_types_are_refused_at_once(protocol: str, data:
 @pytest.mark.parametrize("path", [("a",), (1, "b"), (40_000,)])
 def test_paths_are_field_ids(path: Any) -> None:
     with pytest.raises(ValueError, match="field ids"):
-        thrift_reader([Wanted(path)], "binary")
+        thrift_reader([WantedValue(path)], "binary")

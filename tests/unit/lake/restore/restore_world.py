@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from include.lake.backfill.planning import Bucket
+from include.lake.backfill.planning import LakeStore
 from include.lake.protocol.chain_key import TopicKey
-from include.lake.restore.copying import Kafka, Limits, copy
+from include.lake.restore.copying import RestoreLog, TransactionLimits, copy
 from include.lake.restore.groups import committed_of, translate
 from include.lake.restore.manifest import begin
 from include.lake.restore.plan import RestoreAsked
 from include.lake.restore.planning import make_plan
-from include.lake.restore.result import Restored
+from include.lake.restore.result import RestoreResult
 from include.lake.restore.schema_ids import SchemaIds
 from include.log.ports import LogWriter, Record, SchemaRegistry
 from include.store.object_store import ObjectStore
@@ -78,8 +78,8 @@ class RestoreWorld(World):
     def content(self, topic: str, partition: int) -> list[tuple[Any, ...]]:
         return [(r.key, r.value, tuple(r.headers), r.timestamp_ms) for r in self.records(topic, partition)]
 
-    def kafka(self, opened: Callable[[LogWriter], LogWriter] = lambda writer: writer) -> Kafka:
-        return Kafka(
+    def kafka(self, opened: Callable[[LogWriter], LogWriter] = lambda writer: writer) -> RestoreLog:
+        return RestoreLog(
             self.memory.reader(),
             self.memory.admin(),
             lambda transactional_id: opened(self.memory.writer(transactional_id)),
@@ -90,24 +90,26 @@ class RestoreWorld(World):
         target: str = "copy",
         *,
         source: TopicKey | None = None,
-        kafka: Kafka | None = None,
+        kafka: RestoreLog | None = None,
         store: ObjectStore | None = None,
         most: int = 7,
         partitions: int | None = None,
         groups: tuple[str, ...] = (),
         registry: SchemaRegistry | None = None,
         **asked: Any,
-    ) -> Restored:
+    ) -> RestoreResult:
         """Begin it or go on with it, and carry it out, in transactions of at most so many records."""
-        bucket, kafka = Bucket(store or self.store), kafka or self.kafka()
+        bucket, kafka = LakeStore(store or self.store), kafka or self.kafka()
         source = source or self.source
         plan = make_plan(bucket, kafka.admin, source, RestoreAsked("events", target, **asked), partitions)
         committed = committed_of(kafka, source, groups)
         restore = begin(bucket, kafka.reader, kafka.admin, plan)
         ids = SchemaIds(registry, self.store, source.prefix, target) if registry else None
-        maps = copy(bucket, kafka, restore, self.clock, lambda _done, _total: None, Limits(most, 1 << 20), ids)
+        maps = copy(
+            bucket, kafka, restore, self.clock, lambda _done, _total: None, TransactionLimits(most, 1 << 20), ids
+        )
         groups_ = translate(kafka, bucket, restore, maps, committed)
-        return Restored(restore, maps, groups_, ids.replaced if ids else ())
+        return RestoreResult(restore, maps, groups_, ids.replaced if ids else ())
 
     def commit(self, group: str, offsets: Mapping[int, int]) -> None:
         writer = self.memory.writer("consumer")

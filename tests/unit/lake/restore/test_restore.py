@@ -15,16 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import LyrebirdError, SettingsError, Terminal
-from include.lake.backfill.planning import Bucket
+from include.lake.backfill.planning import LakeStore
 from include.lake.backfill.selection import Days
 from include.lake.message import Message
 from include.lake.reading.log_ranges import MessageBatch
-from include.lake.restore.copying import Limits, copy
+from include.lake.restore.copying import TransactionLimits, copy
 from include.lake.restore.manifest import KEEPS_ALL, begin, check_target
 from include.lake.restore.offset_map import new_offset
 from include.lake.restore.plan import RestoreAsked, RestorePlan
 from include.lake.restore.planning import make_plan
-from include.lake.restore.result import Restored
+from include.lake.restore.result import RestoreResult
 from include.log.ports import LogWriter, TopicSpec
 from include.store.memory import MemoryStore
 from tests.unit.lake.restore.restore_world import DAY_MS, NOON_MS, Died, RestoreWorld
@@ -74,7 +74,7 @@ class Dying:
         """Not: it is gone, and the next writer of its id fences it."""
 
 
-def check_map(world: RestoreWorld, restored: Restored, source_records: dict[int, list[Any]]) -> None:
+def check_map(world: RestoreWorld, restored: RestoreResult, source_records: dict[int, list[Any]]) -> None:
     """Every old record's offset leads to a record with the same bytes."""
     for partition, old in source_records.items():
         new = {each.offset: each for each in world.records("copy", partition)}
@@ -179,7 +179,7 @@ def test_one_that_was_asleep_does_no_harm(world: RestoreWorld) -> None:
                 whole.append(world.restore(most=4))
             return found
 
-    whole: list[Restored] = []
+    whole: list[RestoreResult] = []
     with pytest.raises(LyrebirdError, match="taken over"):
         world.restore(kafka=world.kafka(lambda writer: Sleeping(writer, [0])))
     assert [world.content("copy", p) for p in (0, 1)] == [world.content("events", p) for p in (0, 1)]
@@ -188,8 +188,8 @@ def test_one_that_was_asleep_does_no_harm(world: RestoreWorld) -> None:
 
 
 def test_what_the_backup_got_later_is_no_part_of_one_that_has_begun(world: RestoreWorld) -> None:
-    plan = make_plan(Bucket(world.store), world.memory.admin(), world.source, RestoreAsked("events", "copy"))
-    begin(Bucket(world.store), world.memory.reader(), world.memory.admin(), plan)
+    plan = make_plan(LakeStore(world.store), world.memory.admin(), world.source, RestoreAsked("events", "copy"))
+    begin(LakeStore(world.store), world.memory.reader(), world.memory.admin(), plan)
     before = world.content("events", 0)
     world.send(9, 0)
     world.flush()
@@ -299,8 +299,8 @@ def test_a_target_is_made_to_keep_all(world: RestoreWorld) -> None:
 def test_a_plan_writes_nothing_and_is_read_as_it_was_written(world: RestoreWorld) -> None:
     before = [info.key for info in world.store.list("")], world.memory.admin().names()
     asked = RestoreAsked("events", "copy", days=Days(dt.date(2024, 5, 2), dt.date(2024, 5, 3)))
-    plan = make_plan(Bucket(world.store), world.memory.admin(), world.source, asked)
-    assert check_target(Bucket(world.store), world.memory.reader(), world.memory.admin(), plan) is None
+    plan = make_plan(LakeStore(world.store), world.memory.admin(), world.source, asked)
+    assert check_target(LakeStore(world.store), world.memory.reader(), world.memory.admin(), plan) is None
     assert RestorePlan.parse(plan.to_bytes(), "k") == plan
     assert (plan.partitions, plan.objects) == (2, 4)
     assert ([info.key for info in world.store.list("")], world.memory.admin().names()) == before
@@ -365,9 +365,9 @@ def test_a_header_name_that_kafkas_client_cannot_write_is_told_before_it_gets_it
 
 def test_a_restore_tells_how_far_it_is(world: RestoreWorld) -> None:
     told: list[tuple[int, int]] = []
-    bucket, kafka = Bucket(world.store), world.kafka()
+    bucket, kafka = LakeStore(world.store), world.kafka()
     plan = make_plan(bucket, kafka.admin, world.source, RestoreAsked("events", "copy"))
     restore = begin(bucket, kafka.reader, kafka.admin, plan)
-    copy(bucket, kafka, restore, world.clock, lambda *how: told.append(how), Limits(10))
+    copy(bucket, kafka, restore, world.clock, lambda *how: told.append(how), TransactionLimits(10))
     assert told == sorted(told)
     assert told[-1] == (56, 56)

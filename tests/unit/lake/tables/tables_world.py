@@ -21,7 +21,7 @@ from include.lake.tables.generation import generation_folder, generations_of
 from include.lake.tables.rows import RowReader
 from include.lake.tables.runner import TablesRunner
 from include.lake.tables.task import apply_bucket, first_buckets, gather_records
-from include.lake.tables.work import BucketResult, TableWork
+from include.lake.tables.work import TableBucketResult, TableWork
 from include.log import topics
 from include.log.control import Control
 from include.log.memory import MemoryLog, MemoryRegistry
@@ -277,7 +277,7 @@ class Process:
         self.at = dict(plan.ends)
         return counts
 
-    def _carry_out(self, works: Sequence[TableWork]) -> Mapping[str, Sequence[BucketResult]]:
+    def _carry_out(self, works: Sequence[TableWork]) -> Mapping[str, Sequence[TableBucketResult]]:
         world, reader = self.world, self.world.log.reader()
         readers = {w.topic: RowReader(w.topic, change=w.change, schema_of=world.registry.schema) for w in works}
         shares: list[list[Record]] = [[], []]
@@ -289,7 +289,7 @@ class Process:
             for bucket, frame in gather_records(works, readers, share).items():
                 frames.setdefault(bucket, []).append(frame)
         first, _ = first_buckets(works)
-        out: dict[str, list[BucketResult]] = {}
+        out: dict[str, list[TableBucketResult]] = {}
         for work in works:
             rows = RowColumns(work.topic, readers[work.topic].row_schema)
             for bucket in range(work.buckets):

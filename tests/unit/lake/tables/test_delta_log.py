@@ -16,13 +16,13 @@ from include.clock import SystemClock
 from include.errors import Fenced, Terminal
 from include.lake.tables.columns import KEY, VERSION
 from include.lake.tables.delta_log import DataFile, DeltaLog, TableState
-from include.lake.tables.standing import Standing
+from include.lake.tables.standing import GenerationState
 from include.log.planning.plan import Cut
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 
 SCHEMA = pa.schema([pa.field(KEY, pa.binary()), pa.field(VERSION, pa.int64()), pa.field("id", pa.int32())])
-START = Standing("cdc.shop.shop.users", "id-1", 4, 2)
+START = GenerationState("cdc.shop.shop.users", "id-1", 4, 2)
 
 
 def cut(offset: int) -> Cut:
@@ -48,9 +48,9 @@ def file(folder: Path, name: str, rows: int, schema: pa.Schema = SCHEMA) -> Data
     return DataFile(path, 1, (folder / path).stat().st_size, rows, json.dumps({"numRecords": rows}))
 
 
-def at(*ends: int, floor: int = 0, resolved: int | None = None) -> Standing:
+def at(*ends: int, floor: int = 0, resolved: int | None = None) -> GenerationState:
     said = {} if resolved is None else {"shop": resolved}
-    return Standing(START.topic, START.topic_id, 4, 2, dict(enumerate(ends)), floor, said)
+    return GenerationState(START.topic, START.topic_id, 4, 2, dict(enumerate(ends)), floor, said)
 
 
 def test_a_table_says_where_it_stands_and_what_its_versions_are_complete_to(tmp_path: Path) -> None:

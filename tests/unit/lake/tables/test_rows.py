@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.errors import InvalidRecord
-from include.lake.tables.rows import Gathered, RowReader, newest
+from include.lake.tables.rows import RowReader, TaskRows, newest
 from include.log.memory import MemoryRegistry
 from include.log.ports import Record
 from include.record.codec import Encoder
@@ -48,7 +48,7 @@ def test_the_newer_image_is_the_row_and_a_delete_and_its_tombstone_are_one() -> 
 def test_what_is_no_row_is_refused_with_its_place(bad: Record) -> None:
     with pytest.raises(InvalidRecord):
         READER.read(bad)
-    gathered = Gathered(4)
+    gathered = TaskRows(4)
     gathered.take(READER, bad)
     ((topic, partition, offset, reason),) = gathered.refused
     assert (topic, partition, offset) == ("t", 0, bad.offset)
@@ -64,7 +64,7 @@ def test_a_plain_topic_without_versions_goes_by_its_offsets() -> None:
 
 
 def test_of_several_changes_the_greatest_version_counts_and_of_equal_ones_the_last() -> None:
-    gathered = [Gathered(1), Gathered(1)]
+    gathered = [TaskRows(1), TaskRows(1)]
     for number, (version, id_) in enumerate([(5, 1), (4, 2), (5, 3), (5, 4)]):
         gathered[number // 2].take(READER, record(change("u", id_), version, offset=number))
     found, superseded = newest(each.packed()[0] for each in gathered)

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from include.local.advertising.plan import Change, changes, first_rows
+from include.local.advertising.plan import AdvertisingChange, changes, first_rows
 from include.local.advertising.schema import TABLES
 from include.local.shop.reference import reference_data
 from include.settings.environment import PROJECT_ROOT
@@ -23,7 +23,7 @@ def columns(table: str) -> list[str]:
     return re.findall(r"^ +([a-z_]+) ", TABLES[table], re.MULTILINE)
 
 
-def drawn(seed: int = SEED, count: int = MANY) -> list[Change]:
+def drawn(seed: int = SEED, count: int = MANY) -> list[AdvertisingChange]:
     return list(itertools.islice(changes(seed), count))
 
 

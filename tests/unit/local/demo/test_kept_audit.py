@@ -11,12 +11,12 @@ import pytest
 
 from include.audit.documents.report import DocumentsReport
 from include.audit.history import History
-from include.audit.merkle.report import Finding, TableReport
+from include.audit.merkle.report import RowFinding, TableAuditReport
 from include.local.demo.kept_audit import found
 
 pytestmark = pytest.mark.unit
 
-CLEAN = TableReport("shop", "shop.orders", "the topic", "2026-11-25T03:00:00Z", "0-1-7", 10, 1, 1)
+CLEAN = TableAuditReport("shop", "shop.orders", "the topic", "2026-11-25T03:00:00Z", "0-1-7", 10, 1, 1)
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def test_clean_tables_are_one_line_that_names_the_transaction() -> None:
 
 
 def test_what_is_wrong_is_shown_and_a_run_that_kept_nothing_is_not_good() -> None:
-    keep("table", "r1", "tables", {"shop.orders": replace(CLEAN, found=[Finding("extra", {"id": "7"})])})
+    keep("table", "r1", "tables", {"shop.orders": replace(CLEAN, found=[RowFinding("extra", {"id": "7"})])})
     told = found("table", "r1")
     assert not told.good
     assert "    extra: id 7" in told.lines

@@ -12,10 +12,10 @@ from include.clock import ManualClock
 from include.errors import Terminal
 from include.local.demo import pipeline
 from include.local.demo.airflow import Airflow
-from include.local.demo.extras import Part
+from include.local.demo.extras import DemoPart
 
-SHOP = Part(name="shop", sources=("shop",), streams=("stream_a",))
-ADS = Part(name="ads", sources=("ads",), streams=("stream_b",), verdicts=("audit",))
+SHOP = DemoPart(name="shop", sources=("shop",), streams=("stream_a",))
+ADS = DemoPart(name="ads", sources=("ads",), streams=("stream_b",), verdicts=("audit",))
 
 
 class Ticking(ManualClock):

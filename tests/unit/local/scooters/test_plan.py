@@ -6,10 +6,10 @@ from collections import defaultdict
 
 import pytest
 
-from include.eventtime.jobs.offline import Offline, Settings
-from include.eventtime.replay import Idle, Line, interleaved, replay
-from include.eventtime.replay import Track as Element
-from include.local.scooters.plan import DISORDER_US, PARTITIONS, TIMEOUT_US, FleetPlan, Lock, Silence, Track
+from include.eventtime.jobs.offline import Offline, OfflineSettings
+from include.eventtime.replay import ElementLine as Element
+from include.eventtime.replay import IdleNotice, ReplayLine, interleaved, replay
+from include.local.scooters.plan import DISORDER_US, PARTITIONS, TIMEOUT_US, FleetPlan, LockEvent, ScooterTrack, Silence
 from include.local.scooters.truth import Known, statuses
 
 pytestmark = pytest.mark.unit
@@ -17,28 +17,28 @@ HOUR = 3_600_000_000
 BEGIN = 500_000 * HOUR - HOUR
 
 
-def sent(plan: FleetPlan, hours: float, step: int = 15_000_000) -> list[Track | Lock]:
+def sent(plan: FleetPlan, hours: float, step: int = 15_000_000) -> list[ScooterTrack | LockEvent]:
     found = list(plan.until(BEGIN))
     for now in range(BEGIN + step, BEGIN + round(hours * HOUR) + 1, step):
         found += plan.until(now)
     return [*found, *plan.rest()]
 
 
-def lines(tracks: list[Track]) -> list[Line]:
+def lines(tracks: list[ScooterTrack]) -> list[ReplayLine]:
     offsets: dict[int, int] = defaultdict(int)
     found = []
     for number, track in enumerate(tracks, 1):
         said = Element(partition=track.partition, offset=offsets[track.partition], key=track.device, time=0, value={})
         offsets[track.partition] += 1
-        found.append(Line(number, said, track.time))
+        found.append(ReplayLine(number, said, track.time))
     return found
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_detector_says_what_the_fleet_knows_and_planted_tracks_alone_are_late(seed: int) -> None:
     plan = FleetPlan(seed, BEGIN, 60)
-    tracks = [each for each in sent(plan, 5) if isinstance(each, Track)]
-    made = replay(Offline(Settings()), interleaved(lines(tracks), seed), bound_us=DISORDER_US)
+    tracks = [each for each in sent(plan, 5) if isinstance(each, ScooterTrack)]
+    made = replay(Offline(OfflineSettings()), interleaved(lines(tracks), seed), bound_us=DISORDER_US)
     told = {
         Known(str(each.value["device"]), each.value["at"], each.value["status"], each.value["last_seen"])
         for each in made.emitted
@@ -50,13 +50,13 @@ def test_the_detector_says_what_the_fleet_knows_and_planted_tracks_alone_are_lat
     planted = {(each.device, each.time) for each in tracks if each.late}
     assert len(planted) > 10
     assert {
-        (each.line.said.key, each.line.time) for each in made.late if not isinstance(each.line.said, Idle)
+        (each.line.said.key, each.line.time) for each in made.late if not isinstance(each.line.said, IdleNotice)
     } == planted
 
 
 def test_silences_of_just_the_timeout_and_little_more_are_among_them() -> None:
     plan = FleetPlan(1, BEGIN, 100)
-    tracks = [each for each in sent(plan, 10) if isinstance(each, Track) and not each.late]
+    tracks = [each for each in sent(plan, 10) if isinstance(each, ScooterTrack) and not each.late]
     times: dict[str, list[int]] = defaultdict(list)
     for track in tracks:
         times[track.device].append(track.time)
@@ -67,7 +67,7 @@ def test_silences_of_just_the_timeout_and_little_more_are_among_them() -> None:
 
 
 def test_partitions_differ_in_speed_and_the_first_one_is_idle_for_ten_minutes_an_hour() -> None:
-    tracks = [each for each in sent(FleetPlan(2, BEGIN, 100), 2) if isinstance(each, Track) and not each.late]
+    tracks = [each for each in sent(FleetPlan(2, BEGIN, 100), 2) if isinstance(each, ScooterTrack) and not each.late]
     count = [sum(each.partition == partition for each in tracks) for partition in range(PARTITIONS)]
     assert count == sorted(count, reverse=True)
     assert count[0] > 2 * count[3]
@@ -85,7 +85,7 @@ def test_a_ride_goes_on_until_the_scooter_is_locked() -> None:
     locked: dict[str, bool] = {}
     moved = 0
     for each in sorted(sent(FleetPlan(5, BEGIN, 50), 8), key=lambda each: each.time):
-        if isinstance(each, Lock):
+        if isinstance(each, LockEvent):
             locked[each.device] = each.locked
             places[each.device].clear()
         elif locked.get(each.device):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from include.errors import InvalidRecord, Transient
 from include.record.codec import Decoder, Encoder
 from include.record.json import avro
-from include.record.json.avro import Bodies, Changes, Keys
+from include.record.json.avro import AvroKeys, Bodies, Changes
 from include.record.json.body import body_json
 from include.record.json.native import WHY_NOT
 from include.record.key import doc_id
@@ -83,7 +83,7 @@ def test_bodies_of_any_schema_are_equal_to_the_python_ones_and_so_are_refusals(s
 def test_keys_are_equal_to_the_python_ones_and_so_are_refusals(seed: int) -> None:
     random = Random(seed)
     schema = key_schema_of(random)
-    keys = Keys(lambda _: schema)
+    keys = AvroKeys(lambda _: schema)
     for _ in range(5):
         data = wire(7, encoded(random, schema))
         for each in (data, damaged(random, data)):
@@ -134,7 +134,7 @@ def test_numbers_are_written_as_orjson_writes_them(value: float) -> None:
 @pytest.mark.skipif(bool(WHY_NOT), reason=f"`make setup` builds the compiled writer: {WHY_NOT}")
 def test_what_is_plain_is_left_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(1)
-    bodies, keys = Bodies(lambda _: schema_with_all()), Keys(lambda _: TABLE.key_avro("main"))
+    bodies, keys = Bodies(lambda _: schema_with_all()), AvroKeys(lambda _: TABLE.key_avro("main"))
     changes = Changes(lambda _: TABLE.envelope_avro("main"))
     for each in (bodies, keys, changes):
         monkeypatch.setattr(each._programs, "decode", _SchemaAlone(each._programs.decode.schema))
@@ -222,7 +222,7 @@ def test_a_schema_is_looked_up_once_and_its_absence_every_time() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\x00", b"\x00\x00\x00\x00", b"\x01\x00\x00\x00\x01\x02", b'{"json": 1}'])
 def test_bytes_in_another_format_are_refused(data: bytes) -> None:
-    for made in (Bodies, Keys, Changes):
+    for made in (Bodies, AvroKeys, Changes):
         with pytest.raises(InvalidRecord, match="wire format"):
             made(lambda _: ORDER)(data)
 
@@ -240,10 +240,10 @@ def test_counts_that_bytes_cannot_hold_are_refused_at_once() -> None:
 
 
 def test_without_the_compiled_writer_all_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_it = Bodies(lambda _: ORDER), Keys(lambda _: TABLE.key_avro("main"))
+    with_it = Bodies(lambda _: ORDER), AvroKeys(lambda _: TABLE.key_avro("main"))
     for name in ("body_program", "key_program"):
         monkeypatch.setattr(avro, name, lambda _schema: None)
-    without = Bodies(lambda _: ORDER), Keys(lambda _: TABLE.key_avro("main"))
+    without = Bodies(lambda _: ORDER), AvroKeys(lambda _: TABLE.key_avro("main"))
     body = Encoder(1, ORDER)({"order_id": 2**63 - 1, "note": "ü", "lines": []})
     key = Encoder(1, TABLE.key_avro("main"))({"id": -1})
     assert with_it[0](body) == without[0](body)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from include.audit.search.bounds import NO_LOWS, Bounds, Window
-from include.audit.search.views.key_range import KeyRange
-from include.audit.search.views.range_count import Seen
+from include.audit.search.views.key_range import DocIdRange
+from include.audit.search.views.range_count import SeenDocument
 from include.errors import Terminal, Transient
 from include.index.server.elasticsearch import ElasticsearchIndex, call, connect
 from include.settings.connections import Elasticsearch as Settings
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DOC_ID",
     "ElasticsearchView",
-    "Moment",
+    "PointInTime",
     "Requests",
     "above",
     "by_partition",
@@ -95,7 +95,7 @@ class Requests:
                     yield doc
 
 
-class Moment(Requests):
+class PointInTime(Requests):
     """Opens a point in time of the concrete index `name` at once."""
 
     def __init__(self, index: ElasticsearchIndex, name: str) -> None:
@@ -151,7 +151,7 @@ class ElasticsearchView:
             {"term": {"metadata.deleted": False}},
         ]
         self.narrow(bounds)
-        self._moment = Moment(index, name)
+        self._moment = PointInTime(index, name)
 
     def narrow(self, bounds: Bounds) -> None:
         """See `range_count.IndexView`."""
@@ -172,30 +172,30 @@ class ElasticsearchView:
         """See `range_count.IndexView`."""
         return by_partition(self._moment, self._above)
 
-    def counts(self, ranges: Sequence[KeyRange]) -> list[int]:
+    def counts(self, ranges: Sequence[DocIdRange]) -> list[int]:
         """See `range_count.IndexView`."""
         found = self._search(ranges, {"size": 0, "track_total_hits": True})
         return [hits["total"]["value"] for hits in found]
 
-    def ids(self, ranges: Sequence[KeyRange], most: int) -> list[list[str]]:
+    def ids(self, ranges: Sequence[DocIdRange], most: int) -> list[list[str]]:
         """See `range_count.IndexView`."""
         body = {"size": most, "track_total_hits": False, "_source": False, "sort": [{DOC_ID: "asc"}]}
         return [[hit["sort"][0] for hit in hits["hits"]] for hits in self._search(ranges, body)]
 
-    def now(self, doc_ids: Sequence[str]) -> dict[str, Seen]:
+    def now(self, doc_ids: Sequence[str]) -> dict[str, SeenDocument]:
         """See `range_count.IndexView`."""
         out = {}
         for doc in self._moment.documents([{"_id": self._to_id(i)} for i in doc_ids], ["metadata"]):
             said = doc["_source"]["metadata"]
             known = said["partition"], said["offset"], said["version"], bool(said.get("deleted"))
-            out[said["doc_id"]] = Seen(*known, said.get("generation", 0))
+            out[said["doc_id"]] = SeenDocument(*known, said.get("generation", 0))
         return out
 
     def close(self) -> None:
         """See `range_count.IndexView`."""
         self._moment.close()
 
-    def _search(self, ranges: Sequence[KeyRange], more: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    def _search(self, ranges: Sequence[DocIdRange], more: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         bodies = [{"query": {"bool": {"filter": [*self._filter, *_within(one)]}}, **more} for one in ranges]
         for answer in self._moment.search(bodies):
             yield answer["hits"]
@@ -209,7 +209,7 @@ def of_part(bounds: Bounds) -> list[dict[str, Any]]:
     return [terms if bounds.part.inside else {"bool": {"must_not": [terms]}}]
 
 
-def by_partition(moment: Moment, filters: Sequence[Mapping[str, Any]]) -> Mapping[int, int]:
+def by_partition(moment: PointInTime, filters: Sequence[Mapping[str, Any]]) -> Mapping[int, int]:
     """How many documents pass the filters, by partition."""
     counts = {"p": {"terms": {"field": "metadata.partition", "size": _PARTITIONS}}}
     query = {"bool": {"filter": list(filters)}}
@@ -267,7 +267,7 @@ def _not(*parts: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"bool": {"must_not": [part for part in parts if part is not None]}}
 
 
-def _within(one: KeyRange) -> list[dict[str, Any]]:
+def _within(one: DocIdRange) -> list[dict[str, Any]]:
     bounds = {name: key for name, key in (("gte", one.low), ("lt", one.high)) if key is not None}
     return [{"range": {DOC_ID: bounds}}] if bounds else []
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from include.audit.search.bounds import Bounds
 from include.audit.search.iblt import Histogram
-from include.audit.search.views.elasticsearch.moment import DOC_ID, Moment, above, by_partition, of_part, unproven
+from include.audit.search.views.elasticsearch.moment import DOC_ID, PointInTime, above, by_partition, of_part, unproven
 from include.audit.search.views.state_view import MOST_ABOVE, IndexState, far_ahead
 from include.errors import Terminal
 from include.index.digest import BUCKET_BITS, VIEWS, of_limbs
@@ -57,7 +57,7 @@ class ElasticsearchStates:
         self._all_living = [self._topic, {"term": {"metadata.deleted": False}}]
         self.narrow(bounds)
         self.stateless: list[IndexState] = []
-        self._moment = Moment(index, name)
+        self._moment = PointInTime(index, name)
 
     def narrow(self, bounds: Bounds) -> None:
         """See `StateView`."""
@@ -150,7 +150,7 @@ class ElasticsearchStates:
                 out.setdefault(found.doc_id, []).append(found)
             return out
         self._index.refresh(self._name)
-        later = Moment(self._index, self._name)
+        later = PointInTime(self._index, self._name)
         try:
             wanted = sorted(doc_ids)
             for start in range(0, len(wanted), _TERMS):
@@ -168,7 +168,7 @@ class ElasticsearchStates:
         self._moment.close()
 
     def _list(
-        self, query: Mapping[str, Any], moment: Moment | None = None, *, written: bool = False
+        self, query: Mapping[str, Any], moment: PointInTime | None = None, *, written: bool = False
     ) -> list[IndexState]:
         moment = moment or self._moment
         body = _page(query) | {"seq_no_primary_term": written}
@@ -176,7 +176,7 @@ class ElasticsearchStates:
         return self._rest(body, first, None, moment)
 
     def _rest(
-        self, body: Mapping[str, Any], page: Mapping[str, Any], most: int | None, moment: Moment | None = None
+        self, body: Mapping[str, Any], page: Mapping[str, Any], most: int | None, moment: PointInTime | None = None
     ) -> list[IndexState]:
         """A list from its first page on; `Transient` when it grows beyond `most`."""
         out: list[IndexState] = []
