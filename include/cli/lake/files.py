@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from include.lake.definition import LakeGroup
     from include.lake.inspect.listing import Dates, ListedObject
     from include.settings.deployment import Deployment
-    from include.store.object_store import StoreSettings
+    from include.store.object_store import ObjectStore
 
 __all__ = ["command"]
 
@@ -99,7 +99,7 @@ def _group(deployment: Deployment, name: str | None, topic: str) -> tuple[str, L
     return next(iter(parsing.items()))
 
 
-def _listed(store: StoreSettings, group: LakeGroup, topic: str, dates: Dates, *, refused: bool) -> list[ListedObject]:
+def _listed(store: ObjectStore, group: LakeGroup, topic: str, dates: Dates, *, refused: bool) -> list[ListedObject]:
     from include.lake.inspect.listing import list_topic
 
     hidden = not sys.stderr.isatty()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from include.lake.parsing.definition import ParserContext
     from include.log.ports import SchemaRegistry
     from include.settings.deployment import Deployment
-    from include.store.object_store import StoreSettings
+    from include.store.object_store import ObjectStore
     from include.store.s3 import S3Store
 
 __all__ = ["group_option", "groups_meant", "json_option", "means_of", "open_store", "registry_of"]
@@ -50,7 +50,7 @@ def open_store(deployment: Deployment) -> S3Store:
     return store_of(deployment.one("store", StoreSettings))
 
 
-def registry_of(deployment: Deployment, store: StoreSettings) -> SchemaRegistry:
+def registry_of(deployment: Deployment, store: ObjectStore) -> SchemaRegistry:
     """The registry of the deployment, if any; what it lacks is looked up beside the backups."""
     from include.lake.definition import backup_prefixes, declared_groups
     from include.lake.reading.kept_schemas import KeptRegistry

@@ -30,7 +30,7 @@ class JoinKey:
         """`AvroRows.join_key`; `NotImplemented` for the Python way."""
 
 class Changes:
-    """What reads change envelopes of one schema, under keys of one schema; `places` as in `Images`."""
+    """What reads change envelopes of one schema, under keys of one schema; `places` as in `EnvelopeFields`."""
 
     def __init__(self, envelope: list[Step], places: tuple[int, int, int], joined: JoinKey) -> None: ...
 

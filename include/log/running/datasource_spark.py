@@ -1,8 +1,8 @@
 """Spark's door to the log: format `lyrebird-log`, of records or of the ranges that hold them.
 
 Spark asks `LogStreamReader` in a process of its own beside the driver where a batch ends (`BatchPlanner`), and reads
-the batch's slices in its Python workers (`RangeConsumer`) when its DataFrame is acted on. Batch and stream readers are two
-classes: one class that is both silently reads nothing in batch.
+the batch's slices in its Python workers (`RangeConsumer`) when its DataFrame is acted on. Batch and stream readers are
+two classes: one class that is both silently reads nothing in batch.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ SnapshotMaker = Callable[[list[Image], bytes, bytes], list[tuple[bytes, int, byt
 """(images, head, tail) → (key, partition, value) of each: the value is `head`, the image's row and `tail`."""
 
 OutputMaker = Callable[[list[Any], str, int, type[OutgoingRecord]], tuple[list[OutgoingRecord], int, int]]
-"""(records, topic, version, `OutgoingRecord`) → (outputs, the last one's version, bytes of all values): `_decoder.pyi`."""
+"""(records, topic, version, `OutgoingRecord`) → (outputs, last one's version, bytes of all values): `_decoder.pyi`."""
 
 RunMaker = Callable[
     [str, int, str, RunParts, tuple[Any, ...], int, int, type[OutgoingRecord]],

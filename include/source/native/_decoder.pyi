@@ -2,7 +2,7 @@
 
 A column is told as `(code, size, a, b, data, open, mask)`: what its bytes are (the codes: `op.pxi`), how many (or how
 many its length takes), two numbers, what the code needs beside them, for a compressed value the function that opens it,
-for a masked column its mask (`Shape.masks`). Python functions are given bytes and may raise anything; what they raise
+for a masked column its mask (`TableShape.masks`). Python functions are given bytes and may raise anything; what they raise
 is not seen by the caller.
 
 Methods return None for an event that is not for them, or that holds what no server writes: the Python decoders take it.
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from include.record.change import Op
 from include.source.binlog.events import RowOp
 from include.source.binlog.step import RunParts
-from include.source.group import Output
+from include.source.log.group import OutgoingRecord
 from include.source.rows.images import Pair
 from include.source.rows.shape import Image
 
@@ -40,7 +40,7 @@ class Decoder:
         image_type: type[Image],
     ) -> None: ...
     def rows(self, op: RowOp, body: bytes) -> list[Pair] | None:
-        """As `Images.rows`, of events whose images hold all columns."""
+        """As `RowImages.rows`, of events whose images hold all columns."""
 
     def records(
         self,
@@ -69,8 +69,8 @@ def run_outputs(
     targets: tuple[Target, ...],
     made_us: int,
     version: int,
-    kind: type[Output],
-) -> tuple[list[Output], int, int, tuple[int, int, int]] | None:
+    kind: type[OutgoingRecord],
+) -> tuple[list[OutgoingRecord], int, int, tuple[int, int, int]] | None:
     """What a `PlainRun` leaves: (outputs, bytes of all values, bytes of the largest record, rows of each of c, u, d).
 
     `targets` are those of its tables. None for a run of which any row is not for it: nothing of it is told then.
@@ -120,8 +120,8 @@ def outputs_of(
     records: Sequence[tuple[bytes, int, bytes]] | Sequence[tuple[Op, bytes, int, bytes]],
     topic: str,
     version: int,
-    kind: type[Output],
-) -> tuple[list[Output], int, int]:
+    kind: type[OutgoingRecord],
+) -> tuple[list[OutgoingRecord], int, int]:
     """(outputs, the last one's version, bytes of all values) of records, numbered from `version` + 1 on.
 
     A record is (key, partition, value), or the same behind its operation: after a delete, its tombstone of one number.

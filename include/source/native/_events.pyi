@@ -9,7 +9,7 @@ Not for use from several threads.
 from collections.abc import Mapping
 
 from include.record.position import BinlogPosition
-from include.source.binlog.step import LoggedText, PlainRun, Rows, RunParts, SourceTransaction
+from include.source.binlog.step import LoggedText, PlainRun, RowsEvent, RunParts, SourceTransaction
 from include.source.binlog.table_map import TableMap
 
 class PlainGroups:
@@ -23,7 +23,7 @@ class PlainGroups:
         known: Mapping[bytes, object],
         run: type[PlainRun],
         transaction: type[SourceTransaction],
-        rows: type[Rows],
+        rows: type[RowsEvent],
         place: type[BinlogPosition],
         text: type[LoggedText],
         memory_bytes: int,

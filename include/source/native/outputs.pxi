@@ -1,4 +1,4 @@
-# Records as what a group holds of them (`group.Output`), numbered on.
+# Records as what a group holds of them (`group.OutgoingRecord`), numbered on.
 
 
 cdef inline object output_of(type kind, str topic, object key, object value, object version, object partition):
