@@ -10,7 +10,7 @@ from include.audit.chain.finding import ChainFinding
 from include.audit.chain.report import ChainReport
 from include.errors import InvalidRecord
 from include.lake.definition import LakeGroup
-from include.lake.formats.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.message import Message
 from include.lake.parsing.port import Batch
 from include.lake.protocol.chain import Chain

@@ -11,10 +11,10 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from include.lake.formats.port import FileIdentity
-from include.lake.formats.sequence_file import SequenceFile
-from include.lake.formats.sequence_header import BYTES_WRITABLE, LONG_WRITABLE
-from include.lake.formats.sequence_reader import SequenceReader
-from include.lake.formats.sequence_writer import sync_markers
+from include.lake.formats.sequence.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_header import BYTES_WRITABLE, LONG_WRITABLE
+from include.lake.formats.sequence.sequence_reader import SequenceReader
+from include.lake.formats.sequence.sequence_writer import sync_markers
 from include.lake.message import Message
 
 __all__ = ["IDENTITY", "Hadoop", "contents", "messages", "ours", "same_as_hadoops"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from include.clock import ManualClock
 from include.errors import LyrebirdError, Transient
 from include.lake.definition import LakeGroup
-from include.lake.formats.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.reading.log_ranges import MessageBatch, PortRanges

@@ -20,7 +20,7 @@ from include.lake.formats.delimited_text import DelimitedText, DelimitedTextOpti
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
 from include.lake.formats.parquet import Parquet, ParquetOptions
 from include.lake.formats.port import Format
-from include.lake.formats.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.parsing.versions import Versions
 from include.lake.protocol.object_key import HIDDEN, valid_prefix
 from include.lake.upload_policy import UploadPolicies

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from include.lake.formats.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.log.running import batches_spark as stream
 from tests.hadoop_files import Hadoop, contents, messages, ours, same_as_hadoops
 

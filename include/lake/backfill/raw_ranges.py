@@ -16,9 +16,9 @@ from typing import Final
 
 from include.errors import Terminal
 from include.lake.backfill.plan import RawObject
-from include.lake.formats.sequence_file import layout_of, read_messages
-from include.lake.formats.sequence_reader import SequenceReader
-from include.lake.formats.verbatim import VerbatimKey
+from include.lake.formats.sequence.sequence_file import layout_of, read_messages
+from include.lake.formats.sequence.sequence_reader import SequenceReader
+from include.lake.formats.sequence.verbatim import VerbatimKey
 from include.lake.message import Message
 from include.lake.protocol.chain import give_up
 from include.lake.protocol.chain_key import ChainKey, TopicKey

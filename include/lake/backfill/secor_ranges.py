@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from include.errors import Terminal
 from include.lake.backfill.plan import RawObject
-from include.lake.formats.secor import SecorName
+from include.lake.formats.sequence.secor import SecorName
 from include.lake.inspect.object_reader import open_contents
 from include.lake.message import Message
 from include.lake.protocol.chain import give_up

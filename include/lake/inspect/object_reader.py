@@ -21,15 +21,15 @@ from include.lake.definition import FormatDefinition
 from include.lake.formats.avro_blocks import read_bodies
 from include.lake.formats.avro_container import SCHEMA_ID
 from include.lake.formats.avro_schemas import plain_schema
-from include.lake.formats.codecs import DAMAGED, CodecName, codec
 from include.lake.formats.compressed_file import Compression, read_lines
 from include.lake.formats.delimited_text import DelimitedText, DelimitedTextOptions
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
 from include.lake.formats.orc_rows import ORC, read_orc
 from include.lake.formats.parquet import Parquet, ParquetOptions
-from include.lake.formats.sequence_file import layout_of, read_messages
-from include.lake.formats.sequence_header import MAGIC
-from include.lake.formats.sequence_reader import SequenceReader
+from include.lake.formats.sequence.codecs import DAMAGED, CodecName, codec
+from include.lake.formats.sequence.sequence_file import layout_of, read_messages
+from include.lake.formats.sequence.sequence_header import MAGIC
+from include.lake.formats.sequence.sequence_reader import SequenceReader
 from include.lake.message import Message
 from include.record.codec import frame
 

@@ -22,20 +22,20 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, model_validator
 
 from include.errors import SettingsError
-from include.lake.parsing.avro_fields import avro_reader
 from include.lake.parsing.custom import CheckedParser, CheckedTransformer, load
-from include.lake.parsing.delimited_fields import delimited_reader
-from include.lake.parsing.descriptor_set import DescriptorSet
 from include.lake.parsing.event_time import EventTime
 from include.lake.parsing.field_parser import FieldParser
 from include.lake.parsing.fields import Read, WantedValue
-from include.lake.parsing.json_fields import JsonFraming, json_reader
-from include.lake.parsing.message_pack_fields import message_pack_reader
 from include.lake.parsing.port import Parser
-from include.lake.parsing.protobuf_fields import ProtobufFraming, protobuf_reader
-from include.lake.parsing.regex_fields import check_pattern, regex_reader
+from include.lake.parsing.readers.avro_fields import avro_reader
+from include.lake.parsing.readers.delimited_fields import delimited_reader
+from include.lake.parsing.readers.descriptor_set import DescriptorSet
+from include.lake.parsing.readers.json_fields import JsonFraming, json_reader
+from include.lake.parsing.readers.message_pack_fields import message_pack_reader
+from include.lake.parsing.readers.protobuf_fields import ProtobufFraming, protobuf_reader
+from include.lake.parsing.readers.regex_fields import check_pattern, regex_reader
+from include.lake.parsing.readers.thrift_fields import ThriftProtocol, thrift_reader
 from include.lake.parsing.rules import ClassReference, ParserRules
-from include.lake.parsing.thrift_fields import ThriftProtocol, thrift_reader
 from include.lake.parsing.zones import RULES
 from include.log.ports import SchemaRegistry
 from include.settings.deployment import Strict

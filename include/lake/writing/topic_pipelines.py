@@ -10,7 +10,7 @@ from typing import Any, Final
 from include.errors import SettingsError, Terminal
 from include.lake.definition import LakeGroup, TopicRule, format_of
 from include.lake.formats.port import Format
-from include.lake.formats.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.parsing.definition import ParserContext, build, configuration_hash
 from include.lake.parsing.partition_names import offset_name
 from include.lake.parsing.versions import ParserVersion, ParserVersions

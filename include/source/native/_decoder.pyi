@@ -2,8 +2,8 @@
 
 A column is told as `(code, size, a, b, data, open, mask)`: what its bytes are (the codes: `op.pxi`), how many (or how
 many its length takes), two numbers, what the code needs beside them, for a compressed value the function that opens it,
-for a masked column its mask (`TableShape.masks`). Python functions are given bytes and may raise anything; what they raise
-is not seen by the caller.
+for a masked column its mask (`TableShape.masks`). Python functions are given bytes and may raise anything; what they
+raise is not seen by the caller.
 
 Methods return None for an event that is not for them, or that holds what no server writes: the Python decoders take it.
 None is also the answer to a call from within a call. Not for use from several threads.

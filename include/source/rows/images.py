@@ -15,8 +15,8 @@ from include.errors import Terminal
 from include.source.binlog.events import RowOp
 from include.source.rows.avro import NULL, sized
 from include.source.rows.generate import Made, make
-from include.source.rows.json_binary import json_text
-from include.source.rows.json_diff import apply_diffs
+from include.source.rows.json.binary import json_text
+from include.source.rows.json.diff import apply_diffs
 from include.source.rows.layout import Layout
 from include.source.rows.malformed import Malformed, told
 from include.source.rows.shape import Image

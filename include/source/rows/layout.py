@@ -34,7 +34,7 @@ from include.errors import Terminal
 from include.record.gtid import Flavour
 from include.record.schema import GEOMETRIES, Column
 from include.source.binlog.events import ENUM, SET, TableMap
-from include.source.rows.charset import charset_of, max_bytes
+from include.source.rows.charsets.charset import charset_of, max_bytes
 from include.source.rows.columns import mapped_labels
 from include.source.rows.shape import TableShape
 

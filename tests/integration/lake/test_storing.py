@@ -14,7 +14,7 @@ import pytest
 from include.clock import SystemClock
 from include.errors import LyrebirdError
 from include.lake.definition import LakeGroup
-from include.lake.formats.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.message import Message
 from include.lake.parsing.definition import ParserContext as ParserMeans
 from include.lake.protocol.chain import Chain

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from include.audit.chain.audit import audit_chain
 from include.clock import SystemClock
 from include.lake.definition import declared_groups
-from include.lake.formats.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.inspect.listing import Dates, list_topic
 from include.lake.inspect.status import group_status
 from include.lake.protocol.chain_key import TopicKey

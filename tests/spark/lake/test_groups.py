@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from include.clock import SystemClock
 from include.errors import Terminal
 from include.lake.definition import declared_groups
-from include.lake.formats.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.groups_spark import SparkTaskPool, build, require_honest
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey

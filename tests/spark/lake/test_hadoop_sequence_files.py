@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from include.lake.formats.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_file import SequenceFile
 from tests.hadoop_files import Hadoop, contents, messages, ours, same_as_hadoops
 
 # Null values stand for empty ones where the layout has no place for them.

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from include.errors import InvalidRecord
 from include.lake.backfill.promotion import promote
 from include.lake.definition import LakeGroup
-from include.lake.formats.message_pack_key import MessagePackKey
+from include.lake.formats.sequence.message_pack_key import MessagePackKey
 from include.lake.inspect.listing import Dates
 from include.lake.inspect.readers import ReadSet, read_set, spark_line
 from include.lake.message import Message

@@ -14,7 +14,7 @@ from include.audit.chain.audit import Options, audit_chain
 from include.errors import Terminal
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
 from include.lake.formats.port import FileIdentity, Format
-from include.lake.formats.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.message import Message
 from include.lake.protocol import chain as chain_module
 from include.lake.protocol.cut import Commit, Gap, Intent

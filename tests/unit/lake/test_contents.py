@@ -12,8 +12,8 @@ import pytest
 
 from include.errors import Terminal
 from include.lake.definition import FormatDefinition, format_of
-from include.lake.formats.codecs import CodecName, codec
 from include.lake.formats.port import FileIdentity
+from include.lake.formats.sequence.codecs import CodecName, codec
 from include.lake.inspect.object_reader import kind_by_name, open_contents
 from include.lake.inspect.record_text import record_json, record_line
 from include.lake.message import Message

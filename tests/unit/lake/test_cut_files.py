@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from include.errors import InvalidRecord, Terminal
 from include.lake.formats.avro_container import AvroContainer, AvroContainerOptions
 from include.lake.formats.delimited_text import DelimitedText, DelimitedTextOptions
-from include.lake.formats.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.message import Message
 from include.lake.parsing.port import Batch
 from include.lake.protocol.chain_key import ChainKey, TopicKey

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from include.errors import SettingsError
 from include.lake.definition import declared_groups, format_of, group_named, groups_of_application
-from include.lake.formats.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.parsing.partition_names import MOST_BYTES
 from include.lake.protocol.object_key import KEY_BYTES, ObjectKey
 from include.settings.deployment import Deployment

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
 from include.lake.definition import LakeGroup
-from include.lake.formats.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.message import Message
 from include.lake.parsing.port import Batch
 from include.lake.protocol.chain import Chain

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from include.errors import Terminal
-from include.lake.formats.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.message import Message
 from include.lake.parsing.port import Batch
 from include.lake.protocol.chain import Chain

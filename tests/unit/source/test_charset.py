@@ -14,7 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.source.rows.charset import CHARSETS, charset_of, is_utf8, max_bytes, single_byte_table, text_decoder
+from include.source.rows.charsets.charset import (
+    CHARSETS,
+    charset_of,
+    is_utf8,
+    max_bytes,
+    single_byte_table,
+    text_decoder,
+)
 
 GOLDEN = {path.stem: json.loads(path.read_text("utf-8")) for path in Path("tests/golden").glob("charsets-*.json")}
 UNICODE = {

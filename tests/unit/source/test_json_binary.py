@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.source.rows.json_binary import _NAMES, _ROOM, MOST_DEPTH, json_text
+from include.source.rows.json.binary import _NAMES, _ROOM, MOST_DEPTH, json_text
 from tests.golden.recording import load
 from tests.made_json import Gap, Number, document
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.source.rows.json_binary import MOST_DEPTH, json_text
-from include.source.rows.json_diff import apply_diffs
+from include.source.rows.json.binary import MOST_DEPTH, json_text
+from include.source.rows.json.diff import apply_diffs
 from tests.golden.recording import load
 from tests.made_json import document, lenenc, opaque_decimal, opaque_moment
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.source.native import WHY_NOT
-from include.source.rows.json_binary import MOST_DEPTH, json_text
+from include.source.rows.json.binary import MOST_DEPTH, json_text
 from tests.made_json import Gap, document
 from tests.unit.source.test_json_binary import SCALARS, TEXT, VALUES, inserted
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from include.source.rows.json_binary import json_text
+from include.source.rows.json.binary import json_text
 from tests.made_json import Opaque, document, opaque_decimal, opaque_moment, opaque_time
 
 DOUBLES = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(-(10**18), 10**18).map(float))

@@ -17,8 +17,8 @@ from include.lake.backfill.promotion import promote
 from include.lake.backfill.request import BackfillRequest
 from include.lake.backfill.selection import BackfillSelection
 from include.lake.formats.port import FileIdentity
-from include.lake.formats.secor import SecorName, group_digest
-from include.lake.formats.sequence_file import SequenceFile
+from include.lake.formats.sequence.secor import SecorName, group_digest
+from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.inspect.listing import Dates, list_topic
 from include.lake.message import Message
 from tests.unit.lake.backfill.backfill_world import MEANS, BackfillWorld, asked, group, kept, version

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.lake.formats.codecs import DAMAGED, LEVELS, CodecName, codec, codec_of_class
+from include.lake.formats.sequence.codecs import DAMAGED, LEVELS, CodecName, codec, codec_of_class
 
 NAMES: tuple[CodecName, ...] = get_args(CodecName)
 SIZES = [0, 1, 5, 218_421, 218_422, 218_423, 261_100, 261_101, 600_000]

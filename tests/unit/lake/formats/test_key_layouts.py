@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.lake.formats.key_layout import OffsetKey
-from include.lake.formats.message_pack_key import MessagePackKey, packed_int, packed_text, unpacked_map
-from include.lake.formats.verbatim import VerbatimKey, _entries, _usual, _whole
+from include.lake.formats.sequence.key_layout import OffsetKey
+from include.lake.formats.sequence.message_pack_key import MessagePackKey, packed_int, packed_text, unpacked_map
+from include.lake.formats.sequence.verbatim import VerbatimKey, _entries, _usual, _whole
 from include.lake.message import Message
 
 OFFSETS = st.integers(0, 2**63 - 1) | st.sampled_from([0, 127, 128, 255, 256, 65535, 65536, 2**32 - 1, 2**32])

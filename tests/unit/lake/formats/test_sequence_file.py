@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from include.errors import Terminal
 from include.lake.formats.port import Closed, FileIdentity
-from include.lake.formats.sequence_file import SequenceFile
-from include.lake.formats.sequence_writer import SYNC_INTERVAL, sync_markers
+from include.lake.formats.sequence.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_writer import SYNC_INTERVAL, sync_markers
 from include.lake.message import Message
 
 IDENTITY = FileIdentity("clicks", "Tk9fVE9QSUNfSURfMTIzNA", 3, 500, ("dt=2026-01-02",))

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.lake.formats.sequence_file import SequenceFile
-from include.lake.formats.sequence_header import BYTES_WRITABLE, LONG_WRITABLE, TEXT, SequenceHeader, vint
-from include.lake.formats.sequence_reader import SequenceReader, _vint
+from include.lake.formats.sequence.sequence_file import SequenceFile
+from include.lake.formats.sequence.sequence_header import BYTES_WRITABLE, LONG_WRITABLE, TEXT, SequenceHeader, vint
+from include.lake.formats.sequence.sequence_reader import SequenceReader, _vint
 from include.lake.message import Message
 
 SYNC = b"\xff" + bytes(range(15))

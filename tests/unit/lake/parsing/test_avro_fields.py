@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord, Transient
-from include.lake.parsing.avro_fields import avro_reader
 from include.lake.parsing.fields import Instant, WantedValue
+from include.lake.parsing.readers.avro_fields import avro_reader
 from include.log.registry.memory import MemoryRegistry
 
 SIMPLE: dict[str, st.SearchStrategy[Any]] = {

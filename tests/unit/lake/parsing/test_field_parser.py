@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from include.errors import InvalidRecord, Terminal
 from include.lake.message import Message
 from include.lake.parsing.field_parser import FieldParser
-from include.lake.parsing.json_fields import json_reader
 from include.lake.parsing.port import Batch, Parsed, one_by_one
+from include.lake.parsing.readers.json_fields import json_reader
 from include.lake.parsing.rules import ParserRules
 
 MS = 1_700_000_000_000

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
 from include.lake.parsing.fields import WantedValue
-from include.lake.parsing.json_fields import json_reader
+from include.lake.parsing.readers.json_fields import json_reader
 
 SCALARS = (
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(st.characters(exclude_categories=["Cs"]))

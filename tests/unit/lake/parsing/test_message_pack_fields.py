@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
 from include.lake.parsing.fields import Instant, WantedValue
-from include.lake.parsing.message_pack_fields import message_pack_reader
+from include.lake.parsing.readers.message_pack_fields import message_pack_reader
 
 NUMBERS = [(0xCC, "B"), (0xCD, "H"), (0xCE, "I"), (0xCF, "Q"), (0xD0, "b"), (0xD1, "h"), (0xD2, "i"), (0xD3, "q")]
 SCALARS = (

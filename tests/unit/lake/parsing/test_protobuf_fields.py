@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
-from include.lake.parsing.descriptor_set import DescriptorSet
 from include.lake.parsing.fields import Instant, WantedValue
-from include.lake.parsing.protobuf_fields import protobuf_reader
+from include.lake.parsing.readers.descriptor_set import DescriptorSet
+from include.lake.parsing.readers.protobuf_fields import protobuf_reader
 
 KINDS: dict[str, tuple[int, st.SearchStrategy[Any]]] = {
     "double": (1, st.floats(allow_nan=False)),

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
-from include.lake.parsing.delimited_fields import delimited_reader
 from include.lake.parsing.fields import WantedValue
-from include.lake.parsing.regex_fields import check_pattern, regex_reader
+from include.lake.parsing.readers.delimited_fields import delimited_reader
+from include.lake.parsing.readers.regex_fields import check_pattern, regex_reader
 
 CELLS = st.lists(
     st.text(st.characters(exclude_characters="\r\n\x00", codec="utf-8"), max_size=8), min_size=1, max_size=6

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
 from include.lake.parsing.fields import WantedValue
-from include.lake.parsing.thrift_binary import MOST_DEPTH
-from include.lake.parsing.thrift_fields import thrift_reader
+from include.lake.parsing.readers.thrift_binary import MOST_DEPTH
+from include.lake.parsing.readers.thrift_fields import thrift_reader
 
 # A value is (type, Python's); types by the names of the interface language.
 BINARY = {"bool": 2, "byte": 3, "double": 4, "i16": 6, "i32": 8, "i64": 10, "binary": 11, "struct": 12, "map": 13}

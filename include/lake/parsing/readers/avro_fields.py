@@ -12,8 +12,8 @@ from typing import Any, Final
 import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
-from include.lake.parsing.avro_walk import Take, compile_walk
 from include.lake.parsing.fields import Read, WantedValue, invalid, plan
+from include.lake.parsing.readers.avro_walk import Take, compile_walk
 from include.log.ports import SchemaRegistry
 
 __all__ = ["avro_reader"]

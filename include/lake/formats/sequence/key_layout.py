@@ -8,7 +8,7 @@ from operator import attrgetter
 from struct import Struct
 from typing import Final, Literal, Protocol
 
-from include.lake.formats.sequence_header import LONG_WRITABLE
+from include.lake.formats.sequence.sequence_header import LONG_WRITABLE
 from include.lake.message import Message
 
 __all__ = ["KeyLayout", "NullValue", "OffsetKey", "null_value_refusal", "plain_values"]

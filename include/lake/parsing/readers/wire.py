@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from include.lake.parsing.thrift_compact import varint
+from include.lake.parsing.readers.thrift_compact import varint
 
 __all__ = ["FIXED32", "FIXED64", "GROUP", "SIZED", "VARINT", "fields_of", "skip"]
 

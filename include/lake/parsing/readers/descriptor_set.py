@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from include.lake.parsing.wire import fields_of
+from include.lake.parsing.readers.wire import fields_of
 
 __all__ = ["DescriptorSet", "FieldType", "MessageType"]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from include.lake.parsing.fields import Read, WantedValue, invalid, plan, shown
-from include.lake.parsing.thrift_binary import walk_binary
-from include.lake.parsing.thrift_compact import walk_compact
+from include.lake.parsing.readers.thrift_binary import walk_binary
+from include.lake.parsing.readers.thrift_compact import walk_compact
 
 __all__ = ["ThriftProtocol", "thrift_reader"]
 

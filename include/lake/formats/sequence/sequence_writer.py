@@ -17,10 +17,10 @@ from operator import add
 from struct import Struct
 from typing import BinaryIO, Final
 
-from include.lake.formats.codecs import Codec
-from include.lake.formats.key_layout import KeyLayout
 from include.lake.formats.port import Closed, FileIdentity
-from include.lake.formats.sequence_header import (
+from include.lake.formats.sequence.codecs import Codec
+from include.lake.formats.sequence.key_layout import KeyLayout
+from include.lake.formats.sequence.sequence_header import (
     BYTES_WRITABLE,
     ESCAPE,
     SYNC_BYTES,

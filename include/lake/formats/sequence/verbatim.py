@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Any, Final
 
-from include.lake.formats.message_pack_key import packed_bytes, packed_int, packed_text, unpacked_map
-from include.lake.formats.sequence_header import BYTES_WRITABLE
+from include.lake.formats.sequence.message_pack_key import packed_bytes, packed_int, packed_text, unpacked_map
+from include.lake.formats.sequence.sequence_header import BYTES_WRITABLE
 from include.lake.message import Message, TimestampType
 
 __all__ = ["PROFILE", "VerbatimKey"]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from struct import Struct, error
 from typing import Any, Final
 
-from include.lake.formats.key_layout import NullValue, null_value_refusal, plain_values
-from include.lake.formats.sequence_header import BYTES_WRITABLE
+from include.lake.formats.sequence.key_layout import NullValue, null_value_refusal, plain_values
+from include.lake.formats.sequence.sequence_header import BYTES_WRITABLE
 from include.lake.message import Message
 
 __all__ = ["MessagePackKey", "packed_bytes", "packed_int", "packed_text", "unpacked_map"]

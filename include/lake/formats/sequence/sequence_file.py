@@ -15,14 +15,14 @@ from typing import BinaryIO, Final, Literal, Self, cast
 from pydantic import Field, model_validator
 
 from include.errors import Terminal
-from include.lake.formats.codecs import Codec, CodecName, codec
-from include.lake.formats.key_layout import KeyLayout, NullValue, OffsetKey
-from include.lake.formats.message_pack_key import MessagePackKey
 from include.lake.formats.port import FileIdentity, FileWriter
-from include.lake.formats.sequence_header import BYTES_WRITABLE, LONG_WRITABLE, Compression, SequenceHeader
-from include.lake.formats.sequence_reader import SequenceReader
-from include.lake.formats.sequence_writer import BLOCK_BYTES, BlockWriter, RecordWriter, sync_markers
-from include.lake.formats.verbatim import PROFILE, VerbatimKey
+from include.lake.formats.sequence.codecs import Codec, CodecName, codec
+from include.lake.formats.sequence.key_layout import KeyLayout, NullValue, OffsetKey
+from include.lake.formats.sequence.message_pack_key import MessagePackKey
+from include.lake.formats.sequence.sequence_header import BYTES_WRITABLE, LONG_WRITABLE, Compression, SequenceHeader
+from include.lake.formats.sequence.sequence_reader import SequenceReader
+from include.lake.formats.sequence.sequence_writer import BLOCK_BYTES, BlockWriter, RecordWriter, sync_markers
+from include.lake.formats.sequence.verbatim import PROFILE, VerbatimKey
 from include.lake.message import Message
 from include.settings.deployment import Strict
 

@@ -11,8 +11,8 @@ from struct import Struct
 from typing import BinaryIO, Final
 
 from include.errors import Terminal
-from include.lake.formats.codecs import DAMAGED, codec_of_class
-from include.lake.formats.sequence_header import (
+from include.lake.formats.sequence.codecs import DAMAGED, codec_of_class
+from include.lake.formats.sequence.sequence_header import (
     BYTES_WRITABLE,
     ESCAPE,
     LONG_WRITABLE,

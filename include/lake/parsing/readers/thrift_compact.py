@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from include.lake.parsing.thrift_binary import MOST_DEPTH
-from include.lake.parsing.thrift_containers import pass_over
+from include.lake.parsing.readers.thrift_binary import MOST_DEPTH
+from include.lake.parsing.readers.thrift_containers import pass_over
 
 __all__ = ["varint", "walk_compact"]
 

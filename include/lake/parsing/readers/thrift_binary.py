@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Final
 
-from include.lake.parsing.thrift_containers import pass_over
+from include.lake.parsing.readers.thrift_containers import pass_over
 
 __all__ = ["MOST_DEPTH", "walk_binary"]
 

@@ -11,10 +11,10 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
-from include.lake.parsing.descriptor_set import DescriptorSet, FieldType, MessageType
 from include.lake.parsing.fields import Instant, Read, WantedValue, invalid, shown
-from include.lake.parsing.thrift_compact import varint
-from include.lake.parsing.wire import FIXED32, FIXED64, SIZED, VARINT, fields_of, skip
+from include.lake.parsing.readers.descriptor_set import DescriptorSet, FieldType, MessageType
+from include.lake.parsing.readers.thrift_compact import varint
+from include.lake.parsing.readers.wire import FIXED32, FIXED64, SIZED, VARINT, fields_of, skip
 
 __all__ = ["ProtobufFraming", "protobuf_reader"]
 

@@ -19,7 +19,7 @@ from functools import cache
 from typing import Final, Literal
 
 from include.errors import Terminal
-from include.source.rows.charset_tables import MULTI_BYTE, SAME, SINGLE_BYTE
+from include.source.rows.charsets.tables import MULTI_BYTE, SAME, SINGLE_BYTE
 from include.source.rows.malformed import Malformed
 
 __all__ = ["CHARSETS", "charset_of", "is_utf8", "max_bytes", "single_byte_table", "text_decoder"]

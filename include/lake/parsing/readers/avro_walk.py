@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count, groupby, repeat
 from typing import Any
 
-from include.lake.parsing.avro_values import (
+from include.lake.parsing.readers.avro_values import (
     FIXED_BYTES,
     Many,
     Value,

@@ -1,0 +1,1 @@
+"""Hadoop SequenceFiles: their header, keys, codecs, blocks."""

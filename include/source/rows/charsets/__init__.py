@@ -1,0 +1,1 @@
+"""Texts of MySQL's charsets."""
