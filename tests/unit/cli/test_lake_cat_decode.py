@@ -12,7 +12,7 @@ from include.cli.lake import cat as lake_cat
 from include.cli.lake import commands as lake
 from tests.lake_stored import backup_group
 from tests.unit.cli.test_lake_backfill import FILES
-from tests.unit.lake.test_kept_schemas import Backed
+from tests.unit.lake.reading.test_kept_schemas import Backed
 
 
 def test_a_backup_is_read_by_the_schemas_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

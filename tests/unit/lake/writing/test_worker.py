@@ -17,7 +17,7 @@ from include.lake.writing.worker import TaskPlace, work
 from include.settings.connections import Kafka, Registry, StoreSettings
 from include.store import s3
 from tests.lake_world import GROUP
-from tests.unit.lake.test_logics import backup
+from tests.unit.lake.writing.test_topic_pipelines import backup
 
 KAFKA = Kafka(bootstrap="127.0.0.1:1")
 STORE = StoreSettings(endpoint="http://127.0.0.1:1", bucket="b", access_key="a", secret_key="s")
