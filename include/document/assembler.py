@@ -9,7 +9,7 @@
 | the same, a hook fails on it | set aside with what the hook raised |
 
 A document shows the snapshot, which is never older than the signal that asked for it: who begins it sees to that
-(`document.reach`). Reading *later* is harmless: what changed in between signals too.
+(`document.reading.read_after`). Reading *later* is harmless: what changed in between signals too.
 """
 
 from __future__ import annotations

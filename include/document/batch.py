@@ -220,7 +220,7 @@ class BatchRunner:
         return sorted(found)
 
     def _once(self, plan: BatchPlan, signals: Signals) -> dict[str, int]:
-        """One try at step 3 of `log.publisher`."""
+        """One try at step 3 of `log.publishing.publisher`."""
         self._aside.begin()
         self._load.begin()
         accepted = self._accept(signals.requests)

@@ -1,6 +1,6 @@
 """Requests to write documents anew, worked off a chunk of keys at a time beside the live signals. Pure.
 
-Each answer holds the last keys done (`log.request_work`), so that a restart goes on behind them.
+Each answer holds the last keys done (`log.requests.work`), so that a restart goes on behind them.
 """
 
 from __future__ import annotations

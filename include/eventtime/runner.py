@@ -1,6 +1,6 @@
 """The driver's side of a job: plans what tasks do in a batch, and commits what they made. No Spark.
 
-A batch is one transaction of `log.publisher`: outputs, late elements, verdicts, records set aside, input ends, the
+A batch is one transaction of the `Publisher`: outputs, late elements, verdicts, records set aside, input ends, the
 pointers of changed buckets and the watermarks behind it. Tasks make their buckets' next versions durable before it; a
 batch that was not committed is done again from the versions that the committed pointers name, and one that was is
 skipped.

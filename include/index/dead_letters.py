@@ -1,4 +1,4 @@
-"""Dead letters of an application that writes indexes, each once (`log.letters`).
+"""Dead letters of an application that writes indexes, each once (`log.publishing.letters`).
 
 What nobody can read is kept once for all generations of the index; what one generation refuses is kept for that
 generation, as another may take it. An index goes by its uuid there: one that was made anew under an old name refuses

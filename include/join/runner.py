@@ -1,6 +1,6 @@
 """The driver's side of a join: plans what tasks do in a batch, and commits what they made. No Spark, no clock.
 
-A batch is one transaction of `log.publisher`: outputs, records set aside, input ends, the pointers of changed buckets
+A batch is one transaction of the `Publisher`: outputs, records set aside, input ends, the pointers of changed buckets
 and the rank that the next batch begins with. Tasks make their buckets' next versions durable before it; a batch that
 was not committed is done again from the versions that the committed pointers name, and one that was is skipped.
 """

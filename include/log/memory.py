@@ -1,4 +1,4 @@
-"""The log in memory: the double of `log.kafka`, with its offsets, gaps, fencing and last stable offsets.
+"""The log in memory: the double of `log.kafka.log`, with its offsets, gaps, fencing and last stable offsets.
 
 As in Kafka, a transaction's end takes an offset of its own in each partition that it wrote to, aborted records
 leave gaps, and the end of a partition is the first offset of the oldest open transaction. Safe between threads.

@@ -1,4 +1,4 @@
-"""What a stage may ask of the log. `log.kafka` and `log.memory` both pass `tests/contract/test_log.py`.
+"""What a stage may ask of the log. `log.kafka.log` and `log.memory` both pass `tests/contract/test_log.py`.
 
 All readers read committed records only: aborted records, transaction markers and compacted records are gaps, and
 the end of a partition is its last stable offset.

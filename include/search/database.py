@@ -46,10 +46,10 @@ class PositionedTables(Protocol):
         """Where the server stands: whatever was read before is below it. None when it does not say."""
 
     def columns(self, table: str) -> dict[str, Column]:
-        """See `document.tables.SourceTables`."""
+        """See `document.reading.tables.SourceTables`."""
 
     def forget(self) -> None:
-        """See `document.tables.SourceTables`."""
+        """See `document.reading.tables.SourceTables`."""
 
     def close(self) -> None:
         """Give up the connection."""

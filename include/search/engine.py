@@ -27,7 +27,7 @@ class SearchEngine(Protocol):
 
 
 class ElasticsearchEngine:
-    """On the client that `index.elasticsearch` connects."""
+    """On the client that `index.server.elasticsearch` connects."""
 
     def __init__(self, client: elasticsearch.Elasticsearch) -> None:
         self._client = client.options(request_timeout=_REQUEST_S)

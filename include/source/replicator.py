@@ -32,7 +32,7 @@ from include.source.rows.encode import Stamp, TableEncoder, TableEncoders
 from include.source.rows.group_rows import outputs_of, run_outputs
 from include.source.rows.records import Encoded, Records, RowRecords
 from include.source.rows.shape import Image
-from include.source.snapshot.watermark_window import Seam
+from include.source.snapshot.watermark_window import WatermarkWindow
 from include.source.state import CaptureState, TableSetAside
 from include.source.statements import Statements
 
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 class Replicator:
     """Gathers a group; `state` and `position` are those after everything taken in, committed or not.
 
-    `seam` is told of what changes while a snapshot is under way. (It is set from outside, for the snapshot's length.)
+    `window` is told of what changes while a snapshot is under way. (It is set from outside, for the snapshot's length.)
     After an abort this object is of no use: begin a new one from the last committed record.
     """
 
@@ -80,7 +80,7 @@ class Replicator:
         self._drain = drain
         self._server_now_us = server_now_us
         self._snapshot_stamp: tuple[SourcePosition, Stamp] | None = None
-        self.seam: Seam | None = None
+        self.window: WatermarkWindow | None = None
         self._statements = Statements(self, source, catalog)
         self.size_bytes = 0
 
@@ -102,8 +102,8 @@ class Replicator:
                 position=str(gtids) or str(self.position.binlog),
                 fix="Was another server put in its place? Read it anew: `lyrebird capture run … --snapshot --anew`.",
             )
-        if self.seam is not None:
-            self.seam.on_transaction(transaction.gtid, transaction.end)
+        if self.window is not None:
+            self.window.on_transaction(transaction.gtid, transaction.end)
         # Without GTIDs a transaction is known by where it ends.
         name = transaction.gtid or str(transaction.end)
         row, counts = 0, dict[str, int]()
@@ -157,7 +157,7 @@ class Replicator:
             name = f"{table.database}.{table.table}"
             records = self._tables.get(table)
             known = name in self.state.tables and name not in self.state.aside
-            if self.seam is not None or not known or records is None or records.target is None:
+            if self.window is not None or not known or records is None or records.target is None:
                 return None
             targets.append(records.target)
             most = min(most, records.encoder.most)
@@ -293,10 +293,10 @@ class Replicator:
                 f"gap:{transaction.gtid or transaction.end}:{table}", [table]
             )
         self._put(outputs, size)
-        seam = self.seam
-        if seam is not None and table in seam.tables:
+        window = self.window
+        if window is not None and table in window.tables:
             for _, key, _, _ in found:
-                seam.on_key(table, key)
+                window.on_key(table, key)
         counts[table] = of_table + many
         self._ops[step.op] += many
         self._past += records.past

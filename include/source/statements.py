@@ -10,7 +10,7 @@ from include.source.binlog.ddl import TableEffect, effects
 from include.source.binlog.events import QueryEvent
 from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
-from include.source.snapshot.watermark_window import Seam
+from include.source.snapshot.watermark_window import WatermarkWindow
 from include.source.state import CaptureState
 
 __all__ = ["Statements"]
@@ -26,7 +26,7 @@ class _Core(Protocol):
     """See `Replicator`."""
 
     state: CaptureState
-    seam: Seam | None
+    window: WatermarkWindow | None
     texts_passed: int
 
     def note_orphan(self, table: str, gtid: str, cause: str) -> None: ...
@@ -64,7 +64,7 @@ class Statements:
             catalog.forget(old)
         taken_over = {effect.to for effect in mine if effect.kind == "rename"}
         for effect in mine:
-            self._tell_seam(effect)
+            self._tell_window(effect)
             self._on_effect(effect, gtid, taken_over)
             if effect.kind in ("alter", "create"):
                 self._on_alter(f"{effect.database}.{effect.table}", gtid, commit_us)
@@ -108,16 +108,16 @@ class Statements:
                 "all captured tables" if wide else ", ".join(owed),
             )
 
-    def _tell_seam(self, effect: TableEffect) -> None:
-        if self._core.seam is None:
+    def _tell_window(self, effect: TableEffect) -> None:
+        if self._core.window is None:
             return
         if effect.kind == "drop_database":
-            gone = [table for table in self._core.seam.tables if table.startswith(f"{effect.database}.")]
+            gone = [table for table in self._core.window.tables if table.startswith(f"{effect.database}.")]
         else:
             names = [(effect.database, effect.table), *([effect.to] if effect.to else [])]
             gone = [".".join(name) for name in names]
         for table in gone:
-            self._core.seam.on_alter(table)
+            self._core.window.on_alter(table)
 
     def _concerns(self, effect: TableEffect) -> bool:
         if effect.kind == "drop_database":

@@ -26,7 +26,7 @@ from include.audit.documents.report import DocumentsReport
 from include.audit.documents.run import DocumentsAudit
 from include.clock import SystemClock
 from include.document.definition import DocumentDefinition, definitions
-from include.log import stream
+from include.log.running import batches_spark as stream
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 from tests.bench.place import halves, served

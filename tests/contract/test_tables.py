@@ -1,4 +1,4 @@
-"""`document.tables`: the double and MariaDB read the same rows, of one moment."""
+"""`document.reading.tables`: the double and MariaDB read the same rows, of one moment."""
 
 from __future__ import annotations
 

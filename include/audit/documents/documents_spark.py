@@ -80,7 +80,7 @@ def first_look(
     """Compare the documents of all keys.
 
     Args:
-        spark: made by `log.stream.session`.
+        spark: made by `log.running.batches_spark.session`.
         topic: the documents'.
         definition: of them.
         server: that documents are read from, by so many connections as Spark has cores.

@@ -49,7 +49,7 @@ class DocumentsAudit:
     """An audit of one topic's documents.
 
     Args:
-        spark: made by `log.stream.session`.
+        spark: made by `log.running.batches_spark.session`.
         deployment: the deployment files.
         topic: an entry of `documents`.
         definition: that entry.

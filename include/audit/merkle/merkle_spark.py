@@ -78,7 +78,7 @@ class CopySide:
         """Nothing is read yet.
 
         Args:
-            spark: made by `log.stream.session`.
+            spark: made by `log.running.batches_spark.session`.
             deployment: the deployment files.
             topic: a change topic.
             base: where it begins, no later than any moment that is asked for.

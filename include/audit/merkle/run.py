@@ -47,7 +47,7 @@ class TablesAudit:
     """An audit of tables of one source.
 
     Args:
-        spark: made by `log.stream.session`.
+        spark: made by `log.running.batches_spark.session`.
         deployment: the deployment files.
         audit: what is declared.
         clock: for moments and reports.

@@ -1,6 +1,6 @@
 """What an assembler may ask of the source's database, and the in-memory double.
 
-Adapters: `document.mysql`. Both pass `tests/contract/test_tables.py`.
+Adapters: `document.reading.mysql`. Both pass `tests/contract/test_tables.py`.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def verify(
     """Replay a day of a job and compare it with what was live; what the replay wrote stays where they differ.
 
     Args:
-        spark: made by `log.stream.session`.
+        spark: made by `log.running.batches_spark.session`.
         deployment: with the job.
         name: of the job.
         day: such as 2026-11-02.
@@ -158,7 +158,7 @@ def replay_file(
     """`eventtime.replay.replay` by what runs live: log, registry and object store of the deployment, tasks on Spark.
 
     Args:
-        spark: made by `log.stream.session`.
+        spark: made by `log.running.batches_spark.session`.
         deployment: where the servers are, which nobody uses yet.
         state: folder of the buckets that workers have open.
         process: the job.

@@ -1,7 +1,7 @@
 """What becomes of topics that have grown partitions.
 
 Where records are versioned by their key and partition (`eras`), growth is noticed before the next one is. A compacted
-topic with versions of its own must not grow: it keeps what was deleted (`log.placement`).
+topic with versions of its own must not grow: it keeps what was deleted (`log.publishing.placement`).
 """
 
 from __future__ import annotations

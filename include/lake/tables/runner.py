@@ -3,7 +3,7 @@
 A batch brings each table that it touches one version further. The steps, in this order:
 
 1. tasks put buckets' new files into the store, under names that no version has yet
-2. records that cannot be rows are set aside (`log.letters`)
+2. records that cannot be rows are set aside (`log.publishing.letters`)
 3. columns that rows of the batch brought are added, as a version with the rows of before
 4. one commit a table: its new files in, the old ones out, offsets, floor, label
 5. a generation that is complete for the first time serves readers

@@ -3,7 +3,7 @@
 Order of durable steps; a crash after any of them is tested:
 
 1. Open the writer of transactional id `<application>.<topic>.0`: older ones are fenced, their transaction aborted;
-   where Kafka forgot to tell some partitions how the last one ended, they are told (`log.unended`).
+   where Kafka forgot to tell some partitions how the last one ended, they are told (`log.publishing.unended`).
 2. Read what is committed: input offsets of the group of that name, answers, the newest resolved records. Should those
    not speak for all that is there, they are written again, for the positions that they named: the next opening tells
    by them what the last transaction was.
@@ -13,7 +13,7 @@ Order of durable steps; a crash after any of them is tested:
    Should step 4 be missed, the next batch's records say more than the missing ones would have.
 
 A batch that is a part of a far step is complete to nothing and has no step 4: what step 2 needs of it stands in its own
-transaction, as a mark (`log.spoken`).
+transaction, as a mark (`log.publishing.last_mark`).
 
 Where Spark starts to read follows from step 2 alone; checkpoints and batch ids never decide.
 """

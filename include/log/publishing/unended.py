@@ -1,7 +1,7 @@
 """Open the one writer of some topics, and first of all end what Kafka left open there.
 
-Kafka may forget to tell partitions how a transaction ended (`log.transaction_end`). Whoever goes on without a look
-would read a state that is older than what was committed, write it again, and commit both.
+Kafka may forget to tell partitions how a transaction ended (`log.kafka.transaction_end`). Whoever goes on without a
+look would read a state that is older than what was committed, write it again, and commit both.
 """
 
 from __future__ import annotations

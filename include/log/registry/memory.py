@@ -1,4 +1,4 @@
-"""The schema registry in memory: the double of `log.registry`."""
+"""The schema registry in memory: the double of `log.registry.confluent`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open the writer of a source's topics, and first of all end what Kafka left open there (`log.unended`).
+"""Open the writer of a source's topics, and first of all end what Kafka left open there (`log.publishing.unended`).
 
 A group of capture is one transaction, and its resolved record speaks for all of it. So it was committed, if that record
 is seen while rows before it are not, or if rows are seen that no resolved record speaks for. Otherwise nobody has seen

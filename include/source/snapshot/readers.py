@@ -25,7 +25,7 @@ from include.source.snapshot.table_reading import TableReading
 from include.source.snapshot.throttle import Throttle
 from include.source.snapshot.watermark_window import Now
 
-__all__ = ["Crew", "OpenReader"]
+__all__ = ["ChunkReaders", "OpenReader"]
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class _Unwanted(Transient):
     """What is being read was given up meanwhile."""
 
 
-class Crew:
+class ChunkReaders:
     """`now` is the stream's place, kept up by the stream's thread; `shape` tells what leaves of a table.
 
     `expected`: about how many rows the tables have, None until the server was asked.

@@ -1,4 +1,4 @@
-"""A job at work: what its crew reads goes into the stream's groups, as the seam allows.
+"""A job at work: what its readers read goes into the stream's groups, as the watermark window allows.
 
 Steps of a chunk, each in the Kafka transaction of the rows that it speaks of:
  1. its pieces, once the stream has passed the chunk's place; less the rows that the stream has changed since
@@ -25,9 +25,9 @@ from include.source.rows.shape import TableShape
 from include.source.snapshot.chunk import Chunk, ChunkFailed, ChunkPiece
 from include.source.snapshot.job import FIRST, Job
 from include.source.snapshot.reader import SnapshotReader
-from include.source.snapshot.readers import Crew, OpenReader
+from include.source.snapshot.readers import ChunkReaders, OpenReader
 from include.source.snapshot.table_reading import TableReading
-from include.source.snapshot.watermark_window import Now, Seam, Span, Verdict
+from include.source.snapshot.watermark_window import Now, Span, Verdict, WatermarkWindow
 
 __all__ = ["Copying"]
 
@@ -59,14 +59,14 @@ class Copying:
         self._again: dict[str, tuple[int, int]] = {}
         self._rows: dict[str, int] = {}
         self._answered_s = clock.monotonic_s()
-        self._seam = core.seam = Seam(job.tables)
+        self._window = core.window = WatermarkWindow(job.tables)
         job = job.begun(core.floor)
         core.state = core.state.with_job(job)
         self._tables = frozenset(job.tables)
         self._looked_at: tuple[object, object] = (None, None)
         if job.asked:
             core.on_answer(Answer(job.id, "running", clock.now_us(), done=job.done, total=job.total))
-        self._crew = Crew(
+        self._readers = ChunkReaders(
             source,
             clock,
             [
@@ -103,21 +103,21 @@ class Copying:
         return self._core.state.job(self.id) is None
 
     def close(self) -> None:
-        """End the crew; what is not in the log is dropped. May be called twice."""
-        self._core.seam = None
-        self._crew.stop()
+        """End the readers; what is not in the log is dropped. May be called twice."""
+        self._core.window = None
+        self._readers.stop()
 
     def step(self) -> None:
-        """Take in what the crew has, one piece at most. Call it between transactions."""
+        """Take in what the readers have, one piece at most. Call it between transactions."""
         core, job = self._core, self._core.state.job(self.id)
-        self._crew.now = Now(self._seam.number, core.position)
-        self._seam.prune(self._crew.oldest(), core.position)
+        self._readers.now = Now(self._window.number, core.position)
+        self._window.prune(self._readers.oldest(), core.position)
         if job is None:
             return
         self._leave_out_gone(job)
         job = core.state.job(self.id) or job
-        if job.total is None and not (job.where or job.keys) and self._crew.expected is not None:
-            core.state = core.state.with_job(replace(job, total=job.done + self._crew.expected))
+        if job.total is None and not (job.where or job.keys) and self._readers.expected is not None:
+            core.state = core.state.with_job(replace(job, total=job.done + self._readers.expected))
         self._receive()
         self._moved = self._emit()
         job = core.state.job(self.id)
@@ -135,14 +135,14 @@ class Copying:
         self._looked_at = looked_at
         tables = frozenset(job.tables)
         for table in self._tables - tables:
-            self._crew.leave_out(table)
+            self._readers.leave_out(table)
         self._tables = tables
         for table in tables.intersection(self._core.state.aside):
             self._leave(table)
 
     def _receive(self) -> None:
         while len(self._held) < _MOST_HELD:
-            item = self._crew.take()
+            item = self._readers.take()
             if item is None:
                 return
             if isinstance(item, ChunkFailed):
@@ -186,15 +186,15 @@ class Copying:
         chunk = piece.chunk
         assert chunk.span is not None  # noqa: S101 - set before its first piece
         span = Span(chunk.span.low, piece.high)
-        return self._seam.verdict(chunk.table, chunk.since, span, self._core.position)
+        return self._window.verdict(chunk.table, chunk.since, span, self._core.position)
 
     def _read_again(self, chunk: Chunk) -> None:
-        self._crew.again(chunk)
+        self._readers.again(chunk)
         times, counted = self._again.get(chunk.table, (0, 0))
         if chunk.since.number < counted:
             # What made others of that time of no use makes this one so: that counts once.
             return
-        self._again[chunk.table] = times + 1, self._seam.number
+        self._again[chunk.table] = times + 1, self._window.number
         if times >= _MOST_AGAIN:
             self._on_failure(
                 Terminal(
@@ -216,7 +216,7 @@ class Copying:
             return
         if piece.images:
             assert chunk.shape is not None and chunk.span is not None  # noqa: S101, PT018 - set before its first piece
-            fresh = self._seam.fresh(chunk.table, chunk.since, chunk.span.low, piece.images)
+            fresh = self._window.fresh(chunk.table, chunk.since, chunk.span.low, piece.images)
             try:
                 if piece.absent:
                     core.on_absent_rows(chunk.shape.schema, fresh)
@@ -228,7 +228,7 @@ class Copying:
                 return
             chunk.read += len(piece.images)
         if piece.last:
-            left = self._crew.finish(chunk)
+            left = self._readers.finish(chunk)
             job = core.state.job(self.id)
             if left is not None and job is not None:
                 self._again.pop(chunk.table, None)
@@ -245,14 +245,14 @@ class Copying:
         core.state = core.state.with_job(job)
 
     def _leave(self, table: str) -> None:
-        self._crew.leave_out(table)
+        self._readers.leave_out(table)
         job = self._core.state.job(self.id)
         if job is not None:
             self._core.state = self._core.state.with_job(job.without(table))
 
     def _refuse(self, job: Job, note: str) -> None:
         for table in job.tables:
-            self._crew.leave_out(table)
+            self._readers.leave_out(table)
         self._core.state = self._core.state.without_job(job.id)
         self._core.on_answer(Answer(job.id, "refused", self._clock.now_us(), done=job.done, note=note))
         self._watcher.on_snapshot_end()

@@ -23,7 +23,7 @@ from typing import Final, Literal
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.rows.shape import Image
 
-__all__ = ["Now", "Seam", "Span", "Verdict"]
+__all__ = ["Now", "Span", "Verdict", "WatermarkWindow"]
 
 Verdict = Literal["wait", "again", "go"]
 
@@ -53,7 +53,7 @@ class Span:
     high: SourcePosition
 
 
-class Seam:
+class WatermarkWindow:
     """Notes what the stream changes in `tables` while chunks of them are under way."""
 
     def __init__(

@@ -11,7 +11,7 @@ import click
 
 from include.cli.main import lyrebird
 
-__all__ = ["ROOT", "anchors", "broken_commands", "broken_links", "broken_targets", "pages"]
+__all__ = ["ROOT", "anchors", "broken_commands", "broken_links", "broken_paths", "broken_targets", "pages"]
 
 ROOT = Path(__file__).parents[3]
 _FENCE = re.compile(r"^(```+)[^\n]*\n(.*?)^\1", re.MULTILINE | re.DOTALL)
@@ -56,6 +56,21 @@ def broken_links(page: Path) -> list[str]:
         if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
             broken.append(target)
     return broken
+
+
+def broken_paths(page: Path) -> list[str]:
+    """Python files that a page names, from any folder on, and that are not there."""
+    named = re.findall(r"`([\w/]+/\w+\.py)`", page.read_text("utf-8"))
+    return [path for path in named if not any(file.endswith(f"/{path}") for file in _files())]
+
+
+@cache
+def _files() -> frozenset[str]:
+    return frozenset(
+        f"/{file.relative_to(ROOT)}"
+        for folder in ("include", "dags", "plugins", "spark_apps", "tests")
+        for file in (ROOT / folder).rglob("*.py")
+    )
 
 
 def broken_commands(page: Path) -> list[str]:

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.manual.references import ROOT, anchors, broken_commands, broken_links, broken_targets, pages
+from tests.support.manual.references import (
+    ROOT,
+    anchors,
+    broken_commands,
+    broken_links,
+    broken_paths,
+    broken_targets,
+    pages,
+)
 
 
 def name_of(page: Path) -> str:
@@ -26,6 +34,11 @@ def test_every_command_that_is_shown_exists_with_its_options(page: Path) -> None
 @pytest.mark.parametrize("page", pages(), ids=name_of)
 def test_every_target_of_make_exists(page: Path) -> None:
     assert broken_targets(page) == []
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if page.name != "CHANGELOG.md"], ids=name_of)
+def test_every_file_of_ours_that_is_named_is_there(page: Path) -> None:
+    assert broken_paths(page) == []
 
 
 @pytest.fixture
@@ -59,3 +72,8 @@ def test_a_call_in_a_fence_may_go_over_lines_and_into_a_pipe(page: Path) -> None
 def test_a_target_that_make_does_not_have_is_found(page: Path) -> None:
     page.write_text("`make demo ONCE=1` and `make nosuch`, and make sure of it.\n", "utf-8")
     assert broken_targets(page) == ["nosuch"]
+
+
+def test_a_file_that_is_not_there_is_found(page: Path) -> None:
+    page.write_text("`record/gtid.py` is, `gtid.py` may be one of many, `record/nosuch.py` is not.\n", "utf-8")
+    assert broken_paths(page) == ["record/nosuch.py"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from include.source.snapshot.watermark_window import Seam
+from include.source.snapshot.watermark_window import WatermarkWindow
 from tests.crash_world import crashed
 from tests.made_server import How
 
@@ -30,7 +30,9 @@ def test_whatever_ends_sessions_each_change_is_in_the_log_once_and_in_order(
 def test_a_snapshot_whose_notes_are_lost_again_and_again_ends_all_the_same(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("include.source.snapshot.runner.Seam", partial(Seam, most_bytes=300, most_transactions=2))
+    monkeypatch.setattr(
+        "include.source.snapshot.runner.WatermarkWindow", partial(WatermarkWindow, most_bytes=300, most_transactions=2)
+    )
     # As many chunks as that are read again at once, more than once.
     monkeypatch.setattr("include.source.snapshot.runner._MOST_AGAIN", 4)
     crashed(seed, lambda _session: 0, "kill", snapshot_chunk_rows=1, snapshot_workers=4)

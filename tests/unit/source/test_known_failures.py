@@ -24,14 +24,14 @@ Slow snapshots that begin anew (Altinity #722; redpanda #4341; dbz#1829; DBZ-742
     tests/integration/source/test_snapshots.py::test_a_snapshot_under_writers_that_is_killed_ends_as_the_tables
     tests/prove/test_capture_snapshots.py::test_a_snapshot_under_writers_with_kills_is_the_table
 Incremental snapshots hang, or skip rows (dbz#2105 #2275 #2204; DBZ-8273 -9209 -9337 -5071)
-    test_crew.py::test_the_streams_thread_does_not_wait_while_the_server_lets_a_reader_wait
+    test_readers.py::test_the_streams_thread_does_not_wait_while_the_server_lets_a_reader_wait
     tests/integration/source/test_known_failures.py::test_a_table_that_somebody_locks_holds_back_neither_stream_nor_other_tables
-    test_crew.py::test_a_key_that_changes_under_several_readers_leaves_no_range_unread
-    test_seam.py::test_a_chunk_of_before_an_alter_that_the_stream_has_passed_is_read_again
+    test_readers.py::test_a_key_that_changes_under_several_readers_leaves_no_range_unread
+    test_watermark_window.py::test_a_chunk_of_before_an_alter_that_the_stream_has_passed_is_read_again
     tests/prove/test_known_failures.py::test_no_setting_of_the_server_cuts_pads_or_ends_what_is_selected
-    test_seam.py::test_notes_of_more_changes_than_memory_should_hold_are_lost_and_chunks_of_before_read_again
-The seam of snapshot and stream (flink-cdc #784 #1414 #2794; DBZ-9006 -7716)
-    test_seam.py::test_no_key_ever_steps_back_and_the_topic_ends_as_the_table
+    test_watermark_window.py::test_notes_of_more_changes_than_memory_should_hold_are_lost_and_chunks_of_before_read_again
+The watermark window of snapshot and stream (flink-cdc #784 #1414 #2794; DBZ-9006 -7716)
+    test_watermark_window.py::test_no_key_ever_steps_back_and_the_topic_ends_as_the_table
     tests/integration/source/test_snapshots.py::test_a_table_emptied_altered_or_swapped_while_it_is_read_ends_as_it_is
     tests/prove/test_capture_faults.py::test_fifty_kills_at_any_moment_beside_snapshots_lose_and_double_nothing
     tests/prove/test_capture_xa.py::test_a_snapshot_does_not_lack_a_prepared_transaction

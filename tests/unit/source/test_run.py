@@ -196,7 +196,7 @@ def test_a_capture_that_was_away_does_not_fence_one_that_has_written_meanwhile(
     monkeypatch.setattr(
         "include.source.run.LiveServer", lambda *_: SimpleNamespace(look=lambda _question: None, close=lambda: None)
     )
-    monkeypatch.setattr("include.source.run.Session", session)
+    monkeypatch.setattr("include.source.run.CaptureSession", session)
     monkeypatch.setattr("include.source.database.takeover.asked", lambda *_: (0, ""))
     reporter = Reporter()
     capture = Capture("shop", SOURCE, Log(), ManualClock(1), reporter, between=lambda a, _b: a)  # type: ignore[arg-type]
@@ -226,7 +226,7 @@ def test_tables_are_looked_at_beside_the_stream_unless_a_column_must_not_leave(
     monkeypatch.setattr("include.source.run.first_look", lambda _source: [])
     monkeypatch.setattr("include.source.run.second_look", lambda _source: [finding])
     monkeypatch.setattr("include.source.run.LiveServer", lambda *_: SimpleNamespace(look=look, close=lambda: None))
-    monkeypatch.setattr("include.source.run.Session", Streaming)
+    monkeypatch.setattr("include.source.run.CaptureSession", Streaming)
     capture = Capture("shop", source, SimpleNamespace(), ManualClock(1), Reporter())  # type: ignore[arg-type]
     if masked:
         with pytest.raises(Terminal, match="table t is odd"):

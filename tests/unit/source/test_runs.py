@@ -35,7 +35,7 @@ from include.source.rows.columns import mapped
 from include.source.rows.encode import TableEncoders
 from include.source.rows.layout import Layout, layout
 from include.source.rows.shape import TableShape
-from include.source.snapshot.watermark_window import Seam
+from include.source.snapshot.watermark_window import WatermarkWindow
 from include.source.state import CaptureState, TableSetAside
 from tests.mutants import flipped, recordings
 
@@ -208,16 +208,16 @@ def test_runs_go_one_by_one_where_each_transaction_needs_a_look_of_its_own() -> 
         as_known([run])(core)
         core.state = core.state.with_aside(table, TableSetAside("", "", "cause", 0))
 
-    def seam(core: Replicator) -> None:
+    def window(core: Replicator) -> None:
         as_known([run])(core)
-        core.seam = Seam([table])
+        core.window = WatermarkWindow([table])
 
     def small(core: Replicator) -> None:
         as_known([run])(core)
         for records in core._tables.values():
             records.encoder.most = 10
 
-    for change in (aside, seam, small, lambda _: None):
+    for change in (aside, window, small, lambda _: None):
         found, went = capture(name_of(run), [run], True, change)
         assert went == 0
         assert found == capture(name_of(run), [run], False, change)[0]

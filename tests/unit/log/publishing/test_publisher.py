@@ -1,4 +1,4 @@
-"""The durable steps of `log.publisher`, of an application with two sources, parts of far steps and a topic of pointers.
+"""Durable steps of the `Publisher`, of an application with two sources, parts of far steps and a topic of pointers.
 
 It copies each record of its inputs once, and keeps in a pointer how far it is: as a join does with its buckets.
 """

@@ -23,8 +23,8 @@ def forget_versions(
 
     A deleted document's version is remembered for `index.gc_deletes`, which is 0 within this context: the next refresh
     drops it, also those of what others have deleted. Tombstones are soft, and those that are purged need no memory
-    (`index.purge`): a crash that leaves the setting at 0 changes nothing else. Raises `Transient` when one could not be
-    deleted.
+    (`index.upkeep.purge`): a crash that leaves the setting at 0 changes nothing else. Raises `Transient` when one could
+    not be deleted.
     """
     client = index.client
     before = call(lambda: client.indices.get_settings(index=name, name=_SETTING), index=name).body

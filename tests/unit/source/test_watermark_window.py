@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.rows.shape import Image
-from include.source.snapshot.watermark_window import Now, Seam, Span
+from include.source.snapshot.watermark_window import Now, Span, WatermarkWindow
 
 
 def at(number: int) -> SourcePosition:
@@ -53,7 +53,7 @@ def test_no_key_ever_steps_back_and_the_topic_ends_as_the_table(
         return found if gtids else SourcePosition("mysql", MariadbGtidSet(), found.binlog, 0)
 
     # Where notes are lost, chunks are read again.
-    seam, position = (Seam(["s.t"], 300, 3) if tight else Seam(["s.t"])), 0
+    window, position = (WatermarkWindow(["s.t"], 300, 3) if tight else WatermarkWindow(["s.t"])), 0
     waiting: list[UnderWay] = []
     topic: dict[bytes, int] = {}
     seen: dict[bytes, int] = {}
@@ -62,10 +62,10 @@ def test_no_key_ever_steps_back_and_the_topic_ends_as_the_table(
         what = chance.random()
         if what < 0.4 and position < len(transactions):
             position += 1
-            seam.on_transaction(f"0-1-{position}" if gtids else "", at(position).binlog)
+            window.on_transaction(f"0-1-{position}" if gtids else "", at(position).binlog)
             for key, value in transactions[position - 1].items():
                 name = b"%d" % key
-                seam.on_key("s.t", b"12345" + name)
+                window.on_key("s.t", b"12345" + name)
                 assert position > seen.get(name, 0)
                 seen[name] = position
                 topic.pop(name, None)
@@ -80,11 +80,11 @@ def test_no_key_ever_steps_back_and_the_topic_ends_as_the_table(
                 value = states[chance.randint(low, high)][key]
                 if value is not None:
                     images.append(image(key, value))
-            waiting.append(UnderWay(Now(seam.number, place(position)), Span(place(low), place(high)), images))
+            waiting.append(UnderWay(Now(window.number, place(position)), Span(place(low), place(high)), images))
             read_at_all += 1
         elif waiting:
             chunk = chance.choice(waiting)
-            verdict = seam.verdict("s.t", chunk.since, chunk.span, place(position))
+            verdict = window.verdict("s.t", chunk.since, chunk.span, place(position))
             assert tight or verdict != "again"
             if verdict == "again":
                 assert not chunk.span.low.covers(place(position))
@@ -92,68 +92,68 @@ def test_no_key_ever_steps_back_and_the_topic_ends_as_the_table(
                 read_at_all -= 1
             if verdict == "go":
                 waiting.remove(chunk)
-                for row in seam.fresh("s.t", chunk.since, chunk.span.low, chunk.images):
+                for row in window.fresh("s.t", chunk.since, chunk.span.low, chunk.images):
                     # It is what the table holds at the stream's own place.
                     assert int(row.row) == states[position][int(row.key)]
                     topic[row.key] = int(row.row)
-        seam.prune(min((chunk.since.number for chunk in waiting), default=seam.number), place(position))
+        window.prune(min((chunk.since.number for chunk in waiting), default=window.number), place(position))
     assert topic == {b"%d" % key: value for key, value in states[-1].items() if value is not None}
 
 
 def test_a_chunk_of_before_an_alter_that_the_stream_has_passed_is_read_again() -> None:
-    seam = Seam(["s.t", "s.u"])
-    since = Now(seam.number, at(0))
-    seam.on_transaction("0-1-1", at(1).binlog)
-    seam.on_alter("s.t")
-    assert seam.verdict("s.t", since, Span(at(0), at(0)), at(1)) == "again"
-    assert seam.verdict("s.t", since, Span(at(1), at(1)), at(1)) == "go"
-    assert seam.verdict("s.u", since, Span(at(0), at(0)), at(1)) == "go"
-    assert seam.verdict("s.t", since, Span(at(2), at(2)), at(1)) == "wait"
+    window = WatermarkWindow(["s.t", "s.u"])
+    since = Now(window.number, at(0))
+    window.on_transaction("0-1-1", at(1).binlog)
+    window.on_alter("s.t")
+    assert window.verdict("s.t", since, Span(at(0), at(0)), at(1)) == "again"
+    assert window.verdict("s.t", since, Span(at(1), at(1)), at(1)) == "go"
+    assert window.verdict("s.u", since, Span(at(0), at(0)), at(1)) == "go"
+    assert window.verdict("s.t", since, Span(at(2), at(2)), at(1)) == "wait"
 
 
 def test_notes_of_more_changes_than_memory_should_hold_are_lost_and_chunks_of_before_read_again() -> None:
-    seam = Seam(["s.t", "s.u"], most_bytes=100_000)
-    since = Now(seam.number, at(0))
-    seam.on_transaction("0-1-1", at(1).binlog)
-    seam.on_key("s.u", b"123457")
+    window = WatermarkWindow(["s.t", "s.u"], most_bytes=100_000)
+    since = Now(window.number, at(0))
+    window.on_transaction("0-1-1", at(1).binlog)
+    window.on_key("s.u", b"123457")
     for key in range(1_001):
-        seam.on_key("s.t", b"12345%d" % key)
-    seam.prune(0, at(1))
+        window.on_key("s.t", b"12345%d" % key)
+    window.prune(0, at(1))
     # The stream has overtaken this one: what it changed since is not known.
-    assert seam.verdict("s.t", since, Span(at(0), at(0)), at(1)) == "again"
+    assert window.verdict("s.t", since, Span(at(0), at(0)), at(1)) == "again"
     # This one shows the transaction already, wherever the stream is.
-    assert seam.verdict("s.t", since, Span(at(1), at(1)), at(1)) == "go"
-    assert seam.verdict("s.t", since, Span(at(2), at(2)), at(1)) == "wait"
-    assert seam.verdict("s.t", Now(seam.number, at(1)), Span(at(1), at(1)), at(1)) == "go"
+    assert window.verdict("s.t", since, Span(at(1), at(1)), at(1)) == "go"
+    assert window.verdict("s.t", since, Span(at(2), at(2)), at(1)) == "wait"
+    assert window.verdict("s.t", Now(window.number, at(1)), Span(at(1), at(1)), at(1)) == "go"
     # Another table lost nothing.
-    assert seam.verdict("s.u", since, Span(at(0), at(0)), at(1)) == "go"
-    assert seam.fresh("s.u", since, at(0), [image(7, 1), image(8, 1)]) == [image(8, 1)]
+    assert window.verdict("s.u", since, Span(at(0), at(0)), at(1)) == "go"
+    assert window.fresh("s.u", since, at(0), [image(7, 1), image(8, 1)]) == [image(8, 1)]
 
 
 def test_more_transactions_than_memory_should_hold_are_lost_as_notes_are() -> None:
-    seam = Seam(["s.t"], most_transactions=10)
-    since = Now(seam.number, at(0))
-    seam.on_transaction("0-1-1", at(1).binlog)
-    seam.on_alter("s.t")
+    window = WatermarkWindow(["s.t"], most_transactions=10)
+    since = Now(window.number, at(0))
+    window.on_transaction("0-1-1", at(1).binlog)
+    window.on_alter("s.t")
     for number in range(2, 13):
-        seam.on_transaction(f"0-1-{number}", at(number).binlog)
-        seam.on_key("s.t", b"12345%d" % number)
-    seam.prune(0, at(12))
-    assert seam.verdict("s.t", since, Span(at(11), at(11)), at(12)) == "again"
-    assert seam.verdict("s.t", since, Span(at(12), at(12)), at(12)) == "go"
-    seam.on_transaction("0-1-13", at(13).binlog)
-    seam.on_key("s.t", b"123457")
-    assert seam.fresh("s.t", since, at(12), [image(7, 1), image(8, 1)]) == [image(8, 1)]
+        window.on_transaction(f"0-1-{number}", at(number).binlog)
+        window.on_key("s.t", b"12345%d" % number)
+    window.prune(0, at(12))
+    assert window.verdict("s.t", since, Span(at(11), at(11)), at(12)) == "again"
+    assert window.verdict("s.t", since, Span(at(12), at(12)), at(12)) == "go"
+    window.on_transaction("0-1-13", at(13).binlog)
+    window.on_key("s.t", b"123457")
+    assert window.fresh("s.t", since, at(12), [image(7, 1), image(8, 1)]) == [image(8, 1)]
 
 
 @pytest.mark.timeout(120)
 def test_a_transaction_of_millions_of_rows_is_noted_in_bounded_memory() -> None:
-    seam = Seam(["s.t"])
-    seam.on_transaction("0-1-1", at(1).binlog)
+    window = WatermarkWindow(["s.t"])
+    window.on_transaction("0-1-1", at(1).binlog)
     tracemalloc.start()
     try:
         for key in range(3_000_000):
-            seam.on_key("s.t", b"12345%08d" % key)
+            window.on_key("s.t", b"12345%08d" % key)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -161,8 +161,8 @@ def test_a_transaction_of_millions_of_rows_is_noted_in_bounded_memory() -> None:
 
 
 def test_without_chunks_under_way_nothing_is_remembered() -> None:
-    seam = Seam(["s.t"])
-    seam.on_transaction("0-1-1", at(1).binlog)
-    seam.on_key("s.t", b"123457")
-    seam.prune(seam.number, at(1))
-    assert seam.fresh("s.t", Now(0, at(0)), at(0), [image(7, 1)]) == [image(7, 1)]
+    window = WatermarkWindow(["s.t"])
+    window.on_transaction("0-1-1", at(1).binlog)
+    window.on_key("s.t", b"123457")
+    window.prune(window.number, at(1))
+    assert window.fresh("s.t", Now(0, at(0)), at(0), [image(7, 1)]) == [image(7, 1)]

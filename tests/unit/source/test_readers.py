@@ -21,7 +21,7 @@ from include.source.snapshot.chunk import Chunk, ChunkFailed, ChunkPiece
 from include.source.snapshot.held import SpooledRows
 from include.source.snapshot.key_range import WHOLE
 from include.source.snapshot.reader import Described, Measure
-from include.source.snapshot.readers import Crew
+from include.source.snapshot.readers import ChunkReaders
 from include.source.snapshot.table_reading import TableReading
 from include.source.snapshot.watermark_window import Now, Span
 
@@ -87,10 +87,10 @@ class Reader:
         pass
 
 
-def crew(server: Server, workers: int) -> Crew:
+def readers(server: Server, workers: int) -> ChunkReaders:
     source = SourceDefinition(host="h", port=1, user="u", password="p", databases=["s"], snapshot_workers=workers)
     reading = TableReading("s.t", (WHOLE,), "", "", 10, 1 << 20)
-    return Crew(source, SystemClock(), [reading], 0, lambda _info: SHAPE, Now(0, AT), server.reader)
+    return ChunkReaders(source, SystemClock(), [reading], 0, lambda _info: SHAPE, Now(0, AT), server.reader)
 
 
 def within_patience(action: Callable[[], Any]) -> bool:
@@ -109,7 +109,7 @@ def test_the_streams_thread_does_not_wait_while_the_server_lets_a_reader_wait() 
 
     server = Server()
     server.on_describe = wait
-    made = crew(server, 2)
+    made = readers(server, 2)
     try:
         assert asked.wait(PATIENCE_S)
         assert within_patience(made.oldest)
@@ -138,7 +138,7 @@ def test_a_key_that_changes_under_several_readers_leaves_no_range_unread() -> No
             anew.wait(PATIENCE_S)
 
     server.on_describe, server.on_open, server.on_end = on_describe, on_open, on_end
-    made = crew(server, 2)
+    made = readers(server, 2)
     read: list[str] = []
     try:
         assert within_patience(lambda: finished(made, read))
@@ -151,7 +151,7 @@ def test_a_key_that_changes_under_several_readers_leaves_no_range_unread() -> No
     ]  # fmt: skip
 
 
-def finished(made: Crew, read: list[str]) -> None:
+def finished(made: ChunkReaders, read: list[str]) -> None:
     """Take in all pieces until nothing is left; `read` gets the SELECT of each chunk that counted."""
     rows: dict[int, str] = {}
     while True:
@@ -174,7 +174,7 @@ def test_no_snapshot_is_open_while_a_chunk_waits_for_the_stream() -> None:
     # More than there is room for, and nobody takes any.
     server.lists = 200
     server.on_end = lambda _reader: ended.set()
-    made = crew(server, 1)
+    made = readers(server, 1)
     try:
         assert ended.wait(PATIENCE_S)
         assert isinstance(made.take(), ChunkPiece)
