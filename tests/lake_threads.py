@@ -28,7 +28,7 @@ __all__ = ["Live", "Reader"]
 
 
 class _Threads:
-    """`Pool` of one group: one thread, as a log's client is not for several."""
+    """`TaskPool` of one group: one thread, as a log's client is not for several."""
 
     slots = 2
 

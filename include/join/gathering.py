@@ -40,7 +40,7 @@ class RefusedRecord:
 
 @dataclass(frozen=True)
 class LocatedResult:
-    """What the first stage made of a bucket's work, beside what it hands on; `pointer` as in `BucketResult`."""
+    """What the first stage made of a bucket's work, beside what it hands on; `pointer` as in `JoinBucketResult`."""
 
     pointer: bytes | None
     stale: int

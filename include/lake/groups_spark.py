@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 from pyspark.sql import SparkSession
+from typing_extensions import override
 
 from include.clock import Clock, SystemClock
 from include.errors import Terminal, Transient
@@ -34,7 +35,7 @@ from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Commit
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.run_params import UPLOADS
-from include.lake.writing.driver import Driver, GroupWatcher
+from include.lake.writing.driver import Driver, GroupWatcher, TaskPool
 from include.lake.writing.group_metrics import GroupMetrics
 from include.lake.writing.host import GroupHost
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
@@ -63,8 +64,8 @@ _PROBE_ROUNDS = 40
 _DRIVER_WAITS_S = 10.0
 
 
-class SparkTaskPool:
-    """`Pool` of one group; several share a session and its room. `submit` never waits."""
+class SparkTaskPool(TaskPool):
+    """`TaskPool` of one group; several share a session and its room. `submit` never waits."""
 
     def __init__(self, spark: SparkSession, place: TaskPlace, run: Run = run_task) -> None:
         self._context = spark.sparkContext
@@ -79,12 +80,12 @@ class SparkTaskPool:
         return min(64, self._context.defaultParallelism + 1)
 
     @property
+    @override
     def together(self) -> int:
-        """See `Pool`."""
         return _TOGETHER
 
+    @override
     def submit(self, *tasks: Task) -> None:
-        """See `Pool`."""
         self._running[self._threads.submit(self._run, tasks)] = tasks
 
     def _run(self, tasks: Sequence[Task]) -> list[Outcome]:
@@ -92,8 +93,8 @@ class SparkTaskPool:
         found: list[Outcome] = self._context.parallelize(tasks, 1).map(lambda each: work(place, each, run)).collect()
         return found
 
+    @override
     def finished(self) -> list[Outcome]:
-        """See `Pool`."""
         done = [future for future in self._running if future.done()]
         return [outcome for future in done for outcome in self._outcomes(future, self._running.pop(future))]
 

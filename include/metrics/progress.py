@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from typing_extensions import override
+
 from include.clock import Clock, SystemClock
 from include.metrics.exporter import write_atomically
 
@@ -95,8 +97,8 @@ class _PartFolder(RunFolder):
     part: str
     told: dict[str, dict[str, Any]]
 
+    @override
     def report(self, **fields: Any) -> None:
-        """See `RunFolder`."""
         with _TELLING:
             self.told[self.part] = fields
             parts = list(self.told.values())
@@ -113,6 +115,6 @@ class _PartFolder(RunFolder):
         """See `RunFolder`; the file is this part's own."""
         super().keep(f"{self.part}.{name}", value)
 
+    @override
     def kept(self, name: str) -> dict[str, Any]:
-        """See `RunFolder`."""
         return super().kept(f"{self.part}.{name}")

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from include.state.engine import BrokenStore
+from typing_extensions import override
+
+from include.state.engine import BrokenStore, Engine
 
 __all__ = ["MemoryEngine"]
 
@@ -18,7 +20,7 @@ _SUFFIX: Final = ".rows"
 _LIST: Final = "list"
 
 
-class MemoryEngine:
+class MemoryEngine(Engine):
     """`Engine` for tests."""
 
     def __init__(self, folder: Path) -> None:
@@ -38,12 +40,12 @@ class MemoryEngine:
         """`OpenEngine`."""
         return cls(folder)
 
+    @override
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """See `Engine`."""
         return [self._rows.get(key) for key in keys]
 
+    @override
     def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """See `Engine`."""
         found = []
         for key in self._keys[bisect.bisect_left(self._keys, max(prefix, start)) :]:
             if not key.startswith(prefix):
@@ -51,8 +53,8 @@ class MemoryEngine:
             found.append((key, self._rows[key]))
         return iter(found)
 
+    @override
     def write(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """See `Engine`."""
         taken = list(rows)
         new = self._folder / f"{len(self._files()):06d}{_SUFFIX}"
         new.with_suffix(".part").write_bytes(pickle.dumps(taken))
@@ -60,8 +62,8 @@ class MemoryEngine:
         self._take(taken)
         self._keys = sorted(self._rows)
 
+    @override
     def snapshot(self, folder: Path) -> list[str]:
-        """See `Engine`."""
         folder.mkdir(parents=True)
         for file in self._files():
             shutil.copyfile(file, folder / file.name)

@@ -6,6 +6,8 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from typing_extensions import override
+
 __all__ = ["BucketRows", "MemoryRows"]
 
 
@@ -19,15 +21,15 @@ class BucketRows(Protocol):
         """All keys that begin so, from `start` on, with their values, in the keys' order."""
 
 
-class MemoryRows:
+class MemoryRows(BucketRows):
     """`BucketRows` that are in memory."""
 
     def __init__(self) -> None:
         self._values: dict[bytes, bytes] = {}
         self._keys: list[bytes] = []
 
+    @override
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """See `BucketRows`."""
         return [self._values.get(key) for key in keys]
 
     def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
+from typing_extensions import override
+
 from include.clock import SystemClock
 from include.errors import Transient
-from include.state.engine import BrokenStore
+from include.state.engine import BrokenStore, Engine
 
 __all__ = ["RocksEngine"]
 
@@ -28,7 +30,7 @@ _CONFIG: Final = "rocksdict-config.json"
 _NO_ROOM: Final = ("No space", "Too many open files", "Disk quota")
 
 
-class RocksEngine:
+class RocksEngine(Engine):
     """`Engine` on RocksDB.
 
     Its own log is off: what a bucket writes stands in the object store already, and a write is flushed before it
@@ -54,14 +56,14 @@ class RocksEngine:
         """`OpenEngine`."""
         return cls(folder)
 
+    @override
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """See `Engine`."""
         with _Errors(self._folder):
             found: Any = self._db.get(list(keys))
         return list(found)
 
+    @override
     def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """See `Engine`."""
         iterator, self._iterator = self._iterator, None
         with _Errors(self._folder):
             if iterator is None:
@@ -86,8 +88,8 @@ class RocksEngine:
             # Making one takes longer than to read the rows of a join key. It sees what stood when it was made.
             self._iterator = iterator
 
+    @override
     def write(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """See `Engine`."""
         from rocksdict import WriteBatch
 
         self._iterator = None
@@ -102,8 +104,8 @@ class RocksEngine:
             self._db.write(batch)
             self._db.flush()
 
+    @override
     def snapshot(self, folder: Path) -> list[str]:
-        """See `Engine`."""
         from rocksdict import Checkpoint
 
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -113,8 +115,8 @@ class RocksEngine:
             shutil.copyfile(self._folder / _CONFIG, folder / _CONFIG)
         return sorted(file.name for file in folder.iterdir() if file.suffix == _TABLES)
 
+    @override
     def close(self) -> None:
-        """See `Engine`."""
         self._iterator = None
         if self._open:
             # Closing breaks a compaction off, and the next opening would begin it again: with a batch in a bucket every

@@ -6,14 +6,16 @@ import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 
+from typing_extensions import override
+
 from include.clock import Clock
 from include.errors import Terminal
-from include.store.object_store import PART_BYTES, ObjectInfo, StoredObject
+from include.store.object_store import PART_BYTES, ObjectInfo, ObjectStore, StoredObject
 
 __all__ = ["MemoryStore"]
 
 
-class MemoryStore:
+class MemoryStore(ObjectStore):
     """`ObjectStore` over a dict; etags are md5 in quotes, as S3's of plain puts. It tells times by `clock`, if any."""
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -21,24 +23,25 @@ class MemoryStore:
         self._lock = threading.Lock()
         self._objects: dict[str, StoredObject] = {}
 
+    @override
     def put(self, key: str, body: bytes, *, metadata: Mapping[str, str] | None = None) -> ObjectInfo:
-        """See `ObjectStore`."""
         with self._lock:
             return self._write(key, body, metadata)
 
+    @override
     def put_if_absent(self, key: str, body: bytes, *, metadata: Mapping[str, str] | None = None) -> ObjectInfo | None:
-        """See `ObjectStore`."""
         with self._lock:
             return None if key in self._objects else self._write(key, body, metadata)
 
+    @override
     def put_if_match(
         self, key: str, body: bytes, etag: str, *, metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo | None:
-        """See `ObjectStore`."""
         with self._lock:
             there = self._objects.get(key)
             return self._write(key, body, metadata) if there and there.info.etag == etag else None
 
+    @override
     def upload(
         self,
         key: str,
@@ -48,7 +51,6 @@ class MemoryStore:
         if_match: str | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> ObjectInfo | None:
-        """See `ObjectStore`."""
         sent = list(parts)
         if any(len(part) < PART_BYTES for part in sent[:-1]):
             raise Terminal("a part of an upload is too small", key=key, allowed=f"{PART_BYTES} bytes, but for the last")
@@ -59,25 +61,25 @@ class MemoryStore:
             return self.put_if_match(key, body, if_match, metadata=metadata)
         return self.put(key, body, metadata=metadata)
 
+    @override
     def get(self, key: str) -> StoredObject | None:
-        """See `ObjectStore`."""
         with self._lock:
             return self._objects.get(key)
 
+    @override
     def head(self, key: str) -> ObjectInfo | None:
-        """See `ObjectStore`."""
         found = self.get(key)
         return found.info if found else None
 
+    @override
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ObjectInfo]:
-        """See `ObjectStore`."""
         with self._lock:
             found = [o.info for k, o in self._objects.items() if k.startswith(prefix) and k > start_after]
         for info in sorted(found, key=lambda each: each.key.encode()):
             yield ObjectInfo(info.key, info.size_bytes, info.etag, None, info.modified_us)
 
+    @override
     def delete(self, key: str) -> None:
-        """See `ObjectStore`."""
         with self._lock:
             self._objects.pop(key, None)
 

@@ -11,11 +11,12 @@ from typing import Any, Final, Literal
 import boto3
 from botocore.client import Config
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, SSLError
+from typing_extensions import override
 
 from include.errors import LyrebirdError, Terminal, Transient
 from include.settings.certificates import require_files
 from include.settings.connections import Addressing, Checksums, Encryption, StoreSettings
-from include.store.object_store import ObjectInfo, StoredObject
+from include.store.object_store import ObjectInfo, ObjectStore, StoredObject
 from include.store.s3_errors import Absent, ConditionFailed, code_of, error_of
 
 __all__ = ["S3Store", "store_of"]
@@ -27,8 +28,8 @@ _FOLDER_IN_USE: Final = "ExistingObjectIsDirectory"
 _LEAST_CLASSED: Final = 128 << 10
 
 
-class S3Store:
-    """`StoreSettings` over boto3. Safe between threads, not between processes: open one in each.
+class S3Store(ObjectStore):
+    """`ObjectStore` over boto3. Safe between threads, not between processes: open one in each.
 
     Conditional writes are sent once: a repetition by the client itself would meet the object that the lost first
     try has made, and report a refusal for what succeeded.
@@ -111,20 +112,21 @@ class S3Store:
         except BotoCoreError as error:
             raise self._error(error, "") from error
 
+    @override
     def put(self, key: str, body: bytes, *, metadata: Mapping[str, str] | None = None) -> ObjectInfo:
-        """See `StoreSettings`."""
         return self._put(self._patient, key, body, metadata)
 
+    @override
     def put_if_absent(self, key: str, body: bytes, *, metadata: Mapping[str, str] | None = None) -> ObjectInfo | None:
-        """See `StoreSettings`."""
         return self._put_if(key, body, metadata, None)
 
+    @override
     def put_if_match(
         self, key: str, body: bytes, etag: str, *, metadata: Mapping[str, str] | None = None
     ) -> ObjectInfo | None:
-        """See `StoreSettings`."""
         return self._put_if(key, body, metadata, etag)
 
+    @override
     def upload(
         self,
         key: str,
@@ -134,7 +136,6 @@ class S3Store:
         if_match: str | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> ObjectInfo | None:
-        """See `StoreSettings`."""
         place = {"Bucket": self.bucket, "Key": key}
         condition = {"IfNoneMatch": "*"} if if_absent else {"IfMatch": if_match} if if_match is not None else {}
         begun = self._call(
@@ -172,8 +173,8 @@ class S3Store:
                 with contextlib.suppress(ClientError, BotoCoreError):
                     self._once.abort_multipart_upload(**place, UploadId=upload_id)
 
+    @override
     def get(self, key: str) -> StoredObject | None:
-        """See `StoreSettings`."""
         with _refusal(absent=True):
             answer = self._call(self._patient.get_object, key, Bucket=self.bucket, Key=key)
             try:
@@ -183,14 +184,14 @@ class S3Store:
             return StoredObject(_info(key, answer), body)
         return None
 
+    @override
     def head(self, key: str) -> ObjectInfo | None:
-        """See `StoreSettings`."""
         with _refusal(absent=True):
             return _info(key, self._call(self._patient.head_object, key, Bucket=self.bucket, Key=key))
         return None
 
+    @override
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ObjectInfo]:
-        """See `StoreSettings`."""
         token: dict[str, str] = {"StartAfter": start_after} if start_after else {}
         while True:
             page = self._call(
@@ -207,8 +208,8 @@ class S3Store:
                 return
             token = {"ContinuationToken": page["NextContinuationToken"]}
 
+    @override
     def delete(self, key: str) -> None:
-        """See `StoreSettings`."""
         with _refusal(absent=True):
             try:
                 self._call(self._patient.delete_object, key, Bucket=self.bucket, Key=key)

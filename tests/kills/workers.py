@@ -33,7 +33,7 @@ def struck_task(strike: Strike | None, task: Task, means: TaskContext) -> Outcom
 
 
 class WorkerPool:
-    """`Pool` of as many processes; a task goes to the free one with the least number."""
+    """`TaskPool` of as many processes; a task goes to the free one with the least number."""
 
     def __init__(self, place: TaskPlace, strikes: Mapping[int, Strike], count: int) -> None:
         pipes = [Pipe() for _ in range(count)]

@@ -25,7 +25,7 @@ class ProgressListener(Protocol):
         """So many steps more are done."""
 
 
-class Silent:
+class Silent(ProgressListener):
     """A `ProgressListener` that nobody watches."""
 
     def begin(self, what: str, total: int | None = None) -> None:

@@ -18,7 +18,7 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True)
 class DocumentFinding:
-    """A document that is wrong: `kind` as of `judge.Difference`, and the tables that its differing fields are read of.
+    """A wrong document: `kind` as of `judge.DocumentDifference`, and the tables that its differing fields are read of.
 
     `stale` is one that is altered in fields of tables alone whose changes signal nothing.
     """

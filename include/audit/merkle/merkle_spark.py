@@ -99,7 +99,7 @@ class CopySide:
         self.unreadable = 0
 
     def leaves(self, asked: Sequence[AsOfRange], bits: int) -> list[Scanned]:
-        """As `sides.Following`."""
+        """As `sides.FollowingSide`."""
         found: dict[int, dict[int, HashSum]] = {}
         with self._as_of(asked, bits) as (view, _):
             sums = f"count(*), sum({HIGH}), sum({LOW})"
@@ -108,7 +108,7 @@ class CopySide:
         return [Scanned(each.at, found.get(self._places[each.rows], {})) for each in asked]
 
     def rows_of(self, asked: Mapping[AsOfRange, Collection[int]], bits: int) -> dict[AsOfRange, FoundRows]:
-        """As `sides.Following`."""
+        """As `sides.FollowingSide`."""
         texts: dict[int, dict[str, str]] = {}
         unsure: dict[int, set[str]] = {}
         wanted = {self._places[each.rows]: leaves for each, leaves in asked.items()}
@@ -128,7 +128,7 @@ class CopySide:
         return {each: FoundRows(each.at, texts.get(place, {}), unsure.get(place, ())) for each, place in places.items()}
 
     def earlier(self, keys: Collection[str]) -> Mapping[str, Collection[str]]:
-        """As `sides.Following`. The topic's own rows are its newest; for the lake's the whole topic is read."""
+        """As `sides.FollowingSide`. The topic's own rows are its newest; for the lake's the whole topic is read."""
         if self._base.version is None:
             return {}
         old: dict[str, set[str]] = {}

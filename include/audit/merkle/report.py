@@ -22,7 +22,7 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True)
 class RowFinding:
-    """A row that is wrong: `kind` as of `rows.Difference`, its key by column, and the columns that differ.
+    """A row that is wrong: `kind` as of `rows.DifferingRow`, its key by column, and the columns that differ.
 
     `named`: whether the row can be asked for by this key.
     """
@@ -74,7 +74,7 @@ class TableAuditReport:
         incomparable: the table cannot be compared as it is, through nobody's fault.
         took_s: seconds.
         paused_s: of them, for which others kept the server busy.
-        repaired: what was wrong before, and what was done about it (`repair.Repaired`); `found` is what is wrong still.
+        repaired: what was wrong before, and what was done about it (`RepairedRows`); `found` is what is wrong still.
         expected: what the rows of the lake's table are expected to be, as `Result.to_json` has it.
         where: the condition that chose the rows, "" for all.
         changed: numbers of the leaves that have changed since the run before, None without one.

@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
+from typing_extensions import override
+
 from include.audit.search.bounds import NO_LOWS, Bounds, Window
 from include.audit.search.iblt import Histogram, add_up
 from include.audit.search.views.key_list import ListedKeys, SortedKeys
@@ -88,7 +90,7 @@ class Expected(Protocol):
         """Ids of the living and the spoilt whose newest record lies from `lows` on."""
 
 
-class FoldedExpected:
+class FoldedExpected(Expected):
     """In this process: some 200 bytes for each key."""
 
     def __init__(self) -> None:
@@ -111,8 +113,8 @@ class FoldedExpected:
             self._versions[row], self._offsets[row], self._states[row] = found.version, found.offset, found.state
             self._partitions[row], self._kinds[row] = found.partition, _KINDS.index(found.kind)
 
+    @override
     def narrow(self, bounds: Bounds) -> None:
-        """See `Expected`."""
         self._bounds = bounds
 
     @property
@@ -126,38 +128,38 @@ class FoldedExpected:
             return self._kinds.count(_KINDS.index("living"))
         return sum(1 for _ in self._of_kind("living"))
 
+    @override
     def deleted(self) -> Iterator[str]:
-        """See `Expected`."""
         rows = frozenset(self._of_kind("deleted"))
         return (doc_id for doc_id, row in self._rows.items() if row in rows)
 
+    @override
     def histograms(self, bits: int) -> tuple[Histogram, ...]:
-        """See `Expected`."""
         if not self._narrowed:
             return add_up((s for s, kind in zip(self._states, self._kinds, strict=True) if not kind), bits)
         return add_up((self._states[row] for row in self._of_kind("living")), bits)
 
+    @override
     def find(self, states: Collection[int]) -> list[RecordState]:
-        """See `Expected`."""
         wanted = set(states)
         return self._where(lambda row: self._states[row] in wanted)
 
+    @override
     def of(self, doc_ids: Collection[str]) -> dict[str, RecordState]:
-        """See `Expected`."""
         return {i: self._state(i, self._rows[i]) for i in doc_ids if i in self._rows}
 
+    @override
     def in_buckets(self, bits: int, places: Collection[int]) -> list[RecordState]:
-        """See `Expected`."""
         wanted, shift = set(places), BUCKET_BITS - bits
         return self._where(lambda row: bucket(self._states[row], 0) >> shift in wanted)
 
+    @override
     def spoilt(self) -> list[RecordState]:
-        """See `Expected`."""
         rows = frozenset(self._of_kind("spoilt"))
         return [self._state(i, row) for i, row in self._rows.items() if row in rows] if rows else []
 
+    @override
     def keys(self, lows: Window = NO_LOWS) -> SortedKeys:
-        """See `Expected`."""
         deleted = _KINDS.index("deleted")
         rows = ((i, row) for i, row in self._rows.items() if self._kinds[row] != deleted)
         held = ((i, row) for i, row in rows if self._held(row))

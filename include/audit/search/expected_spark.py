@@ -14,12 +14,13 @@ from typing import Any, Final, Unpack
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, functions
+from typing_extensions import override
 
 from include.audit.definition import SearchAuditSpec
 from include.audit.search.audit import How, audit_and_repair, audit_search
 from include.audit.search.bounds import NO_LOWS, Bounds, Window
 from include.audit.search.cut import AuditCut
-from include.audit.search.expected import RecordState, reading_of
+from include.audit.search.expected import Expected, RecordState, reading_of
 from include.audit.search.iblt import Histogram
 from include.audit.search.platform import server_sides
 from include.audit.search.report import SearchReport
@@ -197,7 +198,7 @@ def expected_by_spark(
     return SparkExpected(spark, newest.select("doc_id", "records", "newest.*"), feed, at.window)
 
 
-class SparkExpected:
+class SparkExpected(Expected):
     """See `expected.Expected`."""
 
     def __init__(self, spark: SparkSession, newest: DataFrame, feed: Feed, window: Window) -> None:
@@ -222,8 +223,8 @@ class SparkExpected:
         """Whether it was folded below offsets that are not beyond these, of the same partitions."""
         return self.window.keys() == window.keys() and all(window[p] >= last for p, last in self.window.items())
 
+    @override
     def narrow(self, bounds: Bounds) -> None:
-        """See `Expected`."""
         self._held = _from(self._known, bounds.starts)
         if bounds.part is not None:
             within = functions.col("partition").isin(sorted(bounds.part.partitions))
@@ -233,17 +234,17 @@ class SparkExpected:
         self._living_count = self._living.count() if narrowed else self._known_living
 
     @property
+    @override
     def living(self) -> int:
-        """See `Expected`."""
         return self._living_count
 
+    @override
     def deleted(self) -> Iterator[str]:
-        """See `Expected`."""
         rows = self._held.where("kind = 'deleted'").select("doc_id").toLocalIterator()
         return (row["doc_id"] for row in rows)
 
+    @override
     def histograms(self, bits: int) -> tuple[Histogram, ...]:
-        """See `Expected`."""
         out = []
         for view in range(len(VIEWS)):
             place = functions.shiftright(f"s{view}", BUCKET_BITS - bits).alias("place")
@@ -253,27 +254,27 @@ class SparkExpected:
             out.append({row["place"]: (row["n"], of_limbs(row["d0"], row["d1"])) for row in rows})
         return tuple(out)
 
+    @override
     def find(self, states: Collection[int]) -> list[RecordState]:
-        """See `Expected`."""
         wanted = [limbs(state) for state in states]
         return self._joined(self._living, wanted, "d0 long, d1 long", ["d0", "d1"])
 
+    @override
     def of(self, doc_ids: Collection[str]) -> dict[str, RecordState]:
-        """See `Expected`."""
         found = self._joined(self._known, [(doc_id,) for doc_id in doc_ids], "doc_id string", ["doc_id"])
         return {record.doc_id: record for record in found}
 
+    @override
     def in_buckets(self, bits: int, places: Collection[int]) -> list[RecordState]:
-        """See `Expected`."""
         rows = self._living.withColumn("place", functions.shiftright("s0", BUCKET_BITS - bits))
         return self._joined(rows, [(place,) for place in places], "place int", ["place"])
 
+    @override
     def spoilt(self) -> list[RecordState]:
-        """See `Expected`."""
         return [_record(row) for row in self._held.where("kind = 'spoilt'").collect()]
 
+    @override
     def keys(self, lows: Window = NO_LOWS) -> SortedKeys:
-        """See `Expected`."""
         self._ranked.append(SparkKeys(_from(self._held.where("kind != 'deleted'"), lows).select("doc_id")))
         return self._ranked[-1]
 

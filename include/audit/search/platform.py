@@ -7,12 +7,15 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from typing_extensions import override
+
 from include.audit.definition import SearchAuditSpec
 from include.audit.search.bounds import Bounds
 from include.audit.search.cut import AuditCut
 from include.audit.search.expected import Expected, ExpectedDocuments
 from include.audit.search.repair import Writing
 from include.audit.search.scrub import StoredDocuments
+from include.audit.search.views.backends import Sides
 from include.audit.search.views.elasticsearch.documents import ElasticsearchDocuments
 from include.audit.search.views.elasticsearch.forget import forget_versions
 from include.audit.search.views.elasticsearch.moment import ElasticsearchView, counting_client
@@ -36,7 +39,7 @@ __all__ = ["ServerSides", "server_sides"]
 Folding = Callable[[SearchAuditSpec, Feed, AuditCut], Expected]
 
 
-class ServerSides:
+class ServerSides(Sides):
     """See `sides.Sides`."""
 
     def __init__(self, deployment: Deployment, folding: Folding | None = None) -> None:
@@ -53,20 +56,20 @@ class ServerSides:
         self._folding = folding
         self._followings: dict[str, ExpectedDocuments] = {}
 
+    @override
     def states(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> StateView:
-        """See `sides.Sides`."""
         return ElasticsearchStates(self._elastic, name, spec.topic, bounds, spec.index_id)
 
+    @override
     def ranges(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> IndexView:
-        """See `sides.Sides`."""
         return ElasticsearchView(self._elastic, name, spec.topic, bounds, spec.index_id)
 
+    @override
     def documents(self, name: str, spec: SearchAuditSpec) -> StoredDocuments:
-        """See `sides.Sides`."""
         return ElasticsearchDocuments(self._elastic, name, spec.topic, spec.entity, spec.index_id)
 
+    @override
     def writing(self, name: str, spec: SearchAuditSpec, at: AuditCut) -> Writing:
-        """See `sides.Sides`."""
         states = States(self.feed(spec, at), self._registry)
         forget = functools.partial(forget_versions, self._elastic, name, spec.index_id)
         return Writing(self.index, self.reader, self.clock, states, forget)
@@ -79,12 +82,12 @@ class ServerSides:
         following = self._followings.setdefault(spec.name, ExpectedDocuments(self.reader))
         return following.upto(at.window, states)
 
+    @override
     def declared(self, spec: SearchAuditSpec) -> Mapping[str, Any]:
-        """See `sides.Sides`."""
         return mapping_of(self._deployment, spec.index)
 
+    @override
     def undeclared(self, name: str, spec: SearchAuditSpec) -> Mapping[str, int]:
-        """See `sides.Sides`."""
         return undeclared_topics(self._elastic, name, spec.index.topics)
 
     def feed(self, spec: SearchAuditSpec, at: AuditCut) -> Feed:

@@ -15,12 +15,13 @@ from typing import Any, Final
 
 import pymysql
 from pymysql.cursors import SSCursor
+from typing_extensions import override
 
 from include.clock import Clock, SystemClock
 from include.document.reading.database import DatabaseAddress, tls_options
 from include.document.reading.mysql_values import CONVERSIONS, keeps_blanks, quoted, selected
 from include.document.reading.read_after import BEGIN, begin_after
-from include.document.reading.tables import KEYS_AT_ONCE, Keys, NoSuchTable, Row, Tables
+from include.document.reading.tables import KEYS_AT_ONCE, Keys, NoSuchTable, Row, SourceTables, Tables
 from include.errors import LyrebirdError, Terminal, Transient
 from include.record.position import SourcePosition
 from include.record.schema import Column
@@ -36,7 +37,7 @@ _MYSQL_PLAN: Final = 12
 """Columns of MySQL's EXPLAIN; MariaDB's has 10."""
 
 
-class MysqlTables:
+class MysqlTables(SourceTables, Tables):
     """The tables of one database, each answer waited for `read_s` at most.
 
     Belongs to one thread; reconnects at the next call when the server went away. Of a server with fallbacks the next
@@ -89,8 +90,8 @@ class MysqlTables:
             )
         return self._settling
 
+    @override
     def columns(self, table: str) -> dict[str, Column]:
-        """See `SourceTables`."""
         if table not in self._known:
             found = self._execute(
                 "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, character_set_name,"
@@ -116,10 +117,10 @@ class MysqlTables:
                 self._collations[table, name] = charset or "", collation or ""
         return self._known[table]
 
+    @override
     def rows(
         self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
     ) -> list[Row]:
-        """See `Tables`."""
         known = self._typed(table)
         names = ", ".join(selected(name, known.get(name)) for name in columns)
         where = ", ".join(quoted(name) for name in match)
@@ -142,10 +143,10 @@ class MysqlTables:
             out += self._read(columns, known, found)
         return out
 
+    @override
     def newest(
         self, table: str, columns: Sequence[str], match: Sequence[str], value: tuple[Any, ...], by: str, limit: int
     ) -> list[Row]:
-        """See `Tables`."""
         known = self._typed(table)
         names = ", ".join(selected(name, known.get(name)) for name in columns)
         where = " AND ".join(f"{quoted(name)} = %s" for name in match)
@@ -216,8 +217,8 @@ class MysqlTables:
             weights.update(zip(some, row, strict=True))
         return {text: weights.get(short, short) for text, short in bare.items()}
 
+    @override
     def forget(self) -> None:
-        """See `SourceTables`."""
         self._known.clear()
 
     def bounds(self, table: str, column: str) -> tuple[int, int] | None:

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from typing_extensions import override
+
 from include.clock import Clock
 from include.document.reading.tables import KEYS_AT_ONCE, Keys, Row, SourceTables, Tables
 from include.record.position import SourcePosition
@@ -79,7 +81,7 @@ class ReadLoad:
             self.held_back_s += slice_s
 
 
-class Metered:
+class Metered(SourceTables):
     """`SourceTables` whose reads are counted and kept to a rate."""
 
     def __init__(self, tables: SourceTables, load: ReadLoad) -> None:
@@ -87,8 +89,8 @@ class Metered:
         self._load = load
 
     @contextmanager
+    @override
     def snapshot(self, after: SourcePosition | None = None) -> Iterator[Tables]:
-        """See `SourceTables`."""
         with self._load.open(), self._source.snapshot(after) as tables:
             yield _MeteredTables(tables, self._load)
 
@@ -96,8 +98,8 @@ class Metered:
         """See `SourceTables`; not counted, as they are asked for at a start."""
         return self._source.columns(table)
 
+    @override
     def forget(self) -> None:
-        """See `SourceTables`."""
         self._source.forget()
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Protocol
 
+from typing_extensions import override
+
 from include.errors import Terminal
 from include.record.position import SourcePosition
 from include.record.schema import Column
@@ -88,7 +90,7 @@ class SourceTables(Protocol):
         """Ask for columns anew: a table may have been altered."""
 
 
-class MemoryTables:
+class MemoryTables(Tables):
     """Tables in memory; a snapshot is a copy. `reads` counts calls of `rows`, `given` the rows that came of questions.
 
     `fold`: what texts have in common that are held equal.
@@ -123,10 +125,10 @@ class MemoryTables:
     def forget(self) -> None:
         """Nothing is remembered."""
 
+    @override
     def rows(
         self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
     ) -> list[Row]:
-        """See `Tables`."""
         self.reads += 1
         wanted = {self._folded(value) for value in values}
         found: list[Row] = [
@@ -139,20 +141,21 @@ class MemoryTables:
         self.given += len(found)
         return found
 
+    @override
     def newest(
         self, table: str, columns: Sequence[str], match: Sequence[str], value: tuple[Any, ...], by: str, limit: int
     ) -> list[Row]:
-        """See `Tables`."""
         wanted = self._folded(value)
         found = [row for row in self._rows(table) if self._folded(tuple(row[name] for name in match)) == wanted]
         found = sorted(found, key=lambda row: row[by], reverse=True)[:limit]
         self.given += len(found)
         return [{name: row[name] for name in columns} for row in found]
 
+    @override
     def folded(self, table: str, match: Sequence[str], values: Keys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-        """See `Tables`."""
         return {} if self.fold is str else {value: self._folded(value) for value in values}
 
+    @override
     def keys_after(
         self,
         table: str,
@@ -161,7 +164,6 @@ class MemoryTables:
         limit: int,
         where: Mapping[str, Any] | None = None,
     ) -> list[tuple[Any, ...]]:
-        """See `Tables`."""
         match, wanted = tuple(where or ()), self._folded(tuple((where or {}).values()))
         one_of_each = {
             self._ordered(key): key

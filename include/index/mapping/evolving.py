@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from typing_extensions import override
+
 from include.errors import Terminal
 from include.index.definition import IndexDefinition
 from include.index.mapping.evolution import Evolver
 from include.index.server.port import IndexInfo
 from include.log.ports import SchemaRegistry
-from include.record.json.formats import ValueForm
+from include.record.json.formats import ValueForm, Values
 
 __all__ = ["Bodies", "Evolves", "Evolving"]
 
@@ -22,7 +24,7 @@ Bodies = Callable[[bytes | None], bytes | None]
 _HEAD = 5
 
 
-class Evolving:
+class Evolving(Values):
     """`bodies`, where `meet(schema id)` is called before the first body of each schema is handed out.
 
     Values that are not what their schema says are never met, so that no broken record touches a mapping. What `meet`
@@ -35,8 +37,8 @@ class Evolving:
         self._meet = meet
         self._met: set[bytes] = set()
 
+    @override
     def __call__(self, value: bytes | None) -> bytes | None:
-        """See `formats.Values`."""
         body = self._bodies(value)
         # For every record: a slice and a look into a set.
         if body is not None and value is not None and value[:_HEAD] not in self._met:

@@ -9,10 +9,12 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from typing_extensions import override
+
 from include.errors import BackPressure, Terminal, Transient
 from include.index.bulk.answers import WRITTEN, serializers
 from include.index.bulk.request import BulkAnswer, ItemAnswer
-from include.index.server.port import IndexedDocument, IndexInfo, Note
+from include.index.server.port import IndexedDocument, IndexInfo, Note, SearchIndex
 from include.settings.certificates import tls_context
 from include.settings.connections import Elasticsearch as Settings
 
@@ -113,7 +115,7 @@ def _asked(request: Callable[[], T]) -> T:
     return request()
 
 
-class ElasticsearchIndex:
+class ElasticsearchIndex(SearchIndex):
     """One node or cluster. Safe to use from several threads."""
 
     def __init__(self, settings: Settings, client: elasticsearch.Elasticsearch | None = None) -> None:
@@ -134,8 +136,8 @@ class ElasticsearchIndex:
         uuid = info["settings"]["index"]["uuid"]
         return IndexInfo(concrete, uuid, info["mappings"], info["aliases"])
 
+    @override
     def create(self, name: str, body: Mapping[str, Any]) -> IndexInfo:
-        """See `port.SearchIndex`."""
         found = self.describe(name)
         if found is None:
             try:
@@ -150,8 +152,8 @@ class ElasticsearchIndex:
             raise Terminal("index was not created", index=name, found=found.name if found else None)
         return found
 
+    @override
     def bulk(self, name: str, lines: bytes) -> BulkAnswer:
-        """See `port.SearchIndex`."""
         import elasticsearch
 
         client = self.client.options(request_timeout=_BULK_S)
@@ -173,8 +175,8 @@ class ElasticsearchIndex:
         # Items that `answers` has read stand as they are.
         return BulkAnswer(200, [item if type(item) is ItemAnswer else _item(item) for item in items])
 
+    @override
     def get(self, name: str, doc_id: str) -> IndexedDocument | None:
-        """See `port.SearchIndex`."""
         import elasticsearch
 
         try:
@@ -203,8 +205,8 @@ class ElasticsearchIndex:
                     out[doc["_id"]] = IndexedDocument(doc["_id"], doc["_version"], doc["_source"])
         return out
 
+    @override
     def refresh(self, name: str) -> None:
-        """See `port.SearchIndex`."""
         import elasticsearch
 
         try:
@@ -214,15 +216,15 @@ class ElasticsearchIndex:
         if shards["failed"]:
             raise Transient("a shard was not refreshed", system="elasticsearch", index=name, failed=shards["failed"])
 
+    @override
     def living_below(self, name: str, topic: str, version: int, most: int) -> list[IndexedDocument]:
-        """See `port.SearchIndex`."""
         older = {"range": {"metadata.version": {"lt": version}}}
         return self._of_topic(name, topic, [{"term": {"metadata.deleted": False}}, older], most)
 
+    @override
     def tombstones(
         self, name: str, topic: str, partition: int, below: int, after: tuple[int, str], most: int
     ) -> list[IndexedDocument]:
-        """See `port.SearchIndex`."""
         filters: list[dict[str, Any]] = [
             {"term": {"metadata.deleted": True}},
             {"term": {"metadata.partition": partition}},
@@ -269,8 +271,8 @@ class ElasticsearchIndex:
         hits = answer["hits"]["hits"]
         return [IndexedDocument(hit["_id"], hit["_version"], hit["_source"], hit.get("_routing")) for hit in hits]
 
+    @override
     def note(self, name: str, note_id: str) -> Note | None:
-        """See `port.SearchIndex`."""
         import elasticsearch
 
         try:
@@ -279,8 +281,8 @@ class ElasticsearchIndex:
             return None
         return Note(found.body["_source"], found.body["_seq_no"], found.body["_primary_term"])
 
+    @override
     def write_note(self, name: str, note_id: str, source: Mapping[str, Any], last: Note | None) -> Note | None:
-        """See `port.SearchIndex`."""
         import elasticsearch
 
         condition: dict[str, Any] = (
@@ -320,8 +322,8 @@ class ElasticsearchIndex:
                 call(lambda note_id=hit["_id"]: self.client.delete(index=name, id=note_id), index=name)  # type: ignore[misc]
         return len(found)
 
+    @override
     def close(self) -> None:
-        """See `port.SearchIndex`."""
         self.client.close()
 
 

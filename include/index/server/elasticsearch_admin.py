@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from typing_extensions import override
+
 from include.errors import SettingsError, Terminal, Transient
 from include.index.generations.name import IndexName
 from include.index.mapping.declared import LIVING
-from include.index.server.admin import StoredIndex
+from include.index.server.admin import IndexAdmin, StoredIndex
 from include.index.server.elasticsearch import call, connect
 from include.settings.connections import Elasticsearch as Settings
 
@@ -25,19 +27,19 @@ T = TypeVar("T")
 _ADMIN_S = 60.0
 
 
-class ElasticsearchAdmin:
+class ElasticsearchAdmin(IndexAdmin):
     """One node or cluster. Safe to use from several threads."""
 
     def __init__(self, settings: Settings, client: elasticsearch.Elasticsearch | None = None) -> None:
         # Changes of the cluster's state may queue behind others.
         self._client = (client or connect(settings)).options(request_timeout=_ADMIN_S)
 
+    @override
     def put_mapping(self, name: str, mapping: Mapping[str, Any]) -> None:
-        """See `admin.IndexAdmin`."""
         self._on(name, lambda: self._client.indices.put_mapping(index=name, body=dict(mapping)))
 
+    @override
     def auto_create(self) -> str | None:
-        """See `admin.IndexAdmin`."""
         import elasticsearch
 
         name = "action.auto_create_index"
@@ -52,18 +54,18 @@ class ElasticsearchAdmin:
         values = [found.get(section, {}).get(name) for section in ("transient", "persistent", "defaults")]
         return next((_flat(value) for value in values if value is not None), None)
 
+    @override
     def settings(self, name: str) -> dict[str, str]:
-        """See `admin.IndexAdmin`."""
         found = self._on(name, lambda: self._client.indices.get_settings(index=name, flat_settings=True))
         ((_, one),) = found.body.items()
         return {key.removeprefix("index."): value for key, value in one["settings"].items()}
 
+    @override
     def put_settings(self, name: str, settings: Mapping[str, Any]) -> None:
-        """See `admin.IndexAdmin`."""
         self._on(name, lambda: self._client.indices.put_settings(index=name, settings=dict(settings)))
 
+    @override
     def generations(self, alias: str) -> list[StoredIndex]:
-        """See `admin.IndexAdmin`."""
         pattern = f"{alias}-v*"
         found = call(
             lambda: self._client.indices.get(index=pattern, features=["settings", "aliases"]), index=pattern
@@ -87,12 +89,12 @@ class ElasticsearchAdmin:
             )
         return sorted(out, key=lambda one: one.name.generation)
 
+    @override
     def move_alias(self, alias: str, to: str, *, source: str | None) -> None:
-        """See `admin.IndexAdmin`."""
         self._alias(alias, [*_leaves(alias, source), _leads(alias, to)], source=source, to=to)
 
+    @override
     def retire(self, alias: str, name: str, *, serving: str | None) -> None:
-        """See `admin.IndexAdmin`."""
         if serving is None:
             if call(lambda: self._client.indices.exists_alias(name=alias), alias=alias).body:
                 raise _elsewhere(alias)
@@ -102,8 +104,8 @@ class ElasticsearchAdmin:
         proof = [*_leaves(alias, serving), _leads(alias, serving)]
         self._alias(alias, [*proof, {"remove_index": {"index": name}}], source=serving, drops=name)
 
+    @override
     def delete(self, name: str) -> bool:
-        """See `admin.IndexAdmin`."""
         import elasticsearch
 
         try:
@@ -112,8 +114,8 @@ class ElasticsearchAdmin:
             return False
         return True
 
+    @override
     def count(self, name: str, query: Mapping[str, Any] | None = None) -> int:
-        """See `admin.IndexAdmin`."""
         answer = self._on(
             name,
             lambda: self._client.search(

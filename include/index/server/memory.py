@@ -12,14 +12,16 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from include.errors import Terminal
 from include.index.bulk.request import BulkAnswer, ItemAnswer
-from include.index.server.port import IndexedDocument, IndexInfo, Note
+from include.index.server.port import IndexedDocument, IndexInfo, Note, SearchIndex
 
 __all__ = ["MemoryIndex"]
 
 
-class MemoryIndex:
+class MemoryIndex(SearchIndex):
     """A server with indexes in this process."""
 
     def __init__(self) -> None:
@@ -33,15 +35,15 @@ class MemoryIndex:
         self._written: dict[str, dict[str, int]] = {}
         self._made = 0
 
+    @override
     def describe(self, name: str) -> IndexInfo | None:
-        """See `port.SearchIndex`."""
         for info in self._infos.values():
             if name == info.name or name in info.aliases:
                 return info
         return None
 
+    @override
     def create(self, name: str, body: Mapping[str, Any]) -> IndexInfo:
-        """See `port.SearchIndex`."""
         if name not in self._infos:
             self._made += 1
             mapping, aliases = copy.deepcopy(body.get("mappings", {})), copy.deepcopy(body.get("aliases", {}))
@@ -53,8 +55,8 @@ class MemoryIndex:
         """Lose an index, as an operator's mistake would."""
         del self._infos[name], self._documents[name], self._visible[name]
 
+    @override
     def bulk(self, name: str, lines: bytes) -> BulkAnswer:
-        """See `port.SearchIndex`."""
         self.requests += 1
         scripted = self.answers.popleft() if self.answers else None
         if scripted is not None:
@@ -71,12 +73,12 @@ class MemoryIndex:
             return BulkAnswer(400, type="action_request_validation_exception", reason="Validation Failed")
         return BulkAnswer(200, [self._index(name, action, body) for action, body in given])
 
+    @override
     def get(self, name: str, doc_id: str) -> IndexedDocument | None:
-        """See `port.SearchIndex`."""
         return self._of(name).get(doc_id)
 
+    @override
     def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, IndexedDocument]:
-        """See `port.SearchIndex`."""
         self.requests += 1
         found = self._of(name)
         return {
@@ -85,8 +87,8 @@ class MemoryIndex:
             if i in found
         }
 
+    @override
     def refresh(self, name: str) -> None:
-        """See `port.SearchIndex`."""
         self._visible[self._concrete(name)] = dict(self._of(name))
 
     def visible(self, name: str) -> dict[str, IndexedDocument]:
@@ -97,18 +99,18 @@ class MemoryIndex:
         """The number of each document's last write, counted over all writes; its one shard's `_seq_no`."""
         return self._written[self._concrete(name)]
 
+    @override
     def living_below(self, name: str, topic: str, version: int, most: int) -> list[IndexedDocument]:
-        """See `port.SearchIndex`."""
         return [
             found
             for found in self._of_topic(name, topic)
             if not found.deleted and found.source["metadata"]["version"] < version
         ][:most]
 
+    @override
     def tombstones(
         self, name: str, topic: str, partition: int, below: int, after: tuple[int, str], most: int
     ) -> list[IndexedDocument]:
-        """See `port.SearchIndex`."""
 
         def place(found: IndexedDocument) -> tuple[int, str]:
             metadata = found.source["metadata"]
@@ -121,8 +123,8 @@ class MemoryIndex:
         ]
         return sorted(found, key=place)[:most]
 
+    @override
     def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[IndexedDocument]:
-        """See `port.SearchIndex`."""
         wanted = set(doc_ids)
         return [found for found in self._of_topic(name, topic) if found.source["metadata"]["doc_id"] in wanted]
 
@@ -130,12 +132,12 @@ class MemoryIndex:
         """Delete a document behind everyone's back."""
         del self._of(name)[doc_id]
 
+    @override
     def note(self, name: str, note_id: str) -> Note | None:
-        """See `port.SearchIndex`."""
         return self._notes.get((name, note_id))
 
+    @override
     def write_note(self, name: str, note_id: str, source: Mapping[str, Any], last: Note | None) -> Note | None:
-        """See `port.SearchIndex`."""
         if name not in self._infos:
             raise Terminal("index does not exist", index=name)
         there = self._notes.get((name, note_id))
@@ -146,8 +148,8 @@ class MemoryIndex:
         self._notes[name, note_id] = written
         return written
 
+    @override
     def forget_notes(self, name: str, index: str) -> int:
-        """See `port.SearchIndex`."""
         gone = [at for at, note in self._notes.items() if at[0] == name and note.source.get("index") == index]
         for at in gone:
             del self._notes[at]

@@ -11,17 +11,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from typing_extensions import override
+
 from include.errors import SettingsError, Terminal
 from include.index.generations.name import IndexName
 from include.index.mapping.declared import LIVING
-from include.index.server.admin import StoredIndex
+from include.index.server.admin import IndexAdmin, StoredIndex
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import IndexedDocument, IndexInfo
 
 __all__ = ["MemoryAdmin"]
 
 
-class MemoryAdmin(MemoryIndex):
+class MemoryAdmin(MemoryIndex, IndexAdmin):
     """A server in this process that both ports can be asked of."""
 
     def __init__(self) -> None:
@@ -41,8 +43,8 @@ class MemoryAdmin(MemoryIndex):
             self._created[name] = len(self._created)
         return super().create(name, body)
 
+    @override
     def put_mapping(self, name: str, mapping: Mapping[str, Any]) -> None:
-        """See `admin.IndexAdmin`."""
         info = self._known(name)
         merged = copy.deepcopy(dict(info.mapping))
         _merge(name, merged, mapping)
@@ -50,16 +52,16 @@ class MemoryAdmin(MemoryIndex):
             merged["dynamic_templates"] = copy.deepcopy(mapping["dynamic_templates"])
         self._infos[name] = replace(info, mapping=merged)
 
+    @override
     def auto_create(self) -> str | None:
-        """See `admin.IndexAdmin`."""
         return self.auto
 
+    @override
     def settings(self, name: str) -> dict[str, str]:
-        """See `admin.IndexAdmin`."""
         return dict(self._settings[self._known(name).name])
 
+    @override
     def put_settings(self, name: str, settings: Mapping[str, Any]) -> None:
-        """See `admin.IndexAdmin`."""
         have = self._settings[self._known(name).name]
         if "number_of_shards" in settings:
             raise Terminal("Elasticsearch refuses", index=name, reason="Can't update non dynamic settings")
@@ -69,8 +71,8 @@ class MemoryAdmin(MemoryIndex):
             else:
                 have[key] = _text(value)
 
+    @override
     def generations(self, alias: str) -> list[StoredIndex]:
-        """See `admin.IndexAdmin`."""
         out = []
         for concrete, info in self._infos.items():
             try:
@@ -84,8 +86,8 @@ class MemoryAdmin(MemoryIndex):
                 out.append(StoredIndex(name, info.uuid, made, living, size, alias in info.aliases))
         return sorted(out, key=lambda one: one.name.generation)
 
+    @override
     def move_alias(self, alias: str, to: str, *, source: str | None) -> None:
-        """See `admin.IndexAdmin`."""
         self._known(to)
         if source is None:
             self._refuse_second(alias)
@@ -96,8 +98,8 @@ class MemoryAdmin(MemoryIndex):
             info, aliases={**info.aliases, alias: {"filter": copy.deepcopy(LIVING), "is_write_index": True}}
         )
 
+    @override
     def retire(self, alias: str, name: str, *, serving: str | None) -> None:
-        """See `admin.IndexAdmin`."""
         self._known(name)
         if serving is None:
             self._refuse_second(alias)
@@ -105,16 +107,16 @@ class MemoryAdmin(MemoryIndex):
             raise _elsewhere(alias)
         self.delete(name)
 
+    @override
     def delete(self, name: str) -> bool:
-        """See `admin.IndexAdmin`."""
         if name not in self._infos:
             return False
         self.drop(name)
         del self._settings[name]
         return True
 
+    @override
     def count(self, name: str, query: Mapping[str, Any] | None = None) -> int:
-        """See `admin.IndexAdmin`."""
         self._known(name)
         return sum(_matches(found, query or {"match_all": {}}) for found in self.visible(name).values())
 

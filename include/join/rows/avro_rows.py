@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import fastavro
 from fastavro.schema import expand_schema
+from typing_extensions import override
 
 from include.errors import InvalidRecord, SettingsError
 from include.join.algorithm.row import OutputShare, Row
-from include.join.algorithm.shape import Frame, JoinShape
+from include.join.algorithm.shape import Frame, JoinShape, Projection
 from include.join.config.definition import JoinFile
 from include.join.config.fields import FieldPlan
 from include.join.config.schema import InputSchema, OutputSchemas, bare
@@ -303,17 +304,17 @@ def _runs(shown: Sequence[_Source]) -> list[tuple[int, int, _Source | None]]:
 
 
 @dataclass(frozen=True)
-class AvroJoin:
+class AvroJoin(Projection):
     """`shape.Projection` over the rows of all inputs."""
 
     rows: tuple[AvroRows, ...]
 
+    @override
     def entry(self, input: int, key: bytes, row: Row) -> OutputShare | None:
-        """See `Projection`."""
         return self.rows[input].entry(key, row)
 
+    @override
     def absent(self, input: int) -> OutputShare:
-        """See `Projection`."""
         return self.rows[input].absent()
 
     @classmethod

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
+from typing_extensions import override
 
 from include.errors import InvalidRecord
 from include.join.algorithm.row import OutputShare, Row
-from include.join.algorithm.shape import Frame, JoinShape
+from include.join.algorithm.shape import Frame, JoinShape, Projection
 from include.join.config.definition import JoinFile
 from include.join.config.fields import FieldPlan
 
@@ -24,14 +25,14 @@ _FRAME: Final = Frame(b"{", b",", b"}")
 
 
 @dataclass(frozen=True)
-class JsonProjection:
+class JsonProjection(Projection):
     """`shape.Projection` for JSON."""
 
     join: JoinFile
     plan: FieldPlan
 
+    @override
     def entry(self, input: int, key: bytes, row: Row) -> OutputShare | None:
-        """See `Projection`."""
         fields: dict[str, Any] = {**orjson.loads(row.body), **orjson.loads(key)}
         for field, values in self.join.join[input].where.items():
             if not any(_same(fields.get(field), value) for value in values):
@@ -40,8 +41,8 @@ class JsonProjection:
         part = b",".join(_piece(name, fields.get(field)) for field, name in self.plan.values[input])
         return OutputShare(row.version, key, group, part)
 
+    @override
     def absent(self, input: int) -> OutputShare:
-        """See `Projection`."""
         group = tuple(_piece(each.name, None) for each in self.plan.key if each.input == input)
         return OutputShare(None, b"", group, b",".join(_piece(name, None) for _, name in self.plan.values[input]))
 

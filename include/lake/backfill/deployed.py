@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
+from typing_extensions import override
+
 from include.clock import Clock, SystemClock
 from include.lake.backfill.comparison import BackfillComparison, compare
 from include.lake.backfill.configuration import narrowed
@@ -90,7 +92,7 @@ class DeployedBackfill:
         return run_named(self.bucket.store, life, name)
 
 
-class OneByOne:
+class OneByOne(TaskPool):
     """`TaskPool` in this process: a task at a time, carried out when it is asked what has finished."""
 
     slots = together = 1
@@ -99,8 +101,8 @@ class OneByOne:
         self._place = place
         self._submitted: list[Task] = []
 
+    @override
     def submit(self, *tasks: Task) -> None:
-        """See `TaskPool`."""
         self._submitted += tasks
 
     def finished(self) -> list[Outcome]:

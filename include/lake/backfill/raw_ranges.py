@@ -14,6 +14,8 @@ from itertools import islice, takewhile
 from operator import attrgetter
 from typing import Final
 
+from typing_extensions import override
+
 from include.errors import Terminal
 from include.lake.backfill.plan import RawObject
 from include.lake.formats.sequence.sequence_file import layout_of, read_messages
@@ -26,7 +28,7 @@ from include.lake.protocol.cut import Commit, CutObject, Gap
 from include.lake.protocol.pointer import read_pointer
 from include.lake.protocol.read_cuts import ReadCut, read_cuts
 from include.lake.protocol.runner import Pause, Runner
-from include.lake.reading.log_ranges import MessageBatch
+from include.lake.reading.log_ranges import LogRanges, MessageBatch
 from include.lake.writing.cut_files import REFUSED_HEADER
 from include.store.object_store import ObjectStore
 
@@ -35,7 +37,7 @@ __all__ = ["RawRanges", "check_source"]
 _BATCH: Final = 1000
 
 
-class RawRanges:
+class RawRanges(LogRanges):
     """[first, until) of one Kafka partition. An object is held in memory while it is read, and until the next one.
 
     Not for several threads. Raises `Terminal` where the copy has a hole, does not reach, or is not as committed.
@@ -70,8 +72,8 @@ class RawRanges:
         self._check(topic, partition)
         return 0, self._cuts[-1].commit.next
 
+    @override
     def topic_id(self, topic: str) -> str:
-        """See `LogRanges`."""
         return self._raw.topic_id if topic == self._raw.topic else ""
 
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from typing_extensions import override
+
 from include.clock import Clock
 from include.errors import BackPressure, LyrebirdError, Terminal, Transient
 from include.lake.backfill.plan import BackfillPlan, PlannedCut
@@ -20,7 +22,7 @@ from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.commit_protocol import PlannedEnd
 from include.lake.protocol.commit_rules import joined_gaps
 from include.lake.protocol.cut import Commit
-from include.lake.protocol.runner import OnCommit
+from include.lake.protocol.runner import CutReader, OnCommit
 from include.lake.protocol.steps import LocalCut, ReadRange
 from include.lake.writing.driver import TaskPool
 from include.lake.writing.log_cuts import LogCuts
@@ -135,14 +137,14 @@ def _make_cuts(task: Rewrite, means: TaskContext, on_commit: OnCommit) -> None:
 
 
 @dataclass(frozen=True)
-class _Replay:
+class _Replay(CutReader):
     """`CutReader` over a raw copy or an archive, which knows what Kafka had lost, or it does not reach."""
 
     cuts: LogCuts
     source: RawRanges | SecorRanges
 
+    @override
     def read(self, wanted: ReadRange) -> LocalCut:
-        """See `CutReader`."""
         cut = self.cuts.read(wanted)
         return cut._replace(gaps=joined_gaps(wanted.first, self.source.gaps(wanted.first, cut.end)))
 

@@ -16,6 +16,8 @@ from itertools import islice
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from typing_extensions import override
+
 from include.errors import Terminal
 from include.lake.backfill.plan import RawObject
 from include.lake.formats.sequence.secor import SecorName
@@ -24,7 +26,7 @@ from include.lake.message import Message
 from include.lake.protocol.chain import give_up
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.runner import Pause, Runner
-from include.lake.reading.log_ranges import MessageBatch
+from include.lake.reading.log_ranges import LogRanges, MessageBatch
 from include.store.object_store import ObjectInfo, ObjectStore
 
 __all__ = ["Archive", "SecorRanges", "archived"]
@@ -101,7 +103,7 @@ def _named(listed: Iterable[ObjectInfo], prefix: str) -> Iterator[tuple[SecorNam
             continue
 
 
-class SecorRanges:
+class SecorRanges(LogRanges):
     """[first, until) of one Kafka partition. All objects of a range that is read are in memory together.
 
     Not for several threads. Raises `Terminal` for an object that is gone, damaged, or keeps no offsets.
@@ -121,12 +123,12 @@ class SecorRanges:
         self._check(topic, partition)
         return 0, self._until
 
+    @override
     def topic_id(self, topic: str) -> str:
-        """See `LogRanges`."""
         return self._topic.topic_id if topic == self._topic.topic else ""
 
+    @override
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
-        """See `LogRanges`."""
         self._check(topic, partition)
         files = [self._messages(each.key, start, end) for each in self._archive.sources(partition, start, end)]
         messages = self._once(heapq.merge(*files, key=attrgetter("offset")))

@@ -18,6 +18,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
+from typing_extensions import override
+
 from include.clock import Clock, iso
 from include.errors import LyrebirdError
 from include.lake.definition import LakeGroup
@@ -57,8 +59,8 @@ class GroupIncidents(GroupWatcher):
         self._failing: dict[Spot, str] = {}
         self._stood_us: dict[Spot, int] = {}
 
+    @override
     def on_outcome(self, outcome: Outcome) -> None:
-        """See `GroupWatcher`."""
         spot = outcome.task.range.spot
         self._untold.on_outcome(outcome)
         for commit in outcome.commits:
@@ -71,16 +73,16 @@ class GroupIncidents(GroupWatcher):
             self._troubles.on_good(self._place(spot))
             self._on_going(spot)
 
+    @override
     def on_lost(self, remade: Remade) -> None:
-        """See `GroupWatcher`."""
         self._lose(remade.spot, remade.head, remade.end, "the topic was deleted or made anew")
 
+    @override
     def on_away(self, error: LyrebirdError) -> None:
-        """See `GroupWatcher`."""
         self._troubles.on_error(self._name, error)
 
+    @override
     def on_back(self) -> None:
-        """See `GroupWatcher`."""
         self._troubles.on_good(self._name)
 
     def look(self, planner: GroupPlanner, *, ends: bool = False) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 
+from typing_extensions import override
+
 from include.clock import Clock
 from include.errors import LyrebirdError, Terminal
 from include.lake.definition import LakeGroup
@@ -30,23 +32,23 @@ class Watchers(GroupWatcher):
     def __init__(self, *watchers: GroupWatcher) -> None:
         self._watchers = watchers
 
+    @override
     def on_outcome(self, outcome: Outcome) -> None:
-        """See `GroupWatcher`."""
         for each in self._watchers:
             each.on_outcome(outcome)
 
+    @override
     def on_lost(self, remade: Remade) -> None:
-        """See `GroupWatcher`."""
         for each in self._watchers:
             each.on_lost(remade)
 
+    @override
     def on_away(self, error: LyrebirdError) -> None:
-        """See `GroupWatcher`."""
         for each in self._watchers:
             each.on_away(error)
 
+    @override
     def on_back(self) -> None:
-        """See `GroupWatcher`."""
         for each in self._watchers:
             each.on_back()
 

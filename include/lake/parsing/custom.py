@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
+from typing_extensions import override
+
 from include.errors import LyrebirdError, SettingsError
 from include.lake.message import Message
 from include.lake.parsing.event_time import LEAST_US, MOST_US
@@ -43,15 +45,17 @@ def _wrong(reference: ClassReference, reason: str) -> SettingsError:
     )
 
 
-class CheckedParser:
+class CheckedParser(Parser):
     """`Parser` around a user's: its answers are checked, its errors refuse the one message."""
+
+    version: str = ""
 
     def __init__(self, parser: Parser) -> None:
         self._parser = parser
         self.version = parser.version
 
+    @override
     def parse(self, message: Message) -> Parsed | None:
-        """See `Parser`."""
         try:
             parsed = self._parser.parse(message)
         except LyrebirdError:
@@ -62,20 +66,20 @@ class CheckedParser:
             return None
         return _checked(parsed)
 
+    @override
     def parse_all(self, messages: Sequence[Message]) -> Batch:
-        """See `Parser`."""
         return one_by_one(self, messages)
 
 
-class CheckedTransformer:
+class CheckedTransformer(Transformer):
     """`Transformer` around a user's: its errors refuse the one message."""
 
     def __init__(self, transformer: Transformer) -> None:
         self._transformer = transformer
         self.version = transformer.version
 
+    @override
     def transform(self, message: Message) -> Message | None:
-        """See `Transformer`."""
         try:
             changed = self._transformer.transform(message)
         except LyrebirdError:

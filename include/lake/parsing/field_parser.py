@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from typing_extensions import override
+
 from include.errors import InvalidRecord, Terminal
 from include.lake.message import Message
 from include.lake.parsing.conditions import holds
@@ -19,7 +21,7 @@ from include.lake.parsing.partition_names import (
     offset_name,
     time_names,
 )
-from include.lake.parsing.port import Batch, Parsed, Transformer
+from include.lake.parsing.port import Batch, Parsed, Parser, Transformer
 from include.lake.parsing.rules import ParserRules, time_wanted
 
 __all__ = ["BUILD", "FieldParser"]
@@ -32,7 +34,7 @@ _Name = Callable[[Sequence[Any], int, int], tuple[str, ...]]
 _Placed = tuple[tuple[str, ...], int | None]
 
 
-class FieldParser:
+class FieldParser(Parser):
     """`Parser` by declared rules; `reader` makes what reads the wanted values of its format.
 
     The payload is the message's value, as the transformer left it.
@@ -65,14 +67,14 @@ class FieldParser:
         plain = len(rules.names) == 1 and timed and not (rules.drop or rules.keep or transformer)
         self._by_time = time_names(rule) if plain and not isinstance(rule, ContentName | OffsetName) else None
 
+    @override
     def parse(self, message: Message) -> Parsed | None:
-        """See `Parser`."""
         changed = self._transformed(message)
         placed = None if changed is None else self._placed(changed)
         return None if changed is None or placed is None else Parsed(changed.value, *placed)
 
+    @override
     def parse_all(self, messages: Sequence[Message]) -> Batch:
-        """See `Parser`."""
         if self._by_time is not None:
             return self._sorted_by_time(messages, self._by_time)
         batch = Batch()

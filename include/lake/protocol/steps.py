@@ -29,7 +29,7 @@ PutOutcome = Literal["created", "exists", "unknown"]
 
 
 class LocalFile(NamedTuple):
-    """A finished local file, to be stored under `key`. For the other fields see `StoredFile`."""
+    """A finished local file, to be stored under `key`. For the other fields see `cut.CutObject`."""
 
     key: str
     path: str

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from confluent_kafka import Consumer, TopicPartition
+from typing_extensions import override
 
 from include.errors import Terminal
 from include.lake.reading.kafka_ranges import KafkaRanges
+from include.lake.writing.driver import GroupLog
 from include.lake.writing.planner import Spot
 from include.log.kafka.admin import KafkaAdmin
 from include.log.kafka.errors import Connection, Options
@@ -22,7 +24,7 @@ _PATIENCE_S: Final = 5.0
 _FURTHER: Final = 16
 
 
-class KafkaGroupLog:
+class KafkaGroupLog(GroupLog):
     """See `GroupLog`. Not for use from several threads."""
 
     def __init__(self, bootstrap: str, options: Options | None = None, *, timeout_s: float = 30.0) -> None:
@@ -33,19 +35,19 @@ class KafkaGroupLog:
         self._ranges = KafkaRanges(bootstrap, options)
         self._way = bootstrap, options
 
+    @override
     def topics(self) -> list[TopicInfo]:
-        """See `GroupLog`."""
         return list(self._survey.topics(self._admin.names()).values())
 
+    @override
     def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
-        """See `GroupLog`."""
         places = {(spot.topic, spot.partition): spot for spot in spots}
         begins = self._survey.offsets(places, "begin")
         ends = self._survey.offsets(places, "end")
         return {spot: (begins[at], ends[at]) for at, spot in places.items() if at in begins and at in ends}
 
+    @override
     def hidden(self, spots: Iterable[Spot]) -> dict[Spot, Hidden]:
-        """See `GroupLog`."""
         places = {(spot.topic, spot.partition): spot for spot in spots}
         return {places[at]: hidden for at, hidden in self._survey.hidden(places).items()}
 
@@ -99,6 +101,6 @@ class KafkaGroupLog:
             reach *= _FURTHER
         return found
 
+    @override
     def epoch_before(self, spot: Spot, offset: int) -> int | None:
-        """See `GroupLog`."""
         return self._ranges.epoch_before(spot.topic, spot.partition, offset)

@@ -6,10 +6,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from typing_extensions import override
+
 from include.errors import Terminal
 from include.lake.message import Message
 from include.lake.reading.kafka_headers import headers_with_raw_name
-from include.lake.reading.log_ranges import MessageBatch
+from include.lake.reading.log_ranges import LogRanges, MessageBatch
 from include.log.kafka.errors import Options
 from include.log.planning.slices import Slice, cached_consumer
 from include.log.planning.survey import Edge, KafkaSurvey
@@ -20,15 +22,15 @@ _FURTHER: Final = 16
 _EDGES: Final[tuple[Edge, ...]] = ("begin", "end")
 
 
-class KafkaRanges:
+class KafkaRanges(LogRanges):
     """See `LogRanges`. Consumers are kept by the process for the next range. Not for use from several threads."""
 
     def __init__(self, bootstrap: str, options: Options | None = None) -> None:
         self._bootstrap, self._options = bootstrap, dict(options or {})
         self._survey: KafkaSurvey | None = None
 
+    @override
     def edges(self, topic: str, partition: int) -> tuple[int, int]:
-        """See `LogRanges`."""
         place, survey = (topic, partition), self._opened()
         begin, end = (survey.offsets([place], edge).get(place) for edge in _EDGES)
         if begin is None or end is None:
@@ -41,8 +43,8 @@ class KafkaRanges:
             )
         return begin, end
 
+    @override
     def topic_id(self, topic: str) -> str:
-        """See `LogRanges`."""
         info = self._opened().topics([topic]).get(topic)
         return "" if info is None else info.named_id
 

@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import Any, Final, get_args
 
 import orjson
+from typing_extensions import override
 
 from include.clock import Clock
 from include.errors import InvalidRecord, LyrebirdError, Terminal, Transient
@@ -53,30 +54,30 @@ def _folder(prefix: str) -> str:
     return f"{prefix}/_schemas/"
 
 
-class SeenIds:
+class SeenIds(LogRanges):
     """`LogRanges` that notes the schema ids of what it reads: of keys and values in Confluent's framing."""
 
     def __init__(self, log: LogRanges) -> None:
         self._log = log
         self.heads: set[bytes] = set()
 
+    @override
     def edges(self, topic: str, partition: int) -> tuple[int, int]:
-        """See `LogRanges`."""
         return self._log.edges(topic, partition)
 
+    @override
     def topic_id(self, topic: str) -> str:
-        """See `LogRanges`."""
         return self._log.topic_id(topic)
 
+    @override
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
-        """See `LogRanges`."""
         for batch in self._log.batches(topic, partition, start, end):
             for field in (_VALUE, _KEY):
                 self.heads |= {data[:_HEAD] for data in map(field, batch.messages) if data and not data[0]}
             yield batch
 
+    @override
     def epoch_before(self, topic: str, partition: int, offset: int) -> int | None:
-        """See `LogRanges`."""
         return self._log.epoch_before(topic, partition, offset)
 
 
@@ -117,35 +118,36 @@ class SchemaKeeper:
         self._owed.pop(schema_id, None)
 
 
-class KeepingReader:
+class KeepingReader(CutReader):
     """`CutReader` that has the schemas of a cut kept before the cut is promised."""
 
     def __init__(self, inner: CutReader, seen: SeenIds, keeper: SchemaKeeper) -> None:
         self._inner, self._seen, self._keeper = inner, seen, keeper
 
+    @override
     def read(self, wanted: ReadRange) -> LocalCut:
-        """See `CutReader`."""
         cut = self._inner.read(wanted)
         self._keeper.keep(self._seen.heads)
         self._seen.heads.clear()
         return cut
 
 
-class KeptRegistry:
+class KeptRegistry(SchemaRegistry):
     """`SchemaRegistry` that answers from what backups keep where the registry lacks an id, or is not there at all."""
 
     def __init__(self, registry: SchemaRegistry | None, store: ObjectStore, prefixes: Sequence[str]) -> None:
         self._registry, self._store, self._prefixes = registry, store, prefixes
         self._known: dict[int, tuple[SchemaLanguage, dict[str, Any]]] = {}
 
+    @override
     def schema(self, schema_id: int) -> dict[str, Any]:
-        """See `SchemaRegistry`."""
         return self._of(schema_id)[1]
 
+    @override
     def language(self, schema_id: int) -> SchemaLanguage:
-        """See `SchemaRegistry`."""
         return self._of(schema_id)[0]
 
+    @override
     def register(
         self,
         subject: str,
@@ -153,15 +155,14 @@ class KeptRegistry:
         compatibility: Compatibility | None = "BACKWARD",
         language: SchemaLanguage = "AVRO",
     ) -> int:
-        """See `SchemaRegistry`."""
         return self._there().register(subject, schema, compatibility, language)
 
+    @override
     def newest(self, subject: str) -> int | None:
-        """See `SchemaRegistry`."""
         return self._there().newest(subject)
 
+    @override
     def subjects(self, schema_id: int) -> tuple[str, ...]:
-        """See `SchemaRegistry`."""
         return self._there().subjects(schema_id)
 
     def _there(self) -> SchemaRegistry:

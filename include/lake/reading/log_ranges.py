@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
+from typing_extensions import override
+
 from include.errors import Terminal
 from include.lake.message import Message
 from include.log.ports import LogReader, TopicAdmin
@@ -51,21 +53,21 @@ class LogRanges(Protocol):
         """Epoch of the leader who took the last record below `offset`; None where it is not told, or there is none."""
 
 
-class PortRanges:
+class PortRanges(LogRanges):
     """`LogRanges` over a `LogReader` and a `TopicAdmin`."""
 
     def __init__(self, reader: LogReader, admin: TopicAdmin) -> None:
         self._reader, self._admin = reader, admin
 
+    @override
     def edges(self, topic: str, partition: int) -> tuple[int, int]:
-        """See `LogRanges`."""
         try:
             return self._reader.begin_offsets(topic)[partition], self._reader.end_offsets(topic)[partition]
         except KeyError:
             raise Terminal("partition does not exist", topic=topic, partition=partition) from None
 
+    @override
     def topic_id(self, topic: str) -> str:
-        """See `LogRanges`."""
         info = self._admin.describe(topic)
         return "" if info is None else info.named_id
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from typing_extensions import override
+
 from include.clock import Clock
 from include.errors import Transient
 from include.log.ports import Compatibility, SchemaLanguage, SchemaRegistry, UnknownSchema
@@ -23,7 +25,7 @@ _TRUST_S: Final = 86_400.0
 _REMEMBERED: Final = 10_000
 
 
-class PatientRegistry:
+class PatientRegistry(SchemaRegistry):
     """`SchemaRegistry` over another; one thread at a time."""
 
     def __init__(self, registry: SchemaRegistry, clock: Clock, grace_s: float) -> None:
@@ -41,6 +43,7 @@ class PatientRegistry:
         self._check(schema_id)
         return self._registry.language(schema_id)
 
+    @override
     def register(
         self,
         subject: str,
@@ -48,15 +51,14 @@ class PatientRegistry:
         compatibility: Compatibility | None = "BACKWARD",
         language: SchemaLanguage = "AVRO",
     ) -> int:
-        """See `SchemaRegistry`."""
         return self._registry.register(subject, schema, compatibility, language)
 
+    @override
     def newest(self, subject: str) -> int | None:
-        """See `SchemaRegistry`."""
         return self._registry.newest(subject)
 
+    @override
     def subjects(self, schema_id: int) -> tuple[str, ...]:
-        """See `SchemaRegistry`."""
         return self._registry.subjects(schema_id)
 
     def _check(self, schema_id: int) -> None:

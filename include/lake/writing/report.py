@@ -6,7 +6,10 @@ import logging
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from typing_extensions import override
+
 from include.errors import LyrebirdError
+from include.lake.writing.driver import GroupWatcher
 from include.lake.writing.planner import GroupPlanner, Remade
 from include.lake.writing.task import Outcome
 
@@ -16,8 +19,8 @@ LOGGER: Final = logging.getLogger("lyrebird.lake")
 
 
 @dataclass
-class GroupReport:
-    """What one group has to show since its driver began; a `Watcher`."""
+class GroupReport(GroupWatcher):
+    """What one group has to show since its driver began; a `GroupWatcher`."""
 
     name: str
     cuts: int = 0
@@ -30,8 +33,8 @@ class GroupReport:
     failing: dict[str, str] = field(default_factory=dict)
     away: str = ""
 
+    @override
     def on_outcome(self, outcome: Outcome) -> None:
-        """See `Watcher`."""
         spot = outcome.task.range.spot
         place = f"{spot.topic}/{spot.partition}"
         for commit in outcome.commits:
@@ -49,20 +52,20 @@ class GroupReport:
             self.failing[place] = str(outcome.error)
             LOGGER.warning("%s: %s", self.name, outcome.error)
 
+    @override
     def on_lost(self, remade: Remade) -> None:
-        """See `Watcher`."""
         place = f"{remade.spot.topic}/{remade.spot.partition}"
         self.failing.pop(place, None)
         self._lose(place, remade.head, remade.end, "the topic was deleted or made anew")
 
+    @override
     def on_away(self, error: LyrebirdError) -> None:
-        """See `Watcher`."""
         if self.away != str(error):
             LOGGER.warning("%s waits: %s", self.name, error)
         self.away = str(error)
 
+    @override
     def on_back(self) -> None:
-        """See `Watcher`."""
         LOGGER.warning("%s goes on", self.name)
         self.away = ""
 

@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from typing_extensions import override
+
 from include.errors import SettingsError, Terminal
 from include.lake.definition import LakeGroup, TopicRule, format_of
 from include.lake.formats.port import Format
@@ -40,7 +42,7 @@ def logics_of(name: str, group: LakeGroup, topic: str, means: ParserContext) -> 
     return _Parsed(ParserVersions(topic, rule.versions), rule, kept, means)
 
 
-class _Backup:
+class _Backup(Logics):
     """One logic for ever: it looks at nothing."""
 
     def __init__(self, group: LakeGroup, rule: TopicRule, kept: Format) -> None:
@@ -48,36 +50,36 @@ class _Backup:
         config = _hash(rule, {"offset_step": step})
         self._logic = Logic(config, lambda first: whole((offset_name(first, step),)), kept, ASIDE)
 
+    @override
     def holding(self, _partition: int, _first: int, _timestamp_ms: int) -> Logic:
-        """See `Logics`."""
         return self._logic
 
+    @override
     def border(self, _partition: int, _first: int) -> int | None:
-        """See `Logics`."""
         return None
 
+    @override
     def of(self, config: str) -> Logic:
-        """See `Logics`."""
         return _found({self._logic.config: self._logic}, config)
 
 
-class _Parsed:
+class _Parsed(Logics):
     """A logic for each version of the parser."""
 
     def __init__(self, versions: ParserVersions, rule: TopicRule, kept: Format, means: ParserContext) -> None:
         self._versions, self._rule, self._kept, self._means = versions, rule, kept, means
         self._made: dict[int, Logic] = {}
 
+    @override
     def holding(self, partition: int, first: int, timestamp_ms: int) -> Logic:
-        """See `Logics`."""
         return self._logic(self._versions.holding(partition, first, timestamp_ms))
 
+    @override
     def border(self, partition: int, first: int) -> int | None:
-        """See `Logics`."""
         return self._versions.border(partition, first)
 
+    @override
     def of(self, config: str) -> Logic:
-        """See `Logics`."""
         return _found({logic.config: logic for logic in map(self._logic, self._versions.versions)}, config)
 
     def _logic(self, version: ParserVersion) -> Logic:

@@ -8,11 +8,12 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
+from typing_extensions import override
 
 from include.clock import Clock, SystemClock
 from include.errors import Terminal
 from include.log.kafka.errors import UNKNOWN_TOPIC, Connection, Options
-from include.log.ports import TopicInfo, TopicSpec
+from include.log.ports import TopicAdmin, TopicInfo, TopicSpec
 
 __all__ = ["KafkaAdmin"]
 
@@ -20,7 +21,7 @@ _TOGETHER: Final = 200
 _NOT_TOLD: Final = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 
 
-class KafkaAdmin:
+class KafkaAdmin(TopicAdmin):
     """`TopicAdmin` over Kafka's AdminClient."""
 
     def __init__(
@@ -64,8 +65,8 @@ class KafkaAdmin:
         for name, spec in wanted.items():
             _require(spec, found[name])
 
+    @override
     def describe(self, topic: str) -> TopicInfo | None:
-        """See `TopicAdmin`."""
         try:
             with self._connection.asking("describe a topic", topic=topic):
                 futures = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._timeout_s)
@@ -76,13 +77,13 @@ class KafkaAdmin:
             raise
         return TopicInfo(topic, str(found.topic_id), len(found.partitions))
 
+    @override
     def largest(self, topic: str) -> int | None:
-        """See `TopicAdmin`."""
         settings = self.settings(topic)
         return None if settings is None else int(settings["max.message.bytes"])
 
+    @override
     def deletions_kept_ms(self, topic: str) -> int | None:
-        """See `TopicAdmin`."""
         settings = self.settings(topic)
         return int(settings["delete.retention.ms"]) if settings is not None and _compacts(settings) else None
 
@@ -94,8 +95,8 @@ class KafkaAdmin:
         settings = self.settings(topic)
         return None if settings is None else _compacts(settings)
 
+    @override
     def settings(self, topic: str) -> dict[str, str] | None:
-        """See `TopicAdmin`."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         try:
             with self._connection.asking("ask for a topic's settings", topic=topic):
@@ -107,12 +108,12 @@ class KafkaAdmin:
             raise
         return {name: str(each.value) for name, each in found.items()}
 
+    @override
     def names(self) -> list[str]:
-        """See `TopicAdmin`."""
         return sorted(name for name in self._partitions() if not name.startswith("__"))
 
+    @override
     def delete(self, topic: str) -> None:
-        """See `TopicAdmin`."""
         if self.describe(topic) is None:
             return
         try:

@@ -14,13 +14,14 @@ from confluent_kafka import (
     admin,
 )
 from confluent_kafka.admin import AdminClient
+from typing_extensions import override
 
 from include.clock import Clock, SystemClock
 from include.errors import Terminal, Transient
 from include.log.kafka.admin import KafkaAdmin
 from include.log.kafka.errors import AT_END, LEADERLESS, NOT_HELD, Connection, Options
 from include.log.kafka.writer import KafkaWriter
-from include.log.ports import Record
+from include.log.ports import LogReader, Record
 
 __all__ = ["KafkaAdmin", "KafkaReader", "KafkaWriter", "record_of"]
 
@@ -39,7 +40,7 @@ _PASSING: Final = {
 }
 
 
-class KafkaReader:
+class KafkaReader(LogReader):
     """`LogReader`: assigned partitions, committed records, no group.
 
     Several `read` iterators may be open at a time; each has a consumer of its own, kept for the next read.
@@ -60,16 +61,16 @@ class KafkaReader:
         self._idle: list[Any] = []
         self._admin: Any = None
 
+    @override
     def begin_offsets(self, topic: str) -> dict[int, int]:
-        """See `LogReader`."""
         return self._of_topic(topic, _EARLIEST, "read begin offsets")
 
+    @override
     def end_offsets(self, topic: str) -> dict[int, int]:
-        """See `LogReader`."""
         return self._of_topic(topic, _LATEST, "read end offsets")
 
+    @override
     def unended(self, topics: Collection[str]) -> dict[tuple[str, int], int]:
-        """See `LogReader`."""
         asked = [TopicPartition(topic, p) for topic, found in self._topics(topics).items() for p in found]
         if not asked:
             return {}
@@ -118,8 +119,8 @@ class KafkaReader:
         finally:
             consumer.close()
 
+    @override
     def close(self) -> None:
-        """See `LogReader`."""
         while self._idle:
             self._idle.pop().close()
         self._admin = None

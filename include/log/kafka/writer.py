@@ -9,11 +9,12 @@ from operator import itemgetter
 from typing import Any, Final, Literal, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from typing_extensions import override
 
 from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError, Restart, Terminal, Transient
 from include.log.kafka.errors import PURGED, Connection, Options
-from include.log.ports import Headers, Versioned
+from include.log.ports import Headers, LogWriter, Versioned
 from include.log.topics import LARGEST_RECORD
 from include.record.key import partition_of
 from include.record.version import HEADER, to_header
@@ -29,7 +30,7 @@ State = Literal["idle", "open", "unknown", "closed"]
 _Record = tuple[bytes | None, bytes | None, Headers, int | None]
 
 
-class KafkaWriter:
+class KafkaWriter(LogWriter):
     """`LogWriter` over an idempotent transactional producer; opening it fences older ones of `transactional_id`.
 
     An outage shorter than `timeout_s` is waited out inside the call that meets it. After a longer one `abort` may
@@ -76,8 +77,8 @@ class KafkaWriter:
         self._unserved = 0
         self._repeat("open a writer", self._producer.init_transactions)
 
+    @override
     def begin(self) -> None:
-        """See `LogWriter`."""
         if self._state != "idle":
             raise Terminal("a transaction cannot begin here", transactional_id=self._id, state=self._state)
         with self._connection.asking("begin a transaction", transactional_id=self._id):
@@ -103,8 +104,8 @@ class KafkaWriter:
         if before is not None:
             self._put(place, before, None)
 
+    @override
     def append_all(self, records: Sequence[Versioned]) -> None:
-        """See `LogWriter`."""
         self._need_open()
         last = dict[tuple[str, int], int]()
         left = set(map(_PLACE, records))
@@ -182,8 +183,8 @@ class KafkaWriter:
         if isinstance(reason, KafkaError) and reason.code() == KafkaError._STATE:  # noqa: SLF001 - librdkafka's own code
             self._producer.commit_transaction(_CALL_S)
 
+    @override
     def next_offsets(self) -> dict[tuple[str, int], int]:
-        """See `LogWriter`."""
         self._need_open()
         last, self._last = self._last, {}
         for place, record in last.items():

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition, admin
 from confluent_kafka.admin import AdminClient
+from typing_extensions import override
 
 from include.errors import Transient
 from include.log.kafka.errors import LEADERLESS, UNKNOWN_TOPIC, Connection, Options
@@ -46,15 +47,15 @@ class Survey(Protocol):
         """What was written and is not shown to readers of committed records, of the partitions that have such."""
 
 
-class KafkaSurvey:
+class KafkaSurvey(Survey):
     """`Survey` over Kafka's AdminClient."""
 
     def __init__(self, bootstrap: str, options: Options | None = None) -> None:
         self._connection = Connection(bootstrap, options)
         self._client: Any = AdminClient(self._connection.configuration())
 
+    @override
     def topics(self, names: Collection[str]) -> dict[str, TopicInfo]:
-        """See `Survey`."""
         if not names:
             return {}
         with self._connection.asking("describe topics"):
@@ -66,12 +67,12 @@ class KafkaSurvey:
                 found[name] = TopicInfo(name, str(answer.topic_id), len(answer.partitions))
         return found
 
+    @override
     def offsets(self, partitions: Collection[Partition], edge: Edge) -> dict[Partition, int]:
-        """See `Survey`."""
         return self._known(partitions, edge, IsolationLevel.READ_COMMITTED)
 
+    @override
     def hidden(self, partitions: Collection[Partition]) -> dict[Partition, Hidden]:
-        """See `Survey`."""
         # What is written in between lies after both then.
         written = self._known(partitions, "end", IsolationLevel.READ_UNCOMMITTED)
         stable = self._known(partitions, "end", IsolationLevel.READ_COMMITTED)
@@ -134,20 +135,20 @@ def _spec(edge: Edge) -> Any:
     )
 
 
-class PortSurvey:
+class PortSurvey(Survey):
     """`Survey` over a reader and an admin."""
 
     def __init__(self, reader: LogReader, topic_admin: TopicAdmin) -> None:
         self._reader = reader
         self._admin = topic_admin
 
+    @override
     def topics(self, names: Collection[str]) -> dict[str, TopicInfo]:
-        """See `Survey`."""
         found = {name: self._admin.describe(name) for name in names}
         return {name: info for name, info in found.items() if info is not None}
 
+    @override
     def offsets(self, partitions: Collection[Partition], edge: Edge) -> dict[Partition, int]:
-        """See `Survey`."""
         out: dict[Partition, int] = {}
         for topic in {topic for topic, _ in partitions} & self.topics({topic for topic, _ in partitions}).keys():
             ask = self._reader.begin_offsets if edge == "begin" else self._reader.end_offsets

@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from confluent_kafka import Consumer, TopicPartition
+from typing_extensions import override
 
 from include.clock import Clock, SystemClock
 from include.errors import InvalidRecord, Terminal, Transient
@@ -113,7 +114,7 @@ def resolved_at(view: ResolvedView, topic: str, offset: int, value: bytes | None
         ) from error
 
 
-class KafkaTail:
+class KafkaTail(Tail):
     """`Tail` over one consumer. Following never raises when the broker is away: nothing new comes, that is all."""
 
     def __init__(
@@ -124,14 +125,14 @@ class KafkaTail:
         self._connection = Connection(bootstrap, options)
         self._consumer: Any = None
 
+    @override
     def bounds(self) -> tuple[int, int] | None:
-        """See `Tail`."""
         begin = self._survey.offsets([(self._topic, 0)], "begin")
         end = self._survey.offsets([(self._topic, 0)], "end")
         return (begin[self._topic, 0], end[self._topic, 0]) if begin and end else None
 
+    @override
     def between(self, start: int, end: int) -> Generator[tuple[int, bytes | None]]:
-        """See `Tail`."""
         if start >= end:
             return
         consumer = RangeConsumer(self._bootstrap, self._options)
@@ -141,8 +142,8 @@ class KafkaTail:
         finally:
             consumer.close()
 
+    @override
     def follow(self, start: int, wait_s: float) -> list[tuple[int, bytes | None]]:
-        """See `Tail`."""
         if self._consumer is None:
             self._consumer = Consumer(
                 self._connection.configuration(
@@ -178,22 +179,22 @@ class KafkaTail:
         return True
 
 
-class PortTail:
+class PortTail(Tail):
     """`Tail` over a `LogReader`, for the in-memory log."""
 
     def __init__(self, reader: LogReader, topic: str) -> None:
         self._reader, self._topic = reader, topic
         self._next: int | None = None
 
+    @override
     def bounds(self) -> tuple[int, int] | None:
-        """See `Tail`."""
         try:
             return self._reader.begin_offsets(self._topic)[0], self._reader.end_offsets(self._topic)[0]
         except Terminal:
             return None
 
+    @override
     def between(self, start: int, end: int) -> Generator[tuple[int, bytes | None]]:
-        """See `Tail`."""
         yield from ((r.offset, r.value) for r in self._reader.read(self._topic, 0, start, end))
 
     def follow(self, start: int, wait_s: float) -> list[tuple[int, bytes | None]]:

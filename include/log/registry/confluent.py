@@ -9,9 +9,11 @@ from http import HTTPStatus
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
+from typing_extensions import override
+
 from include.errors import InvalidRecord, Terminal, Transient
 from include.log.http import Http, HttpAnswer, basic
-from include.log.ports import Compatibility, SchemaLanguage, UnknownSchema
+from include.log.ports import Compatibility, SchemaLanguage, SchemaRegistry, UnknownSchema
 from include.log.registry.references import whole_json_schema
 from include.record.references import whole_avro
 from include.settings.certificates import tls_context
@@ -23,7 +25,7 @@ T = TypeVar("T", dict[str, Any], list[Any])
 _TYPE: Final = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 
 
-class ConfluentRegistry:
+class ConfluentRegistry(SchemaRegistry):
     """`SchemaRegistry` over HTTP; the settings' `url` is the folder of `/subjects` and `/schemas`.
 
     Answers are kept for the life of the object, as neither ids nor their schemas ever change.
@@ -66,21 +68,21 @@ class ConfluentRegistry:
             self._ids[subject, text] = int(self._good(answer, subject=subject)["id"])
         return self._ids[subject, text]
 
+    @override
     def schema(self, schema_id: int) -> dict[str, Any]:
-        """See `SchemaRegistry`."""
         return self._found(schema_id)[1]
 
+    @override
     def language(self, schema_id: int) -> SchemaLanguage:
-        """See `SchemaRegistry`."""
         return self._found(schema_id)[0]
 
+    @override
     def newest(self, subject: str) -> int | None:
-        """See `SchemaRegistry`."""
         answer = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
         return None if answer.status == HTTPStatus.NOT_FOUND else int(self._good(answer, subject=subject)["id"])
 
+    @override
     def subjects(self, schema_id: int) -> tuple[str, ...]:
-        """See `SchemaRegistry`."""
         answer = self._ask("GET", f"/schemas/ids/{schema_id}/versions")
         versions = self._read(answer, list, schema_id=schema_id) if answer.status != HTTPStatus.NOT_FOUND else []
         if not versions:

@@ -7,14 +7,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from typing_extensions import override
+
 from include.errors import Terminal
-from include.log.ports import Compatibility, SchemaLanguage, UnknownSchema
+from include.log.ports import Compatibility, SchemaLanguage, SchemaRegistry, UnknownSchema
 from include.log.registry.compatibility import unreadable
 
 __all__ = ["MemoryRegistry"]
 
 
-class MemoryRegistry:
+class MemoryRegistry(SchemaRegistry):
     """`SchemaRegistry` in memory; one per test, or one for several stages of it."""
 
     def __init__(self) -> None:
@@ -58,23 +60,23 @@ class MemoryRegistry:
         held.append(schema_id)
         return schema_id
 
+    @override
     def schema(self, schema_id: int) -> dict[str, Any]:
-        """See `SchemaRegistry`."""
         if schema_id not in self._schemas:
             raise UnknownSchema("no schema of this id is registered", reason="schema id", schema_id=schema_id)
         return self._schemas[schema_id]
 
+    @override
     def language(self, schema_id: int) -> SchemaLanguage:
-        """See `SchemaRegistry`."""
         self.schema(schema_id)
         return self._languages[schema_id]
 
+    @override
     def newest(self, subject: str) -> int | None:
-        """See `SchemaRegistry`."""
         held = self._subjects.get(subject)
         return held[-1] if held else None
 
+    @override
     def subjects(self, schema_id: int) -> tuple[str, ...]:
-        """See `SchemaRegistry`."""
         self.schema(schema_id)
         return tuple(sorted(subject for subject, held in self._subjects.items() if schema_id in held))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from typing_extensions import override
+
 from include.clock import Clock
 from include.index.server.port import SearchIndex
 from include.record.position import SourcePosition
@@ -40,7 +42,7 @@ class RowSides(Protocol):
         """Up to where searches see all, of documents and of rows; None where an index does not say."""
 
 
-class IndexedSides:
+class IndexedSides(RowSides):
     """See `RowSides`: two indexes, and the database that both were made of, of which the position alone is read."""
 
     def __init__(
@@ -49,8 +51,8 @@ class IndexedSides:
         self._entry, self._engine, self._database, self._clock = entry, engine, database, clock
         self._serving = [Serving(index, side.alias, side.topic, clock) for side in (entry.documents, entry.rows)]
 
+    @override
     def pages(self) -> Iterator[Mapping[str, Body]]:
-        """See `RowSides`."""
         after: list[Any] | None = None
         while True:
             page, after = self._page(self._entry.documents, {"match_all": {}}, _PAGE, after)
@@ -59,12 +61,12 @@ class IndexedSides:
             if after is None:
                 return
 
+    @override
     def documents(self, doc_ids: Collection[str]) -> Mapping[str, Body]:
-        """See `RowSides`."""
         return dict(self._all(self._entry.documents, {"terms": {"metadata.doc_id": sorted(doc_ids)}}))
 
+    @override
     def rows(self, of: Collection[Any]) -> Mapping[str, Sequence[Body]]:
-        """See `RowSides`."""
         field, found = self._entry.rules.of, dict[str, list[Body]]()
         if of:
             side = self._entry.rows
@@ -72,12 +74,12 @@ class IndexedSides:
                 found.setdefault(str(field_of(row, field)), []).append(row)
         return found
 
+    @override
     def position(self) -> SourcePosition | None:
-        """See `RowSides`."""
         return self._database.newest()
 
+    @override
     def visible(self) -> tuple[SourcePosition | None, SourcePosition | None]:
-        """See `RowSides`."""
         now_s = self._clock.monotonic_s()
         documents, rows = (
             None if standing.uncovered else standing.visible

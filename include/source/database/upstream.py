@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
+from typing_extensions import override
+
 from include.clock import Clock
 from include.errors import LyrebirdError
 from include.record.position import SourcePosition
@@ -92,7 +94,7 @@ class Upstream(Protocol):
         """One more connection that reads tables; called by several threads."""
 
 
-class LiveServer:
+class LiveServer(Upstream):
     """The server that a source names."""
 
     def __init__(self, name: str, source: SourceDefinition, clock: Clock) -> None:
@@ -108,8 +110,8 @@ class LiveServer:
         """Ask something beside all else, once the start is over; what it raises, `check` raises."""
         self._question, self._due_s = question, self._clock.monotonic_s() + _START_S
 
+    @override
     def check(self) -> None:
-        """See `Upstream`."""
         if self._question is not None and self._clock.monotonic_s() >= self._due_s:
             threading.Thread(target=self._ask, args=(self._question,), name="look", daemon=True).start()
             self._question = None
@@ -121,56 +123,56 @@ class LiveServer:
         self._asked.close()
 
     @property
+    @override
     def server(self) -> Server:
-        """See `Upstream`."""
         return self._server
 
+    @override
     def tables(self) -> Mapping[tuple[str, str], TableInfo]:
-        """See `Upstream`."""
         source = self._source
         return asked(source, lambda ask: load_tables(ask, source.databases, source.captures))
 
+    @override
     def names(self) -> list[tuple[str, str]]:
-        """See `Upstream`."""
         source = self._source
         return asked(source, lambda ask: table_names(ask, source.databases, source.captures))
 
+    @override
     def table(self, database: str, table: str) -> TableInfo | None:
-        """See `Upstream`."""
         return self._asked(lambda ask: load_table(ask, database, table))
 
+    @override
     def cascades_into(self, database: str, table: str) -> bool:
-        """See `Upstream`."""
         return self._asked(lambda ask: cascades_into(ask, database, table))
 
+    @override
     def untraced_cascades(self, database: str, table: str) -> bool:
-        """See `Upstream`."""
         return self._asked(lambda ask: untraced_cascades(ask, self._server, database, table))
 
+    @override
     def changes_others(self, database: str, table: str) -> bool:
-        """See `Upstream`."""
         return self._asked(lambda ask: changes_others(ask, database, table))
 
+    @override
     def now_us(self) -> int:
-        """See `Upstream`."""
         return self._asked(lambda ask: round(float(ask("SELECT UNIX_TIMESTAMP(NOW(6))")[0][0]) * 1_000_000))
 
+    @override
     def there(self, position: SourcePosition) -> SourcePosition:
-        """See `Upstream`."""
         return asked(self._source, lambda ask: there(ask, self._server, position))
 
+    @override
     def flow(
         self, position: SourcePosition, waiting: tuple[WaitingXa, ...], survives: SurvivesRollback, clock: Clock
     ) -> Flow:
-        """See `Upstream`."""
         return Inflow(self._source, self._source.replica_id(self._name), position, waiting, survives, clock)
 
+    @override
     def first_position(self, clock: Clock, watcher: SessionWatcher) -> SourcePosition | None:
-        """See `Upstream`."""
         return first_position(self._source, clock, watcher)
 
+    @override
     def reader(self, source: SourceDefinition, clock: Clock) -> SnapshotReader:
-        """See `Upstream`."""
         return SnapshotReader(source, clock)
 
     def _ask(self, question: Callable[[], None]) -> None:

@@ -17,6 +17,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from typing_extensions import override
+
 from include.clock import Clock
 from include.errors import Fenced, Restart, Terminal
 from include.log.memory import MemoryLog
@@ -38,7 +40,7 @@ from include.source.log.checkpoint import read_checkpoint
 from include.source.log.group import Group, OutgoingRecord
 from include.source.log.ports import LogPorts
 from include.source.log.unended import open_writer, own_topics
-from include.source.ports import ResumePoint
+from include.source.ports import CaptureLog, ResumePoint
 from include.source.request_queue import answers_by_id
 from include.source.state import CaptureState
 
@@ -63,7 +65,7 @@ def ensure_topics(name: str, admin: TopicAdmin) -> None:
         admin.ensure(TopicSpec(topic, 1, policy(topic)))
 
 
-class DirectLog:
+class DirectLog(CaptureLog):
     """See `CaptureLog`. Errors are those of the ports; a `Terminal` for what does not end within `longest_s`."""
 
     def __init__(self, name: str, ports: LogPorts, clock: Clock, *, longest_s: float = _LONGEST_S) -> None:
@@ -77,13 +79,13 @@ class DirectLog:
         self._begun = self._appended = False
         self._remade: dict[tuple[str, int], int] = {}
 
+    @override
     def newest(self) -> ResumePoint | None:
-        """See `CaptureLog`."""
         ensure_topics(self._name, self._ports.admin)
         return _resume_point(read_checkpoint(self._ports.reader, self._topic).last)
 
+    @override
     def open(self) -> ResumePoint | None:
-        """See `CaptureLog`."""
         self.close()
         ensure_topics(self._name, self._ports.admin)
         try:
@@ -104,12 +106,12 @@ class DirectLog:
         """See `CaptureLog`. No level is asked for: a table's owner changes it without asking its readers."""
         return self._ports.registry.register(subject, schema, "NONE")
 
+    @override
     def ensure(self, topic: TopicSpec) -> TopicInfo:
-        """See `CaptureLog`."""
         return self._ports.admin.ensure(topic)
 
+    @override
     def ensure_all(self, topics: Iterable[TopicSpec]) -> None:
-        """See `CaptureLog`."""
         self._ports.admin.ensure_all(topics)
 
     def largest(self, topic: str) -> int:
@@ -117,8 +119,8 @@ class DirectLog:
         told = self._ports.admin.largest(topic)
         return min(LARGEST_RECORD, LARGEST_RECORD if told is None else told) - RECORD_HEADS
 
+    @override
     def remake(self, topic: TopicSpec) -> TopicInfo:
-        """See `CaptureLog`."""
         if self._begun:
             raise Terminal("a topic cannot be made anew in a transaction", topic=topic.name)
         self._ports.admin.delete(topic.name)
@@ -186,8 +188,8 @@ class DirectLog:
                 partitions=len(left),
             )
 
+    @override
     def requests(self, since: int) -> tuple[list[Record], int]:
-        """See `CaptureLog`."""
         reader, topic = self._ports.reader, self._asked
         end = reader.end_offsets(topic)[0]
         if end <= since:
@@ -195,13 +197,13 @@ class DirectLog:
         start = max(reader.begin_offsets(topic)[0], since)
         return list(reader.read(topic, 0, start, end)), end
 
+    @override
     def closed_requests(self) -> set[str]:
-        """See `CaptureLog`."""
         answers = answers_by_id(self._ports.reader, self._name)
         return {id_ for id_, answer in answers.items() if answer.state in ("done", "refused")}
 
+    @override
     def close(self) -> None:
-        """See `CaptureLog`."""
         writer, self._writer, self._resolved = self._writer, None, None
         self._remade = {}
         if writer is not None:

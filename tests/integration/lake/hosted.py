@@ -43,7 +43,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Threads:
-    """`Pool` of one group: two threads, each with clients of its own, as Spark's workers have."""
+    """`TaskPool` of one group: two threads, each with clients of its own, as Spark's workers have."""
 
     slots, together = 2, 1
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from typing_extensions import override
+
 __all__ = ["ListedKeys", "SortedKeys"]
 
 
@@ -20,7 +22,7 @@ class SortedKeys(Protocol):
         """The keys first <= rank < last of each pair."""
 
 
-class ListedKeys:
+class ListedKeys(SortedKeys):
     """In a list."""
 
     def __init__(self, keys: Sequence[str]) -> None:
@@ -29,10 +31,10 @@ class ListedKeys:
     def __len__(self) -> int:
         return len(self._keys)
 
+    @override
     def at(self, ranks: Sequence[int]) -> list[str]:
-        """See `SortedKeys`."""
         return [self._keys[rank] for rank in ranks]
 
+    @override
     def spans(self, bounds: Sequence[tuple[int, int]]) -> list[Sequence[str]]:
-        """See `SortedKeys`."""
         return [self._keys[first:last] for first, last in bounds]

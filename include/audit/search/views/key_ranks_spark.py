@@ -8,13 +8,16 @@ from typing import Any, Final
 
 from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, functions
+from typing_extensions import override
+
+from include.audit.search.views.key_list import SortedKeys
 
 __all__ = ["SparkKeys"]
 
 _RANKED: Final = "first long, rank long, doc_id string"
 
 
-class SparkKeys:
+class SparkKeys(SortedKeys):
     """See `sorted_keys.SortedKeys`: keys in partitions that are ranges, each sorted; the driver holds their sizes."""
 
     def __init__(self, keys: DataFrame) -> None:
@@ -29,13 +32,13 @@ class SparkKeys:
     def __len__(self) -> int:
         return self._size
 
+    @override
     def at(self, ranks: Sequence[int]) -> list[str]:
-        """See `SortedKeys`."""
         found = {rank: key for (rank, _), (key,) in self._read([(rank, rank + 1) for rank in ranks]).items()}
         return [found[rank] for rank in ranks]
 
+    @override
     def spans(self, bounds: Sequence[tuple[int, int]]) -> list[Sequence[str]]:
-        """See `SortedKeys`."""
         found = self._read(bounds)
         return [found[pair] for pair in bounds]
 

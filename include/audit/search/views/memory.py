@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from typing_extensions import override
+
 from include.audit.search.bounds import Bounds
 from include.audit.search.iblt import Histogram, add_up
-from include.audit.search.scrub import Marks, StoredDocument
+from include.audit.search.scrub import Marks, StoredDocument, StoredDocuments
 from include.audit.search.views import state_view
 from include.audit.search.views.key_range import DocIdRange
-from include.audit.search.views.range_count import SeenDocument
-from include.audit.search.views.state_view import IndexState, far_ahead
+from include.audit.search.views.range_count import IndexView, SeenDocument
+from include.audit.search.views.state_view import IndexState, StateView, far_ahead
 from include.index.digest import BUCKET_BITS, bucket, of_limbs
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import IndexedDocument
@@ -19,42 +21,43 @@ from include.index.server.port import IndexedDocument
 __all__ = ["MemoryDocuments", "MemoryStates", "MemoryView"]
 
 
-class MemoryView:
+class MemoryView(IndexView):
     """See `range_count.IndexView`."""
 
+    requests: int = 0
+    received: int = 0
+
     def __init__(self, index: MemoryIndex, name: str, topic: str, bounds: Bounds) -> None:
-        self.requests = 0
-        self.received = 0
         self._index = index
         self._name = name
         self._topic = topic
         self._living = [each for each in _states(index, name, topic) if not each.deleted]
         self.narrow(bounds)
 
+    @override
     def narrow(self, bounds: Bounds) -> None:
-        """See `range_count.IndexView`."""
         self._ids = sorted(each.doc_id for each in self._living if bounds.counted(each))
         judged = (each for each in self._living if bounds.looked_at(each) and not bounds.unproven(each))
         above = (each for each in judged if bounds.above(each))
         self._above = Counter(each.partition for each in above)
 
+    @override
     def above(self) -> Mapping[int, int]:
-        """See `range_count.IndexView`."""
         self.requests += 1
         return self._above
 
+    @override
     def counts(self, ranges: Sequence[DocIdRange]) -> list[int]:
-        """See `range_count.IndexView`."""
         self.requests += 1
         return [len(one.of(self._ids)) for one in ranges]
 
+    @override
     def ids(self, ranges: Sequence[DocIdRange], most: int) -> list[list[str]]:
-        """See `range_count.IndexView`."""
         self.requests += 1
         return [list(one.of(self._ids)[:most]) for one in ranges]
 
+    @override
     def now(self, doc_ids: Sequence[str]) -> dict[str, SeenDocument]:
-        """See `range_count.IndexView`."""
         self.requests += 1
         found = self._index.get_many(self._name, doc_ids)
         return {
@@ -62,24 +65,26 @@ class MemoryView:
             for i, s in ((i, _state(f)) for i, f in found.items())
         }
 
+    @override
     def close(self) -> None:
-        """See `range_count.IndexView`."""
+        pass
 
 
-class MemoryStates:
+class MemoryStates(StateView):
     """See `state_view.StateView`."""
 
+    requests: int = 0
+    received: int = 0
+
     def __init__(self, index: MemoryIndex, name: str, topic: str, bounds: Bounds) -> None:
-        self.requests = 0
-        self.received = 0
         self._index = index
         self._name = name
         self._topic = topic
         self._states = _states(index, name, topic)
         self.narrow(bounds)
 
+    @override
     def narrow(self, bounds: Bounds) -> None:
-        """See `StateView`."""
         states = [each for each in self._states if bounds.looked_at(each)]
         living = [each for each in states if not each.deleted]
         self._living = [each for each in living if not bounds.unproven(each)]
@@ -87,42 +92,42 @@ class MemoryStates:
         above = (each for each in states if bounds.above(each) and not bounds.unproven(each))
         self._above = sorted(above, key=lambda each: each.doc_id)
 
+    @override
     def above(self) -> Mapping[int, int]:
-        """See `StateView`."""
         self.requests += 1
         return Counter(each.partition for each in self._above)
 
+    @override
     def unproven(self) -> int:
-        """See `StateView`."""
         self.requests += 1
         return self._unproven
 
     @property
+    @override
     def stateless(self) -> list[IndexState]:
-        """See `StateView`."""
         return [each for each in self._living if each.state is None]
 
+    @override
     def histograms(self, bits: int) -> tuple[tuple[Histogram, ...], list[IndexState]]:
-        """See `StateView`."""
         self.requests += 1
         if len(self._above) > state_view.MOST_ABOVE:
             raise far_ahead(self._name, len(self._above))
         return add_up((each.state for each in self._living if each.state is not None), bits), self._above
 
+    @override
     def holders(self, states: Collection[int]) -> list[IndexState]:
-        """See `StateView`."""
         self.requests += 1
         return [each for each in self._states if not each.deleted and each.state in states]
 
+    @override
     def in_buckets(self, bits: int, places: Sequence[int]) -> list[IndexState]:
-        """See `StateView`."""
         self.requests += 1
         shift = BUCKET_BITS - bits
         known = [each for each in self._living if each.state is not None]
         return [each for each in known if each.state is not None and bucket(each.state, 0) >> shift in places]
 
+    @override
     def now(self, doc_ids: Collection[str], *, everywhere: bool) -> dict[str, list[IndexState]]:
-        """See `StateView`."""
         self.requests += 1
         if everywhere:
             self._index.refresh(self._name)
@@ -130,28 +135,30 @@ class MemoryStates:
             return {i: [each for each in states if each.doc_id == i] for i in doc_ids}
         return {i: [_state(found)] for i, found in self._index.get_many(self._name, list(doc_ids)).items()}
 
+    @override
     def close(self) -> None:
-        """See `StateView`."""
+        pass
 
 
-class MemoryDocuments:
+class MemoryDocuments(StoredDocuments):
     """See `scrub.StoredDocuments`: one shard, whose sequence numbers count the documents' writes."""
 
+    requests: int = 0
+    received: int = 0
+
     def __init__(self, index: MemoryIndex, name: str, topic: str, entity: str) -> None:
-        self.requests = 0
-        self.received = 0
         self._index = index
         self._name = name
         self._topic = topic
         self._entity = entity
 
+    @override
     def marks(self) -> Marks:
-        """See `StoredDocuments`."""
         self._index.refresh(self._name)
         return {0: max(self._index.sequence_numbers(self._name).values(), default=0)}
 
+    @override
     def written(self, after: Marks, upto: Marks, share: tuple[int, int] | None = None) -> Iterator[StoredDocument]:
-        """See `StoredDocuments`."""
         self.requests += 1
         numbers = self._index.sequence_numbers(self._name)
         for name, found in self._index.visible(self._name).items():
@@ -168,8 +175,8 @@ class MemoryDocuments:
         """See `StoredDocuments`; here nothing is."""
         return {}
 
+    @override
     def again(self, doc_ids: Collection[str]) -> Iterator[StoredDocument]:
-        """See `StoredDocuments`."""
         self.requests += 1
         found = (self._index.get(self._name, doc_id) for doc_id in doc_ids)
         return iter([self._document(each) for each in found if each is not None])

@@ -1,4 +1,4 @@
-"""`Pool` in processes of this machine."""
+"""`RangePool` in processes of this machine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection, wait
 
+from typing_extensions import override
+
 from include.errors import LyrebirdError, Transient
-from include.index.generations.rebuild.fill import Answer
+from include.index.generations.rebuild.fill import Answer, RangePool
 from include.index.outcome import TaskOutcome
 from include.index.worker import WorkerPlan, work_off
 from include.log.planning.slices import Slice
@@ -52,8 +54,8 @@ class Processes:
             self._executor = None
 
 
-class ProcessPool:
-    """`Pool` with one plan; `close` leaves the processes to the next plan."""
+class ProcessPool(RangePool):
+    """`RangePool` with one plan; `close` leaves the processes to the next plan."""
 
     def __init__(self, processes: Processes, plan: WorkerPlan) -> None:
         self.slots = processes.count
@@ -61,17 +63,17 @@ class ProcessPool:
         self._plan = plan
         self._running: dict[Future[TaskOutcome], int] = {}
 
+    @override
     def submit(self, number: int, part: Slice) -> None:
-        """See `Pool`."""
         self._running[self._processes.submit(self._plan, part)] = number
 
+    @override
     def finished(self) -> list[tuple[int, Answer]]:
-        """See `Pool`."""
         done = [future for future in self._running if future.done()]
         return [(self._running.pop(future), _answer(future)) for future in done]
 
+    @override
     def close(self) -> None:
-        """See `Pool`."""
         for future in self._running:
             future.cancel()
         self._running.clear()

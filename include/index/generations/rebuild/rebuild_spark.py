@@ -7,11 +7,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from pyspark.sql import SparkSession
+from typing_extensions import override
 
 from include.errors import LyrebirdError, Transient
 from include.index.deployed import DeployedIndex
 from include.index.generations.rebuild.deployed import carry_out
-from include.index.generations.rebuild.fill import Answer
+from include.index.generations.rebuild.fill import Answer, RangePool
 from include.index.generations.rebuild.plan import RebuildPlan
 from include.index.generations.rebuild.run import Rebuilt, Teller
 from include.index.outcome import TaskOutcome
@@ -24,8 +25,8 @@ __all__ = ["SparkRangePool", "rebuild_by_spark"]
 _MOST: Final = 64
 
 
-class SparkRangePool:
-    """See `fill.Pool`."""
+class SparkRangePool(RangePool):
+    """`RangePool` of Spark jobs."""
 
     def __init__(self, spark: SparkSession, plan: WorkerPlan) -> None:
         self._spark = spark
@@ -35,21 +36,21 @@ class SparkRangePool:
         self._threads = ThreadPoolExecutor(_MOST, thread_name_prefix="rebuild")
         self._running: dict[Future[TaskOutcome], int] = {}
 
+    @override
     def submit(self, number: int, part: Slice) -> None:
-        """See `fill.Pool`."""
         self._running[self._threads.submit(self._run, part)] = number
 
     def _run(self, part: Slice) -> TaskOutcome:
         (found,) = stream.work_off(self._spark, functools.partial(work_off, self._plan), [[part]])
         return found
 
+    @override
     def finished(self) -> list[tuple[int, Answer]]:
-        """See `fill.Pool`."""
         done = [future for future in self._running if future.done()]
         return [(self._running.pop(future), _answer(future)) for future in done]
 
+    @override
     def close(self) -> None:
-        """See `fill.Pool`."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 

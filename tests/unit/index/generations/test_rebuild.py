@@ -207,7 +207,7 @@ class Sleeping(ManualClock):
 
 
 class Here:
-    """`Pool` in this process."""
+    """`RangePool` in this process."""
 
     slots = 2
 

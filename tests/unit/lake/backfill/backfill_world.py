@@ -172,7 +172,7 @@ class BackfillWorld(World):
 
 
 class RewritePool:
-    """`Pool` of backfills, over any store."""
+    """`TaskPool` of backfills, over any store."""
 
     def __init__(self, world: BackfillWorld, store: ObjectStore, wanted: LakeGroup) -> None:
         self._world, self._store, self._wanted = world, store, wanted

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
-from include.audit.search.scrub import Marks, StoredDocument
+from typing_extensions import override
+
+from include.audit.search.scrub import Marks, StoredDocument, StoredDocuments
 from include.audit.search.views.elasticsearch.moment import Requests, whole
 from include.index.digest import of_limbs
 from include.index.server.elasticsearch import ElasticsearchIndex
@@ -18,7 +20,7 @@ _STATES: Final = 1 << 32
 _METADATA: Final = [f"metadata.{name}" for name in ("doc_id", "version", "deleted", "d0", "d1", "s0", "s1")]
 
 
-class ElasticsearchDocuments:
+class ElasticsearchDocuments(StoredDocuments):
     """See `scrub.StoredDocuments`. `name` is a concrete index, `entity` the body's name in its documents."""
 
     def __init__(
@@ -32,17 +34,17 @@ class ElasticsearchDocuments:
         self._requests = Requests(index, name)
 
     @property
+    @override
     def requests(self) -> int:
-        """See `StoredDocuments`."""
         return self._requests.requests
 
     @property
+    @override
     def received(self) -> int:
-        """See `StoredDocuments`."""
         return self._requests.received
 
+    @override
     def marks(self) -> Marks:
-        """See `StoredDocuments`."""
         client = self._requests.client
         path = "indices.*.shards.*.seq_no.local_checkpoint"
         found = self._requests.ask(lambda: client.indices.stats(index=self._name, level="shards", filter_path=path))
@@ -53,8 +55,8 @@ class ElasticsearchDocuments:
         self._requests.requests += 1
         return marks
 
+    @override
     def written(self, after: Marks, upto: Marks, share: tuple[int, int] | None = None) -> Iterator[StoredDocument]:
-        """See `StoredDocuments`."""
         more: list[dict[str, Any]] = [self._topic]
         if share is not None:
             n, of = share
@@ -94,8 +96,8 @@ class ElasticsearchDocuments:
         self._requests.requests += 1
         return ignored_values(self._requests.client, self._name)
 
+    @override
     def again(self, doc_ids: Collection[str]) -> Iterator[StoredDocument]:
-        """See `StoredDocuments`."""
         ids = [{"_id": self._to_id(doc_id)} for doc_id in sorted(doc_ids)]
         for doc in self._requests.documents(ids, [*_METADATA, self._entity]):
             yield self._document(doc)

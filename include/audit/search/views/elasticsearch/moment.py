@@ -9,9 +9,11 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from typing_extensions import override
+
 from include.audit.search.bounds import NO_LOWS, Bounds, Window
 from include.audit.search.views.key_range import DocIdRange
-from include.audit.search.views.range_count import SeenDocument
+from include.audit.search.views.range_count import IndexView, SeenDocument
 from include.errors import Terminal, Transient
 from include.index.server.elasticsearch import ElasticsearchIndex, call, connect
 from include.settings.connections import Elasticsearch as Settings
@@ -134,7 +136,7 @@ class PointInTime(Requests):
                 self.ask(lambda: self.client.close_point_in_time(id=pit))
 
 
-class ElasticsearchView:
+class ElasticsearchView(IndexView):
     """See `range_count.IndexView`. Opens the point in time at once; `name` is a concrete index."""
 
     def __init__(
@@ -153,37 +155,37 @@ class ElasticsearchView:
         self.narrow(bounds)
         self._moment = PointInTime(index, name)
 
+    @override
     def narrow(self, bounds: Bounds) -> None:
-        """See `range_count.IndexView`."""
         self._filter = [*self._living, _counted(bounds), *of_part(bounds)]
         self._above = [*self._living, above(bounds), *of_part(bounds)]
 
     @property
+    @override
     def requests(self) -> int:
-        """See `range_count.IndexView`."""
         return self._moment.requests
 
     @property
+    @override
     def received(self) -> int:
-        """See `range_count.IndexView`."""
         return self._moment.received
 
+    @override
     def above(self) -> Mapping[int, int]:
-        """See `range_count.IndexView`."""
         return by_partition(self._moment, self._above)
 
+    @override
     def counts(self, ranges: Sequence[DocIdRange]) -> list[int]:
-        """See `range_count.IndexView`."""
         found = self._search(ranges, {"size": 0, "track_total_hits": True})
         return [hits["total"]["value"] for hits in found]
 
+    @override
     def ids(self, ranges: Sequence[DocIdRange], most: int) -> list[list[str]]:
-        """See `range_count.IndexView`."""
         body = {"size": most, "track_total_hits": False, "_source": False, "sort": [{DOC_ID: "asc"}]}
         return [[hit["sort"][0] for hit in hits["hits"]] for hits in self._search(ranges, body)]
 
+    @override
     def now(self, doc_ids: Sequence[str]) -> dict[str, SeenDocument]:
-        """See `range_count.IndexView`."""
         out = {}
         for doc in self._moment.documents([{"_id": self._to_id(i)} for i in doc_ids], ["metadata"]):
             said = doc["_source"]["metadata"]
@@ -191,8 +193,8 @@ class ElasticsearchView:
             out[said["doc_id"]] = SeenDocument(*known, said.get("generation", 0))
         return out
 
+    @override
     def close(self) -> None:
-        """See `range_count.IndexView`."""
         self._moment.close()
 
     def _search(self, ranges: Sequence[DocIdRange], more: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
+from typing_extensions import override
+
 from include.audit.search.bounds import Bounds
 from include.audit.search.iblt import Histogram
 from include.audit.search.views.elasticsearch.moment import DOC_ID, PointInTime, above, by_partition, of_part, unproven
-from include.audit.search.views.state_view import MOST_ABOVE, IndexState, far_ahead
+from include.audit.search.views.state_view import MOST_ABOVE, IndexState, StateView, far_ahead
 from include.errors import Terminal
 from include.index.digest import BUCKET_BITS, VIEWS, of_limbs
 from include.index.server.elasticsearch import ElasticsearchIndex
@@ -36,7 +38,7 @@ _NAMES: Final = ("doc_id", "version", "partition", "offset", "deleted", "generat
 _FIELDS: Final = [f"metadata.{n}" for n in _NAMES]
 
 
-class ElasticsearchStates:
+class ElasticsearchStates(StateView):
     """See `state_view.StateView`. Opens its moment at once.
 
     Args:
@@ -59,8 +61,8 @@ class ElasticsearchStates:
         self.stateless: list[IndexState] = []
         self._moment = PointInTime(index, name)
 
+    @override
     def narrow(self, bounds: Bounds) -> None:
-        """See `StateView`."""
         self._unproven, self._part = unproven(bounds), of_part(bounds)
         out = [] if self._unproven is None else [{"bool": {"must_not": [self._unproven]}}]
         self._living = [*self._all_living, *out, *self._part]
@@ -70,8 +72,8 @@ class ElasticsearchStates:
         without = {"bool": {"must_not": [{"bool": {"filter": limbs}}]}}
         self._without_state = _page({"bool": {"filter": [*self._living, without]}})
 
+    @override
     def unproven(self) -> int:
-        """See `StateView`."""
         if self._unproven is None:
             return 0
         filters = [*self._all_living, self._unproven, *self._part]
@@ -80,21 +82,21 @@ class ElasticsearchStates:
         return int(found["hits"]["total"]["value"])
 
     @property
+    @override
     def requests(self) -> int:
-        """See `StateView`."""
         return self._moment.requests
 
     @property
+    @override
     def received(self) -> int:
-        """See `StateView`."""
         return self._moment.received
 
+    @override
     def above(self) -> Mapping[int, int]:
-        """See `StateView`."""
         return by_partition(self._moment, self._beyond)
 
+    @override
     def histograms(self, bits: int) -> tuple[tuple[Histogram, ...], list[IndexState]]:
-        """See `StateView`."""
         sums = {name: {"sum": {"field": f"metadata.{name}"}} for name in ("d0", "d1")}
         bodies: list[dict[str, Any]] = [
             {
@@ -118,8 +120,8 @@ class ElasticsearchStates:
         self.stateless = self._rest(self._without_state, without, None)
         return tuple(_histogram(answer, bits) for answer in found), self._rest(self._above, above, MOST_ABOVE)
 
+    @override
     def holders(self, states: Collection[int]) -> list[IndexState]:
-        """See `StateView`."""
         wanted = set(states)
         limbs = sorted({state & _LIMB for state in wanted})
         out: list[IndexState] = []
@@ -128,8 +130,8 @@ class ElasticsearchStates:
             out += self._list({"bool": {"filter": [*self._all_living, terms]}})
         return [found for found in out if found.state in wanted]
 
+    @override
     def in_buckets(self, bits: int, places: Sequence[int]) -> list[IndexState]:
-        """See `StateView`."""
         width, ordered = 1 << (BUCKET_BITS - bits), sorted(places)
         out: list[IndexState] = []
         for start in range(0, len(ordered), _RANGES):
@@ -140,8 +142,8 @@ class ElasticsearchStates:
             out += self._list({"bool": {"filter": self._living, "should": ranges, "minimum_should_match": 1}})
         return out
 
+    @override
     def now(self, doc_ids: Collection[str], *, everywhere: bool) -> dict[str, list[IndexState]]:
-        """See `StateView`."""
         out: dict[str, list[IndexState]] = {}
         if not everywhere:
             ids = [{"_id": self._to_id(doc_id)} for doc_id in doc_ids]
@@ -163,8 +165,8 @@ class ElasticsearchStates:
             self._moment.received += later.received
         return out
 
+    @override
     def close(self) -> None:
-        """See `StateView`."""
         self._moment.close()
 
     def _list(
