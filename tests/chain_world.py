@@ -16,10 +16,10 @@ from include.lake.parsing.port import Batch
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
+from include.lake.reading.group_log import Spot
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.driver import Driver
 from include.lake.writing.log_cuts import Logic
-from include.lake.writing.planner import Spot
 from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.store.memory import MemoryStore
 from tests.lake_world import GROUP, VERBATIM, One, World

@@ -11,10 +11,10 @@ from include.clock import ManualClock
 from include.lake.definition import LakeGroup
 from include.lake.parsing.definition import ParserContext as ParserMeans
 from include.lake.protocol.chain_key import TopicKey
+from include.lake.reading.group_log import Spot
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.driver import Driver
 from include.lake.writing.log_cuts import Logics
-from include.lake.writing.planner import Spot
 from include.lake.writing.report import GroupReport
 from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.lake.writing.topic_pipelines import logics_of

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from include.clock import SystemClock
 from include.lake.definition import group_named
+from include.lake.host import GroupHost
 from include.lake.inspect.listing import Dates, list_topic
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
-from include.lake.writing.host import GroupHost
 from include.lake.writing.report import GroupReport
 from include.lake.writing.task import Outcome, Task, run_task
 from include.lake.writing.worker import TaskPlace, work

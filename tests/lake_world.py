@@ -11,11 +11,12 @@ from include.lake.definition import LakeGroup
 from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.reading.group_log import Spot
 from include.lake.reading.log_ranges import MessageBatch, PortRanges
 from include.lake.writing.cut_files import whole
 from include.lake.writing.driver import Driver, GroupWatcher
 from include.lake.writing.log_cuts import Logic
-from include.lake.writing.planner import Remade, Spot
+from include.lake.writing.planner import Remade
 from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.log.memory import MemoryLog
 from include.log.planning.survey import Hidden, PortSurvey

@@ -17,7 +17,7 @@ from include.lake.protocol.chain_key import ChainKey, CutKey, TopicKey
 from include.lake.protocol.cut import Commit, CutObject
 from include.lake.protocol.object_key import digits
 from include.lake.protocol.pointer import ReadersPointer
-from include.lake.writing.planner import Spot
+from include.lake.reading.group_log import Spot
 from include.log.ports import TopicInfo
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo, StoredObject

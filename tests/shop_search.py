@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from include.clock import ManualClock, SystemClock
-from include.document.reading.database import DatabaseAddress as Server
+from include.document.database import DatabaseAddress as Server
 from include.document.reading.mysql import MysqlTables
 from include.index.bulk.request import document_line
 from include.index.identity import DocumentIdentity

@@ -19,11 +19,11 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from include.clock import SystemClock
 from include.document.batch import BatchRunner
+from include.document.database import DatabaseAddress
 from include.document.definition import database_of, definition_of
 from include.document.incidents import DocumentIncidents
 from include.document.indexes import unindexed
 from include.document.making import Key, Made, MakePlan, evenly, made_by_task
-from include.document.reading.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.document.signals import Inputs, Signals
 from include.document.task import KEY_SCHEMA, fold, keys

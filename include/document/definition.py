@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from include.document.reading.database import DatabaseAddress, Replica
+from include.document.database import DatabaseAddress, Replica
 from include.errors import SettingsError
 from include.log import topics
 from include.settings.applications import Application

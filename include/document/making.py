@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from include.clock import SystemClock
 from include.document.assembler import Assembled, Assembler
+from include.document.database import DatabaseAddress
 from include.document.definition import DocumentDefinition
-from include.document.reading.database import DatabaseAddress
 from include.document.reading.lookup import Missing
 from include.document.reading.mysql import MysqlTables
 from include.document.reading.read_throttle import Metered, ReadLoad

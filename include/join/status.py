@@ -12,8 +12,8 @@ from include.join.committed import CommittedJoin, read_committed
 from include.join.config.deployed import DeployedJoin
 from include.join.requests import JoinRequests
 from include.log import topics
-from include.log.ports import LogReader, TopicAdmin
-from include.log.publishing.last_mark import all_of, newest_of
+from include.log.ports import LogReader, TopicAdmin, all_of
+from include.log.publishing.last_mark import newest_of
 
 __all__ = ["JoinStatus", "join_status"]
 

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from include.errors import SettingsError
 from include.lake.cron import HOURLY, Cron
-from include.lake.finalising.declared import Finalising
+from include.lake.finalising_policy import Finalising
 from include.lake.formats.avro_container import AvroContainer, AvroContainerOptions
 from include.lake.formats.delimited_text import DelimitedText, DelimitedTextOptions
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions

@@ -28,6 +28,7 @@ from include.lake.definition import (
     group_named,
     groups_of_application,
 )
+from include.lake.host import GroupHost
 from include.lake.incidents.ending import ending_told
 from include.lake.incidents.incidents import LakeIncidents, Watchers
 from include.lake.protocol.chain import Chain
@@ -37,7 +38,6 @@ from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.run_params import UPLOADS
 from include.lake.writing.driver import Driver, GroupWatcher, TaskPool
 from include.lake.writing.group_metrics import GroupMetrics
-from include.lake.writing.host import GroupHost
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
 from include.lake.writing.report import GroupReport
 from include.lake.writing.task import Outcome, Run, Task, run_task

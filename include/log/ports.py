@@ -26,6 +26,7 @@ __all__ = [
     "TopicSpec",
     "UnknownSchema",
     "Versioned",
+    "all_of",
 ]
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -218,3 +219,9 @@ class SchemaRegistry(Protocol):
 
         Asked for anew each time, as a subject may take an old schema or be deleted.
         """
+
+
+def all_of(reader: LogReader, topic: str) -> list[Record]:
+    """Every committed record of a small topic."""
+    begins, ends = reader.begin_offsets(topic), reader.end_offsets(topic)
+    return [record for p, end in sorted(ends.items()) for record in reader.read(topic, p, begins[p], end)]

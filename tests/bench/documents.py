@@ -30,8 +30,8 @@ from include.clock import SystemClock
 from include.document import assembler_spark as documents
 from include.document.assembler import Assembler
 from include.document.batch import BatchRunner
+from include.document.database import DatabaseAddress
 from include.document.definition import DocumentDefinition
-from include.document.reading.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.document.schema import body_avro, key_avro
 from include.document.signals import Inputs, Signals

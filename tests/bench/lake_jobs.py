@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from include.clock import SystemClock
 from include.lake import groups_spark as stream
 from include.lake.definition import declared_groups
-from include.lake.writing.host import GroupHost
+from include.lake.host import GroupHost
 from include.log.running.batches_spark import session
 from include.metrics.progress import RunFolder
 from include.settings.deployment import Deployment

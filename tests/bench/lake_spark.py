@@ -20,7 +20,7 @@ from include.audit.chain.audit import audit_chain
 from include.clock import SystemClock
 from include.lake.definition import declared_groups
 from include.lake.groups_spark import build
-from include.lake.writing.host import GroupHost
+from include.lake.host import GroupHost
 from include.lake.writing.report import GroupReport
 from include.metrics.progress import RunFolder
 from include.settings.connections import StoreSettings

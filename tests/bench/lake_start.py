@@ -23,8 +23,9 @@ from include.lake.definition import LakeGroup
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.generations import take_over
+from include.lake.reading.group_log import Spot
 from include.lake.writing.driver import Driver
-from include.lake.writing.planner import Remade, Spot
+from include.lake.writing.planner import Remade
 from include.lake.writing.task import Outcome, Task
 from include.log.planning.survey import Hidden
 from include.log.ports import TopicInfo

@@ -23,7 +23,8 @@ from botocore.httpsession import URLLib3Session
 from confluent_kafka import Consumer, TopicPartition
 
 from include.lake.definition import LakeGroup
-from include.lake.writing.planner import Range, Spot
+from include.lake.reading.group_log import Spot
+from include.lake.writing.planner import Range
 from include.lake.writing.task import Outcome, Task
 from include.lake.writing.worker import TaskPlace, work
 from include.settings.connections import Kafka, StoreSettings

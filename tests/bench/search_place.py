@@ -26,7 +26,7 @@ from typing import Any, Final, Literal
 import orjson
 
 from include.clock import SystemClock
-from include.document.reading.database import DatabaseAddress
+from include.document.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.index.bulk.request import document_line
 from include.index.identity import DocumentIdentity

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from include.errors import Fenced, Terminal
+from include.lake.reading.group_log import Spot
 from include.lake.reading.kafka_group import KafkaGroupLog
-from include.lake.writing.planner import Spot
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.kafka.offsets import KafkaOffsets
 from include.log.planning.survey import KafkaSurvey

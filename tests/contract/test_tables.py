@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from include.document.reading.database import DatabaseAddress as Server
+from include.document.database import DatabaseAddress as Server
 from include.document.reading.mysql import MysqlTables
 from include.document.reading.tables import MemoryTables, SourceTables
 from include.errors import Terminal, Transient

@@ -1,4 +1,4 @@
-"""Makes `include/source/rows/charsets/tables.py` from what `record_charsets.py` wrote to a folder a server.
+"""Makes `include/source/charsets/tables.py` from what `record_charsets.py` wrote to a folder a server.
 
 Where servers differ, the first folder that knows a sequence wins, and the difference is printed (those recorded here
 do not differ). `ruff format` then puts the file into shape.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-TABLES = Path(__file__).parents[2] / "include/source/rows/charsets/tables.py"
+TABLES = Path(__file__).parents[2] / "include/source/charsets/tables.py"
 CODECS = {
     "big5": ("big5", "cp950"), "cp932": ("cp932",), "eucjpms": ("euc_jp",), "euckr": ("cp949",),
     "gb18030": ("gb18030",), "gb2312": ("gb2312", "gbk"), "gbk": ("gbk", "cp936"), "sjis": ("shift_jis", "cp932"),

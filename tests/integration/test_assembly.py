@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from include.cli.documents.commands import command
 from include.document.assembler import Assembler
+from include.document.database import DatabaseAddress as Server
 from include.document.definition import DocumentDefinition
-from include.document.reading.database import DatabaseAddress as Server
 from include.document.reading.mysql import MysqlTables
 from include.document.reading.tables import Keys, Row
 from include.document.schema import body_avro

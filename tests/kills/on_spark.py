@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from include.clock import SystemClock
 from include.lake.groups_spark import SparkTaskPool
+from include.lake.host import GroupHost
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
-from include.lake.writing.host import GroupHost
 from include.lake.writing.report import GroupReport
 from include.lake.writing.worker import TaskPlace, store_of
 from include.metrics.progress import RunFolder

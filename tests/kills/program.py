@@ -18,11 +18,11 @@ import include.lake.writing.task
 from include.clock import SystemClock
 from include.errors import Fenced, LyrebirdError
 from include.lake.definition import LakeGroup
+from include.lake.host import GroupHost
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.runner import Sending
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
-from include.lake.writing.host import GroupHost
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
 from include.lake.writing.report import GroupReport
 from include.lake.writing.worker import TaskPlace, store_of

@@ -18,7 +18,7 @@ from include.cli.documents.commands import command
 from include.clock import SystemClock
 from include.document import assembler_spark as stream
 from include.document import batch, making
-from include.document.reading.database import DatabaseAddress as Server
+from include.document.database import DatabaseAddress as Server
 from include.document.reading.mysql import MysqlTables
 from include.local.shop.connection import ShopServer
 from include.local.shop.generator import Shop

@@ -21,8 +21,8 @@ from include.audit.documents.made import DocumentMaker, shown
 from include.audit.documents.sides import key_text
 from include.clock import SystemClock
 from include.document.behind import values_of, values_text
+from include.document.database import DatabaseAddress
 from include.document.definition import DocumentDefinition
-from include.document.reading.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.document.reading.read_throttle import Metered, ReadLoad
 from include.document.reading.tables import KEYS_AT_ONCE

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from include.clock import Clock
+from include.document.database import DatabaseAddress
 from include.document.definition import DocumentDefinition, database_of, definitions
-from include.document.reading.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.document.rebuild import Rebuild, Rebuilds
 from include.errors import LyrebirdError, SettingsError

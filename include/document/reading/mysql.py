@@ -18,7 +18,7 @@ from pymysql.cursors import SSCursor
 from typing_extensions import override
 
 from include.clock import Clock, SystemClock
-from include.document.reading.database import DatabaseAddress, tls_options
+from include.document.database import DatabaseAddress, tls_options
 from include.document.reading.mysql_values import CONVERSIONS, keeps_blanks, quoted, selected
 from include.document.reading.read_after import BEGIN, begin_after
 from include.document.reading.tables import KEYS_AT_ONCE, Keys, NoSuchTable, Row, SourceTables, Tables

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from include.clock import Clock
-from include.document.reading.database import DatabaseAddress
+from include.document.database import DatabaseAddress
 from include.errors import Terminal, Transient
 from include.record.gtid import GtidSet, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition

@@ -24,9 +24,10 @@ from include.lake.protocol.commit_rules import joined_gaps
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.runner import CutReader, OnCommit
 from include.lake.protocol.steps import LocalCut, ReadRange
+from include.lake.reading.group_log import Spot
 from include.lake.writing.driver import TaskPool
 from include.lake.writing.log_cuts import LogCuts
-from include.lake.writing.planner import Range, Spot
+from include.lake.writing.planner import Range
 from include.lake.writing.task import Outcome, Task, TaskContext, patience
 
 __all__ = ["RANGE_BYTES", "Rewrite", "carry_out", "rewrite", "tasks_of"]

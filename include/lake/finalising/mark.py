@@ -25,14 +25,13 @@ from include.clock import Clock
 from include.errors import Terminal
 from include.lake.dates.kept import Void
 from include.lake.definition import LakeGroup
-from include.lake.finalising.declared import zones_of
 from include.lake.finalising.marker import LATE, SUCCESS, Success, marker_key
 from include.lake.finalising.plan import DateStep, StandingMark, TopicPlan, plan_topic
 from include.lake.finalising.report import DateReport, TopicReport
 from include.lake.finalising.scan import DatedObject, Folder, TopicDates, gather
+from include.lake.finalising_policy import zones_of
 from include.lake.protocol.inventory import stored_topics
-from include.lake.writing.driver import GroupLog
-from include.lake.writing.planner import Spot
+from include.lake.reading.group_log import GroupLog, Spot
 from include.log.ports import TopicInfo
 from include.store.object_store import ObjectStore
 

@@ -28,8 +28,9 @@ from include.lake.incidents.outages import Troubles
 from include.lake.incidents.unreported_commits import UntoldCuts
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.object_key import QUARANTINE
+from include.lake.reading.group_log import Spot
 from include.lake.writing.driver import GroupWatcher
-from include.lake.writing.planner import GroupPlanner, Remade, Spot
+from include.lake.writing.planner import GroupPlanner, Remade
 from include.lake.writing.task import Outcome
 from include.log.publishing.unended import find_hanging
 from include.metrics.incidents import IncidentLedger

@@ -14,7 +14,7 @@ from typing import Final
 from include.errors import BackPressure, Terminal, Transient
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Commit
-from include.lake.writing.planner import Spot
+from include.lake.reading.group_log import Spot
 from include.lake.writing.task import Outcome
 
 __all__ = ["ReadCuts", "UntoldCuts"]

@@ -18,9 +18,8 @@ from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.inventory import chain_head, stored_topics
 from include.lake.protocol.pointer import ReadersPointer, read_pointer
 from include.lake.protocol.read_cuts import read_partitions
+from include.lake.reading.group_log import GroupLog, Spot
 from include.lake.upload_policy import PartitionBacklog, decide
-from include.lake.writing.driver import GroupLog
-from include.lake.writing.planner import Spot
 from include.log.planning.survey import Hidden
 from include.log.publishing.unended import find_hanging
 from include.store.object_store import ObjectStore

@@ -9,9 +9,8 @@ from confluent_kafka import Consumer, TopicPartition
 from typing_extensions import override
 
 from include.errors import Terminal
+from include.lake.reading.group_log import GroupLog, Spot
 from include.lake.reading.kafka_ranges import KafkaRanges
-from include.lake.writing.driver import GroupLog
-from include.lake.writing.planner import Spot
 from include.log.kafka.admin import KafkaAdmin
 from include.log.kafka.errors import Connection, Options
 from include.log.planning.slices import Slice, cached_consumer

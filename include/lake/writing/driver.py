@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 from include.clock import Clock
@@ -20,15 +20,14 @@ from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.commit_protocol import Head
 from include.lake.protocol.generations import Live, note_heads, require_current
 from include.lake.protocol.log_checks import check_log
+from include.lake.reading.group_log import GroupLog, Spot
 from include.lake.upload_policy import Asked
 from include.lake.writing.group_heads import PART, GroupHeads, Told, from_outside
-from include.lake.writing.planner import SHRUNK_MS, GroupPlanner, Range, Remade, Spot, jobs_of
+from include.lake.writing.planner import SHRUNK_MS, GroupPlanner, Range, Remade, jobs_of
 from include.lake.writing.task import Outcome, Task
-from include.log.planning.survey import Hidden
-from include.log.ports import TopicInfo
 from include.store.object_store import ObjectStore
 
-__all__ = ["Driver", "GroupLog", "GroupWatcher", "TaskPool"]
+__all__ = ["Driver", "GroupWatcher", "TaskPool"]
 
 LOGGER: Final = logging.getLogger("lyrebird.lake")
 
@@ -59,31 +58,6 @@ class TaskPool(Protocol):
 
     def finished(self) -> list[Outcome]:
         """Tasks that ended since the last call, each once. One that was lost with its host has a `Transient`."""
-
-
-class GroupLog(Protocol):
-    """What a driver asks of the log, about many partitions at once. Raises `Transient` when it does not answer."""
-
-    def topics(self) -> list[TopicInfo]:
-        """All that there are."""
-
-    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
-        """(first offset held, last stable offset) of each that is there."""
-
-    def hidden(self, spots: Iterable[Spot]) -> dict[Spot, Hidden]:
-        """What is written and not shown yet, of those where a transaction has no end."""
-
-    def begun_ms(self, spot: Spot, offset: int) -> int:
-        """Kafka timestamp of the first record from `offset` on, shown or not; -1 where none is found."""
-
-    def timestamps_ms(self, offsets: Mapping[Spot, int]) -> dict[Spot, int]:
-        """Kafka timestamp of each one's first record from its offset on.
-
-        -1 where the record has none, there is none, or the partition or what was asked for has gone.
-        """
-
-    def epoch_before(self, spot: Spot, offset: int) -> int | None:
-        """Epoch of the leader who took the last record below `offset`; None where it is not told, or there is none."""
 
 
 class GroupWatcher(Protocol):

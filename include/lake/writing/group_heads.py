@@ -18,7 +18,7 @@ from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.commit_protocol import Head
 from include.lake.protocol.divergence import agreed_until
 from include.lake.protocol.generations import Live, take_over
-from include.lake.writing.planner import Spot
+from include.lake.reading.group_log import Spot
 from include.store.object_store import ObjectStore
 
 __all__ = ["PART", "GroupHeads", "Told", "from_outside"]

@@ -15,12 +15,13 @@ from typing import Final, NamedTuple
 
 from include.lake.definition import LakeGroup
 from include.lake.protocol.cut import Commit, Reason
+from include.lake.reading.group_log import Spot
 from include.lake.upload_policy import Asked, UploadPolicy, decide
 from include.lake.writing.partition_state import HeldUp, Watched
 from include.log.planning.survey import Hidden
 from include.log.ports import TopicInfo
 
-__all__ = ["SHRUNK_MS", "GroupPlanner", "Range", "Remade", "Spot", "jobs_of"]
+__all__ = ["SHRUNK_MS", "GroupPlanner", "Range", "Remade", "jobs_of"]
 
 _PAUSE_MS: Final = 1_000
 _LONGEST_PAUSE_MS: Final = 60_000
@@ -31,14 +32,6 @@ SHRUNK_MS: Final = 20_000
 _RECENT: Final = 100_000
 # Offsets of a range that may share its job with others: what it costs is its requests, not its records.
 _SMALL: Final = 10_000
-
-
-class Spot(NamedTuple):
-    """One Kafka partition of one life of a topic."""
-
-    topic: str
-    topic_id: str
-    partition: int
 
 
 class Range(NamedTuple):

@@ -18,7 +18,7 @@ from include.log.planning.plan import Partition
 from include.log.ports import Headers, LogReader, Record
 from include.log.resolved import Ends, Resolved, ResolvedView
 
-__all__ = ["MARK", "Spoken", "all_of", "ends_of", "flat", "mark_of", "newest_of", "partitions_of", "spoken_in"]
+__all__ = ["MARK", "Spoken", "ends_of", "flat", "mark_of", "newest_of", "partitions_of", "spoken_in"]
 
 MARK: Final = b"part"
 _HEADER: Final = "committed"
@@ -119,9 +119,3 @@ def partitions_of(offsets: Mapping[str, int]) -> dict[Partition, int]:
     """Inverse of `flat`."""
     parts = ((*text.rpartition("/"), offset) for text, offset in offsets.items())
     return {(topic, int(partition)): offset for topic, _, partition, offset in parts}
-
-
-def all_of(reader: LogReader, topic: str) -> list[Record]:
-    """Every committed record of a small topic."""
-    begins, ends = reader.begin_offsets(topic), reader.end_offsets(topic)
-    return [record for p, end in sorted(ends.items()) for record in reader.read(topic, p, begins[p], end)]

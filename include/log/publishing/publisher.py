@@ -28,9 +28,9 @@ from include.clock import Clock
 from include.errors import Fenced, Transient
 from include.log import topics
 from include.log.planning.plan import BatchPlan, Cut, Partition
-from include.log.ports import Headers, LogReader, LogWriter, Record, TopicAdmin, TopicSpec
+from include.log.ports import Headers, LogReader, LogWriter, Record, TopicAdmin, TopicSpec, all_of
 from include.log.publishing.dead_letter import DeadLetter
-from include.log.publishing.last_mark import MARK, Spoken, all_of, ends_of, flat, mark_of, newest_of, spoken_in
+from include.log.publishing.last_mark import MARK, Spoken, ends_of, flat, mark_of, newest_of, spoken_in
 from include.log.publishing.placement import require_ungrown
 from include.log.publishing.retention import require_kept
 from include.log.publishing.unended import open_ended

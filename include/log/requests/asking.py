@@ -9,8 +9,7 @@ from include.clock import Clock
 from include.errors import Terminal, Transient
 from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
-from include.log.ports import TopicSpec
-from include.log.publishing.last_mark import all_of
+from include.log.ports import TopicSpec, all_of
 from include.log.requests.records import Answer, Request
 from include.settings.connections import Kafka
 

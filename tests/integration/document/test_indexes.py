@@ -10,8 +10,8 @@ import yaml
 from click.testing import CliRunner
 
 from include.cli.documents.commands import command
+from include.document.database import DatabaseAddress
 from include.document.indexes import unindexed
-from include.document.reading.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.errors import Terminal
 from tests.integration.document.test_keys import DEFINITION, TABLES

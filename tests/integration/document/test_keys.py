@@ -11,8 +11,8 @@ from include.clock import ManualClock
 from include.document import batch_keys as wanted
 from include.document.batch import BatchRunner
 from include.document.behind import Reach, page, values_of
+from include.document.database import DatabaseAddress
 from include.document.definition import DocumentDefinition
-from include.document.reading.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.document.signals import Inputs, Signals
 from include.log import topics

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from include.document.reading.database import DatabaseAddress
+from include.document.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition

@@ -24,9 +24,9 @@ from typing import Any
 from include.clock import SystemClock
 from include.errors import Fenced, LyrebirdError
 from include.lake.definition import declared_groups
+from include.lake.host import GroupHost
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
-from include.lake.writing.host import GroupHost
 from include.lake.writing.report import GroupReport
 from include.lake.writing.task import Outcome, Task
 from include.lake.writing.worker import TaskPlace, work

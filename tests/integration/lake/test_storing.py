@@ -20,10 +20,11 @@ from include.lake.parsing.definition import ParserContext as ParserMeans
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
+from include.lake.reading.group_log import Spot
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.reading.kafka_ranges import KafkaRanges
 from include.lake.writing.driver import Driver
-from include.lake.writing.planner import Remade, Spot
+from include.lake.writing.planner import Remade
 from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.lake.writing.topic_pipelines import logics_of
 from include.log.kafka.log import KafkaAdmin, KafkaWriter

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from include.clock import SystemClock
-from include.document.reading.database import DatabaseAddress as Server
+from include.document.database import DatabaseAddress as Server
 from include.document.reading.mysql import MysqlTables
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.search.client import IndexSearch

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from include.clock import SystemClock
-from include.document.reading.database import DatabaseAddress
+from include.document.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.search.database import DatabaseDocuments
 from include.search.database_mysql import PositionedMysql

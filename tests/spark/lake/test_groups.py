@@ -16,10 +16,10 @@ from include.errors import Terminal
 from include.lake.definition import declared_groups
 from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.groups_spark import SparkTaskPool, build, require_honest
+from include.lake.host import GroupHost
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
-from include.lake.writing.host import GroupHost
 from include.lake.writing.task import Task
 from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec

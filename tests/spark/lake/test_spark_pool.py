@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from include.errors import Transient
 from include.lake.definition import LakeGroup
 from include.lake.groups_spark import SparkTaskPool
-from include.lake.writing.planner import Range, Spot
+from include.lake.reading.group_log import Spot
+from include.lake.writing.planner import Range
 from include.lake.writing.task import Outcome, Task, TaskContext
 from include.lake.writing.worker import TaskPlace
 from include.settings.connections import Kafka, StoreSettings

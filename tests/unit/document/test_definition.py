@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from include.document.database import Replica, tls_options
 from include.document.definition import database_of, definition_of, definitions, hook
-from include.document.reading.database import Replica, tls_options
 from include.document.schema import body_avro, check_columns, key_avro
 from include.document.signals import Inputs
 from include.errors import SettingsError, Terminal

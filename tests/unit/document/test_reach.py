@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from include.clock import ManualClock
-from include.document.reading.database import DatabaseAddress
+from include.document.database import DatabaseAddress
 from include.document.reading.read_after import BEGIN, begin_after
 from include.errors import Terminal, Transient
 from include.record.gtid import Flavour, parse_gtid_set

@@ -10,7 +10,7 @@ import pytest
 from include.errors import Fenced, Terminal, Transient
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.pointer import read_pointer
-from include.lake.writing.planner import Spot
+from include.lake.reading.group_log import Spot
 from include.lake.writing.report import GroupReport
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo

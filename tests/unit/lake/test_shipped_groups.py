@@ -16,8 +16,9 @@ from include.lake.parsing.definition import ParserContext as ParserMeans
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
+from include.lake.reading.group_log import Spot
 from include.lake.reading.log_ranges import PortRanges
-from include.lake.writing.planner import Range, Spot
+from include.lake.writing.planner import Range
 from include.lake.writing.task import Task, TaskContext, run_task
 from include.lake.writing.topic_pipelines import logics_of
 from include.log.memory import MemoryLog

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -39,3 +40,11 @@ def test_a_failed_build_leaves_no_older_library(monkeypatch: pytest.MonkeyPatch,
     old.touch()
     assert "failed: two: no space. Mend that; then `make setup`." in build(tmp_path)
     assert not old.exists()
+
+
+def test_what_is_compiled_knows_nothing_of_the_rest_of_capture() -> None:
+    stubs = sorted(Path(building.__file__).parent.glob("*.pyi"))
+    trees = [ast.parse(stub.read_text("utf-8")) for stub in stubs]
+    asked = {node.module for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert len(stubs) == 2
+    assert {name for name in asked if name and name.startswith("include.source")} == {"include.source.native"}

@@ -3,10 +3,9 @@
 Not for use from several threads at once: a call that meets another one gives None.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from include.log.ports import Headers
 from include.record.json.native.program import JsonStep
 
 FORM: Final[int]
@@ -43,7 +42,12 @@ class Lines:
         """
 
     def line(
-        self, key: bytes | None, value: bytes | None, headers: Headers | None, partition: int, offset: int
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]] | None,
+        partition: int,
+        offset: int,
     ) -> tuple[str, int, bytes, bool] | None:
         """(the document's id, version, both lines, whether it is deleted); raises what the programs' givers raise."""
 

@@ -19,9 +19,9 @@ from include.lake.parsing.definition import ParserContext as ParserMeans
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.object_key import ObjectKey
 from include.lake.protocol.pointer import ReadersPointer, read_pointer
+from include.lake.reading.group_log import Spot
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.driver import Driver
-from include.lake.writing.planner import Spot
 from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.lake.writing.topic_pipelines import logics_of
 from include.store.object_store import ObjectStore

@@ -14,7 +14,8 @@ from include.lake.backfill.comparison import compare
 from include.lake.backfill.promotion import promote
 from include.lake.backfill.rewrite import rewrite, tasks_of
 from include.lake.backfill.run_registry import Run, begin
-from include.lake.writing.planner import Range, Spot
+from include.lake.reading.group_log import Spot
+from include.lake.writing.planner import Range
 from include.lake.writing.task import Task, TaskContext
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo, StoredObject

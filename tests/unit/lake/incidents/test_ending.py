@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from include.errors import Fenced, LyrebirdError, Restart, Terminal
+from include.lake.host import GroupHost
 from include.lake.incidents.ending import ending_told
 from include.lake.incidents.incidents import LakeIncidents, Watchers
+from include.lake.reading.group_log import Spot
 from include.lake.run_params import UPLOADS
 from include.lake.writing.driver import Driver
-from include.lake.writing.host import GroupHost
-from include.lake.writing.planner import Spot
 from include.lake.writing.report import GroupReport
 from include.log.running.application import main
 from include.metrics.progress import RunFolder

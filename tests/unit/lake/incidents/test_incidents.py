@@ -16,8 +16,9 @@ from include.lake.incidents.kinds import LeftStanding, next_command
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Commit, CutObject, Gap
+from include.lake.reading.group_log import Spot
 from include.lake.writing.driver import Driver
-from include.lake.writing.planner import GroupPlanner, Range, Remade, Spot
+from include.lake.writing.planner import GroupPlanner, Range, Remade
 from include.lake.writing.task import Outcome, Task
 from include.metrics.incidents import Incident
 from tests.lake_world import GROUP, World

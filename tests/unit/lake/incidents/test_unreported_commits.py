@@ -10,7 +10,8 @@ from include.errors import LyrebirdError, Terminal, Transient
 from include.lake.incidents.unreported_commits import UntoldCuts
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Commit
-from include.lake.writing.planner import Range, Spot
+from include.lake.reading.group_log import Spot
+from include.lake.writing.planner import Range
 from include.lake.writing.task import Outcome, Task
 
 SPOT = Spot("events", "id", 0)

@@ -12,8 +12,7 @@ from include.errors import Terminal, Transient
 from include.lake.definition import LakeGroup
 from include.lake.inspect.status import BAD, GroupStatus, PartitionStatus, group_status, standing_of
 from include.lake.protocol.chain_key import ChainKey
-from include.lake.writing.driver import GroupLog
-from include.lake.writing.planner import Spot
+from include.lake.reading.group_log import GroupLog, Spot
 from include.log.planning.survey import Hidden
 from include.log.ports import LogWriter, TopicInfo
 from include.store.memory import MemoryStore

@@ -11,7 +11,7 @@ from include.errors import Fenced, Terminal, Transient
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.pointer import read_pointer
-from include.lake.writing.planner import Spot
+from include.lake.reading.group_log import Spot
 from tests.lake_world import GROUP, World
 
 

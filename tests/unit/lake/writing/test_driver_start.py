@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from include.errors import Transient
-from include.lake.writing.planner import Spot
+from include.lake.reading.group_log import Spot
 from include.store.memory import MemoryStore
 from tests.lake_world import GROUP, World
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from include.errors import LyrebirdError, Transient
-from include.lake.writing.host import GroupHost
+from include.lake.host import GroupHost
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
 from include.lake.writing.report import GroupReport
 from include.metrics.progress import RunFolder

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from include.lake.definition import LakeGroup
 from include.lake.protocol.cut import Commit, CutObject
-from include.lake.writing.planner import GroupPlanner, Range, Remade, Spot, jobs_of
+from include.lake.reading.group_log import Spot
+from include.lake.writing.planner import GroupPlanner, Range, Remade, jobs_of
 from include.log.ports import TopicInfo
 
 GROUP = LakeGroup.model_validate(

@@ -9,9 +9,10 @@ import pytest
 
 from include.errors import Terminal, Transient
 from include.lake.definition import LakeGroup
+from include.lake.reading.group_log import Spot
 from include.lake.reading.schema_lookup import PatientRegistry
 from include.lake.writing import worker
-from include.lake.writing.planner import Range, Spot
+from include.lake.writing.planner import Range
 from include.lake.writing.task import Outcome, Task, TaskContext
 from include.lake.writing.worker import TaskPlace, work
 from include.settings.connections import Kafka, Registry, StoreSettings

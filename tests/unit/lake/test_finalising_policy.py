@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from include.errors import Terminal
 from include.lake.dates.event_hours import Period
 from include.lake.dates.finalised import CommittedTimes
-from include.lake.finalising.declared import Finalising, zones_of
 from include.lake.finalising.marker import LateArrivals, Success, digest_of
 from include.lake.finalising.scan import NamedTimes, committed_times
+from include.lake.finalising_policy import Finalising, zones_of
 from tests.lake_world import GROUP
 from tests.unit.lake.backfill.backfill_world import group, version
 from tests.unit.lake.finalising.dates_world import HOUR_MS, NOON, hourly

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from include.errors import Terminal, Transient
+from include.lake.host import GroupHost
 from include.lake.incidents.incidents import LakeIncidents, Watchers
 from include.lake.protocol.cut import Commit, Gap
 from include.lake.protocol.inventory import stored_topics
 from include.lake.protocol.pointer import read_pointer
+from include.lake.reading.group_log import Spot
 from include.lake.writing.driver import Driver
 from include.lake.writing.group_metrics import GroupMetrics
-from include.lake.writing.host import GroupHost
-from include.lake.writing.planner import Range, Remade, Spot
+from include.lake.writing.planner import Range, Remade
 from include.lake.writing.report import GroupReport
 from include.lake.writing.task import Outcome, Task
 from include.metrics.exporter import Metrics
