@@ -18,7 +18,7 @@ from typing import Any, Literal
 import psutil
 
 from include.index.generations.active import serving_or_none
-from include.index.mapping.declared import LIVING
+from include.index.metadata import LIVING
 from include.index.progress.document import IndexProgress, read_progress
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin

@@ -11,6 +11,7 @@ from include.index.batch_split import PartSize
 from include.index.bulk.sender import Delivery
 from include.index.dead_letters import DeadLetters, dead_group
 from include.index.definition import IndexDefinition
+from include.index.feed import Feed
 from include.index.generations.active import change_fed
 from include.index.generations.startup import Opening, opened
 from include.index.generations.target import fed_indexes, leader_of, together
@@ -21,7 +22,7 @@ from include.index.outcome import TaskOutcome
 from include.index.progress.document import IndexProgress, read_progress
 from include.index.server.memory_admin import MemoryAdmin
 from include.index.server_wait import Patience
-from include.index.states import Feed, States
+from include.index.states import States
 from include.index.task import IndexTask, raw_of
 from include.index.worker import WorkerPlan
 from include.log import topics

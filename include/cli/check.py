@@ -68,8 +68,9 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     from include.audit.merkle.definition import declared_table_audits
     from include.document.definition import definitions
     from include.eventtime.config.definition import declared_jobs
-    from include.index.definition import declared_indexes, mapping_of
+    from include.index.definition import declared_indexes
     from include.index.mapping.declared import creation, places
+    from include.index.mapping.file import mapping_of
     from include.join.config.deployed import declared_joins
     from include.lake.backfill.deployed import deleting
     from include.lake.check import check_groups

@@ -10,8 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from include.errors import SettingsError
-from include.index.generations.name import IndexName
-from include.index.mapping.file import read_mapping
+from include.index.name import IndexName
 from include.log import topics
 from include.record.json.formats import KeyForm, ValueForm
 from include.settings.deployment import Deployment, Strict, unknown_name
@@ -23,7 +22,6 @@ __all__ = [
     "declared_indexes",
     "index_named",
     "indexes_of_application",
-    "mapping_of",
 ]
 
 SECTION = "indexes"
@@ -145,19 +143,3 @@ def alias_of(deployment: Deployment, name: str) -> str:
     if len(filled) > 1:
         raise deployment.error((SECTION,), "topic fills several indexes", got=name, allowed=filled)
     return filled[0]
-
-
-def mapping_of(deployment: Deployment, definition: IndexDefinition) -> dict[str, Any]:
-    """The declared mapping of the whole document (`<entity>` and `metadata`); raises `SettingsError`."""
-    file = deployment.folder / definition.mapping
-    mapping = read_mapping(file)
-    properties = mapping.get("properties")
-    allowed = [*definition.entities, "metadata"]
-    if not isinstance(properties, dict) or sorted(properties) != sorted(allowed):
-        raise SettingsError(
-            "mapping describes another document",
-            file=str(file),
-            path="properties",
-            allowed=allowed,
-        )
-    return mapping

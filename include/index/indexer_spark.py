@@ -20,12 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError
 from include.index.dead_letters import DeadLetters, dead_group
-from include.index.definition import IndexDefinition, indexes_of_application, mapping_of
+from include.index.definition import IndexDefinition, indexes_of_application
 from include.index.generations.startup import Opening, opened
 from include.index.generations.target import Fed, fed_indexes, leader_of, together
 from include.index.incidents import IndexIncidents
 from include.index.indexing import Indexing
 from include.index.mapping.evolving import Evolves
+from include.index.mapping.file import mapping_of
 from include.index.outcome import TaskOutcome
 from include.index.progress.steps import start_of
 from include.index.server.auto_create import require_no_auto_create

@@ -12,7 +12,7 @@ import orjson
 
 from include.index.digest import bucket, limbs, state_hash
 
-__all__ = ["FIELDS", "NOT_SEARCHED", "Metadata", "TopicOrigin", "metadata_mapping"]
+__all__ = ["FIELDS", "LIVING", "NOT_SEARCHED", "Metadata", "TopicOrigin", "metadata_mapping"]
 
 FIELDS: Final[dict[str, str]] = {
     "cluster_name": "keyword",
@@ -30,6 +30,8 @@ FIELDS: Final[dict[str, str]] = {
     "s1": "integer",
 }
 """Each metadata field and the type that an index must have for it."""
+LIVING: dict[str, Any] = {"term": {"metadata.deleted": False}}
+"""The alias's filter: readers never see soft-delete tombstones."""
 NOT_SEARCHED: Final = frozenset({"d1", "s0", "s1"})
 """Those that are only added up: their doc values do, an index for searches would be waste."""
 

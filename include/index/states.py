@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
 
 from include.index.bulk.lines import line_maker
-from include.index.definition import IndexDefinition, IndexTopic
-from include.index.identity import index_id
+from include.index.definition import IndexDefinition
+from include.index.feed import Feed
 from include.index.mapping.evolving import Bodies
 from include.index.metadata import TopicOrigin
-from include.index.progress.document import IndexProgress, PartitionNumber
+from include.index.progress.document import IndexProgress
 from include.index.progress.partition_epochs import Eras, known_numbers
 from include.log.ports import Headers, Record, SchemaRegistry
 from include.record.json.formats import Keys, Values
@@ -18,35 +17,7 @@ from include.record.key import pseudo_key
 from include.record.version import from_headers
 from include.settings.connections import Cluster
 
-__all__ = ["Feed", "State", "States", "Versions", "feed_of"]
-
-Versions = Literal["header", "offset"]
-_NO_NUMBERS: Final[tuple[PartitionNumber, ...]] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Feed:
-    """How the records of one topic become documents of one index; plain values, as it travels to workers.
-
-    `shared`: several topics fill the index. `numbers`: all numbers of partitions that the topic has had. `floor`: no
-    row with a version below it lives (0: none known).
-    """
-
-    origin: TopicOrigin
-    topic: IndexTopic
-    versions: Versions = "header"
-    shared: bool = False
-    numbers: tuple[PartitionNumber, ...] = _NO_NUMBERS
-    floor: int = 0
-
-    @property
-    def name(self) -> str:
-        """The topic's."""
-        return self.origin.topic
-
-    def index_id(self, doc_id: str) -> str:
-        """The document's `_id` in the index."""
-        return index_id(self.origin.topic, doc_id) if self.shared else doc_id
+__all__ = ["State", "States", "feed_of"]
 
 
 @dataclass(frozen=True, slots=True)

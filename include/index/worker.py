@@ -16,11 +16,12 @@ from include.clock import SystemClock
 from include.index.bulk.routing import Copies
 from include.index.bulk.scheduler import Concurrency
 from include.index.bulk.sender import Delivery
+from include.index.feed import Feed
 from include.index.mapping.evolving import Bodies, Evolves
 from include.index.outcome import TaskOutcome
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin
-from include.index.states import Feed, States
+from include.index.states import States
 from include.index.task import IndexTask, Raw
 from include.log.planning.slices import Slice, cached_consumer
 from include.log.ports import SchemaRegistry

@@ -13,8 +13,9 @@ from typing import Any, Final
 from pydantic import Field
 
 from include.document.definition import DocumentDefinition, definitions
-from include.index.definition import IndexDefinition, declared_indexes, index_named, mapping_of
+from include.index.definition import IndexDefinition, declared_indexes, index_named
 from include.index.identity import index_id
+from include.index.mapping.file import mapping_of
 from include.settings.deployment import Deployment, Strict, unknown_name
 
 __all__ = ["EXACT", "Fresh", "Lines", "SearchDefinition", "SearchTarget", "declared_searches", "targets", "type_of"]

@@ -16,9 +16,9 @@ import psutil
 
 from include.index.definition import index_named
 from include.index.generations.active import change_fed
-from include.index.generations.name import IndexName
 from include.index.mapping.declared import creation
 from include.index.metadata import metadata_mapping
+from include.index.name import IndexName
 from include.index.progress.document import read_progress
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.settings.connections import Elasticsearch

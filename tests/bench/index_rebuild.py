@@ -25,9 +25,10 @@ from typing import Any, Final
 
 from elasticsearch import Elasticsearch
 
-from include.index.definition import index_named, mapping_of
+from include.index.definition import index_named
 from include.index.generations.rebuild.run import FILLING
 from include.index.mapping.declared import creation
+from include.index.mapping.file import mapping_of
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 from tests.bench.index_application import deployed

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from include.index.definition import IndexTopic
+from include.index.feed import Feed
 from include.index.metadata import TopicOrigin
-from include.index.states import Feed
 from include.index.worker import WorkerPlan, work_off
 from include.log.planning.slices import Slice
 from include.settings.connections import Elasticsearch, Registry

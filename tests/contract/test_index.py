@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal, Transient
-from include.index.bulk.request import BulkAnswer, BulkLine, document_line, line_bytes, probe_of
+from include.index.bulk.request import BulkLine, document_line, line_bytes, probe_of
 from include.index.definition import IndexDefinition
 from include.index.identity import DocumentIdentity
-from include.index.mapping.declared import LIVING, creation
+from include.index.mapping.declared import creation
+from include.index.metadata import LIVING
 from include.index.progress.document import NOTES, ensure_notes
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.memory import MemoryIndex
-from include.index.server.port import IndexedDocument, IndexInfo, SearchIndex
+from include.index.server.port import BulkAnswer, IndexedDocument, IndexInfo, SearchIndex
 from include.index.upkeep.purge import delete_line
 from include.settings.connections import Elasticsearch
 from tests.document_topic import MAPPING

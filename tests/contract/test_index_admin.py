@@ -13,7 +13,8 @@ from include.errors import Terminal, Transient
 from include.index.bulk.request import document_line
 from include.index.definition import IndexDefinition
 from include.index.identity import DocumentIdentity
-from include.index.mapping.declared import LIVING, creation
+from include.index.mapping.declared import creation
+from include.index.metadata import LIVING
 from include.index.server.admin import IndexAdmin
 from include.index.server.auto_create import require_no_auto_create
 from include.index.server.durability import require_durable

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, NotFoundError
 
-from include.index.mapping.declared import LIVING
+from include.index.metadata import LIVING
 from include.local.demo.comparison import DemoComparison, compare
 from include.local.shop.truth import truth
 

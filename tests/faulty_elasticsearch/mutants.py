@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from include.index.bulk.request import BulkAnswer, ItemAnswer
 from include.index.bulk.sender import Delivered
+from include.index.server.port import BulkAnswer, ItemAnswer
 from tests.faulty_elasticsearch.node import in_memory
 from tests.faulty_elasticsearch.simulation import NAME, Send, Simulation, Stage
 

@@ -10,8 +10,8 @@ from random import Random
 from typing import Any
 
 from include.clock import ManualClock
-from include.index.bulk.request import BulkAnswer, ItemAnswer
 from include.index.server.memory import MemoryIndex
+from include.index.server.port import BulkAnswer, ItemAnswer
 from tests.faulty_elasticsearch.fate import Fate, Manner, Written
 
 __all__ = ["FaultyNode", "Reply", "Seen", "in_memory"]

@@ -15,10 +15,11 @@ from random import Random
 from typing import Any, Final
 
 from include.clock import ManualClock
-from include.index.bulk.request import BulkAnswer, BulkLine, ItemAnswer
+from include.index.bulk.request import BulkLine
 from include.index.bulk.scheduler import Concurrency
 from include.index.bulk.sender import Delivered, Delivery
 from include.index.server.memory import MemoryIndex
+from include.index.server.port import BulkAnswer, ItemAnswer
 from tests.faulty_elasticsearch.fate import RandomFates
 from tests.faulty_elasticsearch.node import FaultyNode, in_memory
 

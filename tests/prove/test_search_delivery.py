@@ -10,9 +10,9 @@ from collections import Counter
 
 import pytest
 
-from include.index.bulk.request import BulkAnswer
 from include.index.server import elasticsearch as adapter
 from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.port import BulkAnswer
 from include.settings.connections import Elasticsearch
 from tests.faulty_elasticsearch.mutants import MUTANTS, Mutant
 from tests.faulty_elasticsearch.server import serving

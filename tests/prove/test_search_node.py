@@ -22,11 +22,12 @@ import pytest
 
 from include.clock import SystemClock
 from include.errors import Transient
-from include.index.bulk.request import BulkAnswer, BulkLine
+from include.index.bulk.request import BulkLine
 from include.index.bulk.scheduler import Concurrency
 from include.index.bulk.sender import Delivery
 from include.index.server import elasticsearch as adapter
 from include.index.server.elasticsearch import ElasticsearchIndex
+from include.index.server.port import BulkAnswer
 from include.local.stack import Stack
 from include.settings.connections import Elasticsearch
 from tests.integration.source.proxy import Proxy

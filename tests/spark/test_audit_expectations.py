@@ -24,8 +24,8 @@ from include.audit.search.report import SearchReport
 from include.clock import ManualClock
 from include.errors import SettingsError, Terminal
 from include.index.definition import IndexTopic
+from include.index.feed import Feed
 from include.index.metadata import TopicOrigin
-from include.index.states import Feed
 from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.log.kafka.writer import KafkaWriter
 from include.log.ports import TopicSpec

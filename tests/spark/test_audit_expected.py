@@ -23,9 +23,10 @@ from include.audit.search.views.key_ranks_spark import SparkKeys
 from include.audit.search.views.range_count import SeenDocument
 from include.index.definition import IndexDefinition, IndexTopic
 from include.index.digest import bucket, limbs, of_limbs, state_hash
+from include.index.feed import Feed
 from include.index.metadata import TopicOrigin
 from include.index.progress.document import IndexProgress
-from include.index.states import Feed, States, feed_of
+from include.index.states import States, feed_of
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.planning.slices import Slice
 from include.log.ports import Record

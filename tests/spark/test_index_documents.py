@@ -21,10 +21,11 @@ from include.audit.search.expected_spark import expected_by_spark
 from include.audit.search.platform import server_sides
 from include.clock import SystemClock
 from include.errors import Fenced, Terminal
-from include.index.definition import index_named, mapping_of
+from include.index.definition import index_named
 from include.index.generations.active import change_fed
 from include.index.indexer_spark import build, run_application
 from include.index.mapping.declared import creation
+from include.index.mapping.file import mapping_of
 from include.index.progress.document import IndexProgress, ProgressKeeper, read_progress
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.log import topics

@@ -32,8 +32,9 @@ from include.audit.search.bounds import Window
 from include.audit.search.report import SearchReport, together
 from include.clock import Clock, iso
 from include.errors import InvalidRecord, LyrebirdError, SettingsError, Terminal
+from include.index.feed import Feed
 from include.index.server.elasticsearch import ElasticsearchIndex
-from include.index.states import Feed, States
+from include.index.states import States
 from include.lake.tables.columns import OWN
 from include.lake.tables.tables_spark import read_table
 from include.log.registry.confluent import ConfluentRegistry

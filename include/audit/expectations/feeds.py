@@ -5,10 +5,11 @@ from __future__ import annotations
 from include.audit.definition import audited_indexes
 from include.audit.expectations.definition import expectations_of_audit
 from include.index.definition import index_named
+from include.index.feed import Feed
 from include.index.generations.active import serving
 from include.index.progress.document import IndexProgress, read_progress
 from include.index.server.port import SearchIndex
-from include.index.states import Feed, feed_of
+from include.index.states import feed_of
 from include.settings.connections import Cluster
 from include.settings.deployment import Deployment
 

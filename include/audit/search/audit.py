@@ -29,8 +29,8 @@ from include.audit.search.repair import repair
 from include.audit.search.report import SearchReport
 from include.audit.search.scrub import Scrubber, ScrubMode
 from include.audit.search.set_aside import still_set_aside
+from include.audit.search.sides import Sides
 from include.audit.search.verdict import judge, judge_counted
-from include.audit.search.views.backends import Sides
 from include.audit.search.views.range_count import IndexView, SeenDocument
 from include.audit.search.views.state_view import MOST_ABOVE, IndexState, StateView, far_ahead
 from include.clock import iso

@@ -14,8 +14,8 @@ from include.audit.search.bounds import Bounds, Window
 from include.clock import Clock
 from include.errors import SettingsError, Terminal
 from include.index.generations.active import serving
-from include.index.generations.name import IndexName
 from include.index.mapping.declared import require_metadata
+from include.index.name import IndexName
 from include.index.progress.document import IndexProgress, read_progress
 from include.index.server.port import IndexInfo, SearchIndex
 from include.log.ports import LogReader, TopicAdmin

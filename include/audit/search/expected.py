@@ -17,7 +17,8 @@ from include.audit.search.iblt import Histogram, add_up
 from include.audit.search.views.key_list import ListedKeys, SortedKeys
 from include.errors import InvalidRecord, Terminal
 from include.index.digest import BUCKET_BITS, bucket, state_hash
-from include.index.states import Feed, States
+from include.index.feed import Feed
+from include.index.states import States
 from include.log.ports import LogReader, Record
 
 __all__ = [

@@ -28,7 +28,8 @@ from include.audit.search.views.key_list import SortedKeys
 from include.audit.search.views.key_ranks_spark import SparkKeys
 from include.errors import InvalidRecord
 from include.index.digest import BUCKET_BITS, VIEWS, bucket, limbs, of_limbs
-from include.index.states import Feed, States
+from include.index.feed import Feed
+from include.index.states import States
 from include.log.planning.slices import cached_consumer, slices_in
 from include.log.ports import Record
 from include.log.registry.confluent import ConfluentRegistry

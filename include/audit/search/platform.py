@@ -15,7 +15,7 @@ from include.audit.search.cut import AuditCut
 from include.audit.search.expected import Expected, ExpectedDocuments
 from include.audit.search.repair import Writing
 from include.audit.search.scrub import StoredDocuments
-from include.audit.search.views.backends import Sides
+from include.audit.search.sides import Sides
 from include.audit.search.views.elasticsearch.documents import ElasticsearchDocuments
 from include.audit.search.views.elasticsearch.forget import forget_versions
 from include.audit.search.views.elasticsearch.moment import ElasticsearchView, counting_client
@@ -24,10 +24,11 @@ from include.audit.search.views.elasticsearch.topics import undeclared_topics
 from include.audit.search.views.range_count import IndexView
 from include.audit.search.views.state_view import StateView
 from include.clock import Clock, SystemClock
-from include.index.definition import mapping_of
+from include.index.feed import Feed
+from include.index.mapping.file import mapping_of
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.port import SearchIndex
-from include.index.states import Feed, States, feed_of
+from include.index.states import States, feed_of
 from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.log.ports import LogReader, TopicAdmin
 from include.log.registry.confluent import ConfluentRegistry

@@ -12,7 +12,7 @@ from include.audit.definition import SearchAuditSpec
 from include.audit.search.cut import AuditCut
 from include.audit.search.expected import Expected, records_below
 from include.audit.search.report import UnmadeDocument
-from include.audit.search.views.backends import Sides
+from include.audit.search.sides import Sides
 from include.errors import InvalidRecord
 from include.index.states import States
 from include.log.publishing.dead_letter import DeadLetter

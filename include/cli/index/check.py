@@ -11,10 +11,11 @@ from typing import Any
 import click
 import orjson
 
-from include.index.definition import IndexDefinition, index_named, mapping_of
+from include.index.definition import IndexDefinition, index_named
 from include.index.generations.active import serving
 from include.index.mapping.check import MappingFinding
 from include.index.mapping.declared import check, undeclared
+from include.index.mapping.file import mapping_of
 from include.index.mapping.schema_fit import TopicFit, topic_fits
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.unindexed_values import ignored_values

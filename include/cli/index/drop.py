@@ -20,8 +20,8 @@ def command(name: str, generation: int, yes: bool, as_json: bool) -> None:
     """
     from include.errors import SettingsError
     from include.index.deployed import DeployedIndex
-    from include.index.generations.name import IndexName
     from include.index.generations.promote import drop_generation
+    from include.index.name import IndexName
     from include.settings.deployment import Deployment
 
     one = IndexName(name, generation)

@@ -34,8 +34,8 @@ def command(
     from include.audit.search.generation_proof import prove
     from include.errors import Terminal, Transient
     from include.index.deployed import DeployedIndex
-    from include.index.generations.name import IndexName
     from include.index.generations.promote import promote, rebuilt_generation, standing
+    from include.index.name import IndexName
     from include.settings.deployment import Deployment
 
     with DeployedIndex.of(Deployment.load(), name) as on:

@@ -19,7 +19,7 @@ from include.record.codec import Decoder
 from include.record.json.native import WHY_NOT, body_program, change_program, key_program
 
 if TYPE_CHECKING:
-    from include.index.states import Feed
+    from include.index.feed import Feed
     from include.record.json.native._avro_json import Lines
 
 __all__ = ["line_maker"]

@@ -7,18 +7,16 @@ Answers and their reasons: Elasticsearch 8.19, seen on a real node.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
 from include.index.identity import DocumentIdentity
+from include.index.server.port import BulkAnswer
 
 __all__ = [
-    "BulkAnswer",
     "BulkLine",
-    "ItemAnswer",
     "ItemClass",
     "WholeClass",
     "bytes_of",
@@ -65,26 +63,6 @@ class BulkLine(NamedTuple):
     ref: Any
     data: bytes
     deleted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ItemAnswer:
-    """What the server said of one item."""
-
-    status: int
-    type: str = ""
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class BulkAnswer:
-    """What the server said of the request. `status` 0: no answer. `items` None: none that could be read."""
-
-    status: int
-    items: Sequence[ItemAnswer] | None = None
-    type: str = ""
-    reason: str = ""
-    retry_after_s: float | None = None
 
 
 def document_line(ref: int, identity: DocumentIdentity, entity: str, body: bytes | None, metadata: bytes) -> BulkLine:

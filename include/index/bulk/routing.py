@@ -23,9 +23,9 @@ from include.clock import Clock
 from include.errors import Terminal, Transient
 from include.index.bulk.request import BulkLine, line_bytes
 from include.index.bulk.sender import Delivery
+from include.index.feed import Feed
 from include.index.metadata import Metadata
 from include.index.server.port import IndexedDocument, SearchIndex
-from include.index.states import Feed
 
 __all__ = ["Copies", "routing_of"]
 

@@ -16,17 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from include.errors import Terminal
-from include.index.bulk.request import (
-    BulkAnswer,
-    BulkLine,
-    ItemAnswer,
-    bytes_of,
-    classify_item,
-    classify_request,
-    data_of,
-    groups_of,
-)
+from include.index.bulk.request import BulkLine, bytes_of, classify_item, classify_request, data_of, groups_of
 from include.index.bulk.suspects import Suspects, all_works
+from include.index.server.port import BulkAnswer, ItemAnswer
 
 __all__ = ["BulkRequest", "Concurrency", "Delivered", "Flight"]
 

@@ -10,8 +10,9 @@ import random
 from collections.abc import Callable, Sequence
 
 from include.clock import Clock
-from include.index.bulk.request import BulkAnswer, BulkLine
+from include.index.bulk.request import BulkLine
 from include.index.bulk.scheduler import BulkRequest, Concurrency, Delivered, Flight
+from include.index.server.port import BulkAnswer
 
 __all__ = ["Delivered", "Delivery"]
 

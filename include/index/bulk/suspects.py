@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from include.index.bulk.request import BulkLine, ItemAnswer, probe_of
+from include.index.bulk.request import BulkLine, probe_of
+from include.index.server.port import ItemAnswer
 
 __all__ = ["Suspects", "all_works"]
 

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Final
 
 from include.errors import SettingsError, Terminal, Transient
-from include.index.generations.name import IndexName
+from include.index.name import IndexName
 from include.index.progress.document import NOTES, ensure_notes
 from include.index.server.port import IndexInfo, Note, SearchIndex
 

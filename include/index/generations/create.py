@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from include.errors import Terminal
-from include.index.definition import index_named, mapping_of
+from include.index.definition import index_named
 from include.index.generations.active import change_fed, serving_or_none
-from include.index.generations.name import IndexName
-from include.index.mapping.declared import LIVING, creation
+from include.index.mapping.declared import creation
+from include.index.mapping.file import mapping_of
+from include.index.metadata import LIVING
+from include.index.name import IndexName
 from include.index.server.admin import IndexAdmin
 from include.index.server.auto_create import require_no_auto_create
 from include.index.server.elasticsearch import ElasticsearchIndex

@@ -9,9 +9,9 @@ from typing import Any
 from include.clock import iso
 from include.index.definition import IndexDefinition
 from include.index.generations.active import read_fed
-from include.index.generations.name import IndexName
 from include.index.generations.promote import Ends
-from include.index.generations.rebuild.note import read_rebuild
+from include.index.generations.rebuild_note import read_rebuild
+from include.index.name import IndexName
 from include.index.progress.document import read_progress
 from include.index.server.admin import IndexAdmin, StoredIndex
 from include.index.server.port import IndexInfo, SearchIndex

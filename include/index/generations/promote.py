@@ -15,9 +15,9 @@ from include.clock import Clock
 from include.errors import Terminal
 from include.index.definition import IndexDefinition
 from include.index.generations.active import change_fed, read_fed, serving_or_none
-from include.index.generations.name import IndexName
-from include.index.generations.rebuild.note import read_rebuild, write_rebuild
+from include.index.generations.rebuild_note import read_rebuild, write_rebuild
 from include.index.mapping.declared import require_metadata
+from include.index.name import IndexName
 from include.index.progress.document import NOTES, read_progress
 from include.index.server.admin import IndexAdmin
 from include.index.server.port import IndexInfo, SearchIndex

@@ -13,15 +13,15 @@ from typing import Final
 
 from include.errors import Terminal, Transient
 from include.index.batch import Settlement
+from include.index.feed import Feed
 from include.index.generations.active import read_fed, serving_or_none
-from include.index.generations.name import IndexName
 from include.index.mapping.declared import require_metadata
+from include.index.name import IndexName
 from include.index.progress.document import IndexProgress
 from include.index.progress.floors import Floors
 from include.index.progress.grown_topics import PartitionCounts
 from include.index.progress.steps import start_of
 from include.index.server.port import IndexInfo, SearchIndex
-from include.index.states import Feed
 from include.log.planning.slices import Slice
 
 __all__ = ["Fed", "FedGeneration", "fed_indexes", "leader_of", "ranges_behind", "together"]

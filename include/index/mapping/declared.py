@@ -9,13 +9,11 @@ from include.errors import Terminal
 from include.index.definition import IndexDefinition
 from include.index.mapping.fields import analysis, copies, dynamic_of, fields
 from include.index.mapping.limits import beyond_limits
-from include.index.metadata import FIELDS, NOT_SEARCHED, metadata_mapping
+from include.index.metadata import FIELDS, LIVING, NOT_SEARCHED, metadata_mapping
 from include.index.server.port import IndexInfo
 
-__all__ = ["LIVING", "check", "creation", "drift", "places", "require_metadata", "undeclared"]
+__all__ = ["check", "creation", "drift", "places", "require_metadata", "undeclared"]
 
-LIVING: dict[str, Any] = {"term": {"metadata.deleted": False}}
-"""The alias's filter: readers never see soft-delete tombstones."""
 # Types whose values a server can lay documents by.
 _SORTABLE: Final = frozenset({"boolean", "byte", "date", "date_nanos", "double", "integer", "keyword", "long", "short"})
 # What a server leaves out when it shows a mapping.

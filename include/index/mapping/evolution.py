@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from include.errors import Terminal
-from include.index.generations.name import IndexName
 from include.index.mapping.check import MappingFinding, compare, ruled, templated, types_names
 from include.index.mapping.fields import analysis, dynamic_of
 from include.index.mapping.limits import beyond_limits
 from include.index.mapping.starter import Choice, starter
 from include.index.mapping.topic_types import body_form
 from include.index.mapping.value_types import Form, ListOf, MapOf, RecordType
+from include.index.name import IndexName
 from include.index.server.port import IndexInfo
 from include.log.ports import SchemaLanguage
 from include.record.json.formats import ValueForm

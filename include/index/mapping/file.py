@@ -12,9 +12,11 @@ from typing import Any, Final
 import yaml
 
 from include.errors import SettingsError
+from include.index.definition import IndexDefinition
 from include.index.mapping.starter import Choice
+from include.settings.deployment import Deployment
 
-__all__ = ["mapping_text", "read_mapping"]
+__all__ = ["mapping_of", "mapping_text", "read_mapping"]
 
 _WIDTH: Final = 110
 _BARE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -44,6 +46,22 @@ def read_mapping(file: Path) -> dict[str, Any]:
     if not isinstance(node, dict):
         raise SettingsError("not a mapping", file=str(file), allowed="properties: …")
     return node
+
+
+def mapping_of(deployment: Deployment, definition: IndexDefinition) -> dict[str, Any]:
+    """The declared mapping of the whole document (`<entity>` and `metadata`); raises `SettingsError`."""
+    file = deployment.folder / definition.mapping
+    mapping = read_mapping(file)
+    properties = mapping.get("properties")
+    allowed = [*definition.entities, "metadata"]
+    if not isinstance(properties, dict) or sorted(properties) != sorted(allowed):
+        raise SettingsError(
+            "mapping describes another document",
+            file=str(file),
+            path="properties",
+            allowed=allowed,
+        )
+    return mapping
 
 
 def mapping_text(choice: Choice, head: str = "") -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from include.clock import Clock, iso
 from include.errors import Fenced, InvalidRecord, Terminal
+from include.index.feed import PartitionNumber
 from include.index.server.port import IndexInfo, Note, SearchIndex
 from include.log.resolved import Resolved
 from include.record.position import SourcePosition
@@ -21,7 +22,6 @@ from include.record.position import SourcePosition
 __all__ = [
     "NOTES",
     "IndexProgress",
-    "PartitionNumber",
     "ProgressKeeper",
     "Vector",
     "ensure_notes",
@@ -33,14 +33,6 @@ NOTES: Final = "lyrebird-progress"
 """The index that holds the progress documents of all indexes."""
 
 Vector = Mapping[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionNumber:
-    """How many partitions a topic had, and which ends they had when there were more; None where that is not known."""
-
-    number: int
-    until: Vector | None = None
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from include.clock import Clock
 from include.errors import InvalidRecord, Terminal, Transient
 from include.index.bulk.request import BulkLine, line_bytes
 from include.index.bulk.sender import Delivery
+from include.index.feed import Feed
 from include.index.metadata import Metadata
 from include.index.progress.document import IndexProgress
 from include.index.server.port import IndexedDocument, SearchIndex
-from include.index.states import Feed
 from include.log import topics
 from include.log.control import Control
 from include.log.ports import LogReader

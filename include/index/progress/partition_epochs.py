@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from include.errors import SettingsError, Terminal
-from include.index.progress.document import PartitionNumber
+from include.index.feed import PartitionNumber
 from include.record.key import murmur2
 from include.record.version import pack
 

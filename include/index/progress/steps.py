@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from include.errors import Terminal
 from include.index.definition import IndexTopic
-from include.index.progress.document import IndexProgress, PartitionNumber, Vector
+from include.index.feed import PartitionNumber
+from include.index.progress.document import IndexProgress, Vector
 from include.index.progress.partition_epochs import known_numbers
 from include.log.topics import resolved_of
 

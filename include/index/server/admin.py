@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from include.index.generations.name import IndexName
+from include.index.name import IndexName
 
 __all__ = ["IndexAdmin", "StoredIndex"]
 

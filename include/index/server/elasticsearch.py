@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from typing_extensions import override
 
 from include.errors import BackPressure, Terminal, Transient
-from include.index.bulk.answers import WRITTEN, serializers
-from include.index.bulk.request import BulkAnswer, ItemAnswer
-from include.index.server.port import IndexedDocument, IndexInfo, Note, SearchIndex
+from include.index.server.answers import WRITTEN, serializers
+from include.index.server.port import BulkAnswer, IndexedDocument, IndexInfo, ItemAnswer, Note, SearchIndex
 from include.settings.certificates import tls_context
 from include.settings.connections import Elasticsearch as Settings
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from typing_extensions import override
 
 from include.errors import SettingsError, Terminal, Transient
-from include.index.generations.name import IndexName
-from include.index.mapping.declared import LIVING
+from include.index.metadata import LIVING
+from include.index.name import IndexName
 from include.index.server.admin import IndexAdmin, StoredIndex
 from include.index.server.elasticsearch import call, connect
 from include.settings.connections import Elasticsearch as Settings

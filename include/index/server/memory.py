@@ -15,8 +15,7 @@ from typing import Any
 from typing_extensions import override
 
 from include.errors import Terminal
-from include.index.bulk.request import BulkAnswer, ItemAnswer
-from include.index.server.port import IndexedDocument, IndexInfo, Note, SearchIndex
+from include.index.server.port import BulkAnswer, IndexedDocument, IndexInfo, ItemAnswer, Note, SearchIndex
 
 __all__ = ["MemoryIndex"]
 

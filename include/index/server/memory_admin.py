@@ -14,8 +14,8 @@ from typing import Any
 from typing_extensions import override
 
 from include.errors import SettingsError, Terminal
-from include.index.generations.name import IndexName
-from include.index.mapping.declared import LIVING
+from include.index.metadata import LIVING
+from include.index.name import IndexName
 from include.index.server.admin import IndexAdmin, StoredIndex
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import IndexedDocument, IndexInfo

@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from include.index.bulk.request import BulkAnswer
-
-__all__ = ["IndexInfo", "IndexedDocument", "Note", "SearchIndex"]
+__all__ = ["BulkAnswer", "IndexInfo", "IndexedDocument", "ItemAnswer", "Note", "SearchIndex"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +45,26 @@ class Note:
     source: Mapping[str, Any]
     seq_no: int
     primary_term: int
+
+
+@dataclass(frozen=True, slots=True)
+class ItemAnswer:
+    """What the server said of one item."""
+
+    status: int
+    type: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkAnswer:
+    """What the server said of the request. `status` 0: no answer. `items` None: none that could be read."""
+
+    status: int
+    items: Sequence[ItemAnswer] | None = None
+    type: str = ""
+    reason: str = ""
+    retry_after_s: float | None = None
 
 
 class SearchIndex(Protocol):

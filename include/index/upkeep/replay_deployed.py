@@ -12,10 +12,10 @@ from collections.abc import Callable
 from include.clock import SystemClock
 from include.index.bulk.routing import Copies
 from include.index.bulk.sender import Delivery
-from include.index.definition import mapping_of
 from include.index.deployed import DeployedIndex
 from include.index.generations.target import fed_indexes
 from include.index.mapping.evolving import Evolves
+from include.index.mapping.file import mapping_of
 from include.index.outcome import TaskOutcome
 from include.index.progress.document import IndexProgress, read_progress
 from include.index.server.port import IndexInfo

@@ -11,7 +11,8 @@ from typing import Final
 from pydantic import Field
 
 from include.document.definition import DocumentDefinition, definitions
-from include.index.definition import declared_indexes, mapping_of
+from include.index.definition import declared_indexes
+from include.index.mapping.file import mapping_of
 from include.search.definition import EXACT, type_of
 from include.settings.deployment import Deployment, Strict, unknown_name
 

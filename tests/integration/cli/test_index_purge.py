@@ -15,10 +15,11 @@ from include.cli.index import commands as index
 from include.clock import SystemClock
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
+from include.index.feed import Feed
 from include.index.metadata import TopicOrigin
 from include.index.progress.document import NOTES, ProgressKeeper, note_id
 from include.index.server.elasticsearch import ElasticsearchIndex
-from include.index.states import Feed, States
+from include.index.states import States
 from include.index.task import IndexTask, raw_of
 from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader

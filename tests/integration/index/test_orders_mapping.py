@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from include.index.bulk.request import document_line
-from include.index.definition import index_named, mapping_of
+from include.index.definition import index_named
 from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import check, creation
+from include.index.mapping.file import mapping_of
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.local.shop.truth import _body, _line
 from include.settings.connections import Elasticsearch

@@ -14,9 +14,10 @@ import pytest
 from include.clock import ManualClock, SystemClock
 from include.errors import Terminal
 from include.index.bulk.request import document_line
-from include.index.definition import index_named, mapping_of
+from include.index.definition import index_named
 from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import creation
+from include.index.mapping.file import mapping_of
 from include.index.progress.document import IndexProgress, ProgressKeeper
 from include.record.json.body import body_json
 from include.record.key import doc_id

@@ -14,12 +14,13 @@ from include.index.batch import Settlement
 from include.index.bulk.sender import Delivery
 from include.index.dead_letters import DeadLetters, dead_group
 from include.index.definition import IndexTopic
+from include.index.feed import Feed
 from include.index.metadata import TopicOrigin
 from include.index.outcome import SETTLED, SetAsideRecord, TaskOutcome
 from include.index.progress.document import IndexProgress, ProgressKeeper, read_progress
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import IndexInfo
-from include.index.states import Feed, States
+from include.index.states import States
 from include.index.task import IndexTask, raw_of
 from include.log import topics
 from include.log.memory import MemoryLog, MemoryRegistry

@@ -4,10 +4,11 @@ import pytest
 
 from include.errors import InvalidRecord, SettingsError
 from include.index.definition import IndexDefinition, IndexTopic
+from include.index.feed import Feed, PartitionNumber
 from include.index.identity import index_id
 from include.index.metadata import TopicOrigin
-from include.index.progress.document import IndexProgress, PartitionNumber
-from include.index.states import Feed, State, States, feed_of
+from include.index.progress.document import IndexProgress
+from include.index.states import State, States, feed_of
 from include.log.memory import MemoryRegistry
 from include.log.ports import Record
 from include.record.codec import frame

@@ -5,14 +5,15 @@ from typing import Any
 
 from include.clock import ManualClock
 from include.errors import Fenced, Terminal, Transient
-from include.index.bulk.request import BulkAnswer
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
 from include.index.digest import bucket, of_limbs, state_hash
+from include.index.feed import Feed
 from include.index.metadata import TopicOrigin
 from include.index.outcome import SETTLED, TaskOutcome
 from include.index.server.memory import MemoryIndex
-from include.index.states import Feed, States
+from include.index.server.port import BulkAnswer
+from include.index.states import States
 from include.index.task import IndexTask, raw_of
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import Record

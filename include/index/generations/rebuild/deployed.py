@@ -10,17 +10,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from include.index.dead_letters import DeadLetters, dead_group
-from include.index.definition import mapping_of
 from include.index.deployed import DeployedIndex
+from include.index.feed import Feed
 from include.index.generations.rebuild.ending import ending_on_sigterm
 from include.index.generations.rebuild.fill import RangePool
 from include.index.generations.rebuild.plan import RebuildPlan, make_plan
 from include.index.generations.rebuild.run import RebuildContext, Rebuilt, Teller, rebuild
 from include.index.mapping.declared import creation
 from include.index.mapping.evolving import Evolves
+from include.index.mapping.file import mapping_of
 from include.index.progress.document import IndexProgress
 from include.index.server.port import IndexInfo
-from include.index.states import Feed, feed_of
+from include.index.states import feed_of
 from include.index.worker import WorkerPlan
 from include.log import topics
 from include.log.kafka.log import KafkaAdmin

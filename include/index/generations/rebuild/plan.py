@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from include.errors import Terminal
 from include.index.generations.active import read_fed, serving_or_none
-from include.index.generations.name import IndexName
-from include.index.generations.rebuild.note import RebuildNote, declared_hash, read_rebuild
 from include.index.generations.rebuild.ranges import Work, size_of
+from include.index.generations.rebuild_note import RebuildNote, declared_hash, read_rebuild
+from include.index.name import IndexName
 from include.index.progress.document import read_progress
 from include.index.server.admin import IndexAdmin
 from include.index.server.port import Note, SearchIndex

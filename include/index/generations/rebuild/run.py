@@ -26,13 +26,14 @@ from include.errors import Fenced, LyrebirdError, Terminal, Transient
 from include.index.batch import Settlement
 from include.index.dead_letters import DeadLetters
 from include.index.definition import IndexDefinition
+from include.index.feed import Feed
 from include.index.generations.active import change_fed, read_fed
 from include.index.generations.promote import caught_up
 from include.index.generations.rebuild.fill import RangePool, fill
-from include.index.generations.rebuild.note import read_rebuild, write_rebuild
 from include.index.generations.rebuild.pace import Pace, Reached
 from include.index.generations.rebuild.plan import RebuildPlan, unsettled
 from include.index.generations.rebuild.ranges import ranges_of, size_of
+from include.index.generations.rebuild_note import read_rebuild, write_rebuild
 from include.index.outcome import SETTLED, TaskOutcome
 from include.index.progress.document import IndexProgress, ProgressKeeper, ensure_notes, read_progress
 from include.index.progress.floors import Floors
@@ -42,7 +43,6 @@ from include.index.server.admin import IndexAdmin
 from include.index.server.auto_create import require_no_auto_create
 from include.index.server.port import IndexInfo, SearchIndex
 from include.index.server_wait import Patience
-from include.index.states import Feed
 from include.log.planning.slices import Slice
 from include.log.ports import LogReader, TopicAdmin
 

@@ -10,8 +10,9 @@ from include.audit.expectations.feeds import feeds_of
 from include.clock import ManualClock
 from include.errors import Terminal
 from include.index.definition import index_named
+from include.index.feed import PartitionNumber
 from include.index.mapping.declared import creation
-from include.index.progress.document import IndexProgress, PartitionNumber, ProgressKeeper
+from include.index.progress.document import IndexProgress, ProgressKeeper
 from include.index.server.memory import MemoryIndex
 from include.settings.deployment import Deployment
 from tests.document_topic import MAPPING

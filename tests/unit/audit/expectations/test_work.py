@@ -15,8 +15,9 @@ from include.audit.expectations.columns import Body, body_of
 from include.audit.expectations.work import UNREADABLE, decoded, identified
 from include.errors import InvalidRecord
 from include.index.definition import IndexTopic
+from include.index.feed import Feed
 from include.index.metadata import TopicOrigin
-from include.index.states import Feed, States
+from include.index.states import States
 from include.log.memory import MemoryRegistry
 from include.record.codec import Encoder, frame
 from include.record.version import to_header

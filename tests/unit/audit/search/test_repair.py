@@ -15,8 +15,8 @@ from include.audit.search import repair as mending
 from include.audit.search.report import SearchReport
 from include.audit.search.views.state_view import IndexState
 from include.errors import Transient
-from include.index.bulk.request import BulkAnswer, ItemAnswer
 from include.index.server.memory import MemoryIndex
+from include.index.server.port import BulkAnswer, ItemAnswer
 from tests.audit_world import AuditWorld
 
 

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from include.clock import ManualClock
 from include.errors import InvalidRecord, Transient
 from include.index.bulk.lines import line_maker
-from include.index.bulk.request import BulkAnswer, ItemAnswer, line_bytes
+from include.index.bulk.request import line_bytes
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
 from include.index.digest import state_hash
+from include.index.feed import Feed
 from include.index.metadata import Metadata, TopicOrigin
-from include.index.states import Feed, States
+from include.index.server.port import BulkAnswer, ItemAnswer
+from include.index.states import States
 from include.index.task import IndexTask
 from include.log.memory import MemoryRegistry
 from include.log.ports import Headers

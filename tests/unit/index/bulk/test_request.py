@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from include.index.bulk.request import BulkAnswer, ItemAnswer, classify_item, classify_request, document_line, groups_of
+from include.index.bulk.request import classify_item, classify_request, document_line, groups_of
 from include.index.identity import DocumentIdentity
+from include.index.server.port import BulkAnswer, ItemAnswer
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.errors import Terminal
-from include.index.bulk.request import BulkAnswer
 from include.index.bulk.routing import Copies, routing_of
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
+from include.index.feed import Feed
 from include.index.metadata import TopicOrigin
 from include.index.outcome import TaskOutcome
 from include.index.server.memory import MemoryIndex
-from include.index.server.port import IndexedDocument
-from include.index.states import Feed, States
+from include.index.server.port import BulkAnswer, IndexedDocument
+from include.index.states import States
 from include.index.task import IndexTask, Raw
 from include.log.memory import MemoryRegistry
 from include.record.codec import frame

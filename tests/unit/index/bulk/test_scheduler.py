@@ -11,9 +11,10 @@ import pytest
 
 from include.clock import ManualClock, SystemClock
 from include.errors import Terminal
-from include.index.bulk.request import BulkAnswer, BulkLine, ItemAnswer
+from include.index.bulk.request import BulkLine
 from include.index.bulk.scheduler import BulkRequest, Concurrency, Flight
 from include.index.bulk.sender import Delivery
+from include.index.server.port import BulkAnswer, ItemAnswer
 
 DONE = ItemAnswer(201)
 

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.errors import Terminal
-from include.index.bulk.request import BulkAnswer, BulkLine, ItemAnswer, document_line
+from include.index.bulk.request import BulkLine, document_line
 from include.index.bulk.sender import Delivered, Delivery
 from include.index.identity import DocumentIdentity
 from include.index.server.memory import MemoryIndex
+from include.index.server.port import BulkAnswer, ItemAnswer
 
 DONE = ItemAnswer(201)
 BUSY = ItemAnswer(429, "es_rejected_execution_exception")

@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.clock import ManualClock
-from include.index.bulk.request import BulkAnswer, ItemAnswer
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
+from include.index.feed import Feed
 from include.index.metadata import TopicOrigin
 from include.index.outcome import SETTLED, TaskOutcome
-from include.index.states import Feed, States
+from include.index.server.port import BulkAnswer, ItemAnswer
+from include.index.states import States
 from include.index.task import IndexTask, Raw
 from include.log.memory import MemoryRegistry
 from include.record.codec import Encoder

@@ -11,8 +11,8 @@ from include.errors import Terminal, Transient
 from include.index.definition import IndexDefinition
 from include.index.generations.active import change_fed, read_fed, serving, serving_or_none
 from include.index.generations.create import first_index
-from include.index.generations.name import IndexName
 from include.index.mapping.declared import creation
+from include.index.name import IndexName
 from include.index.progress.document import NOTES
 from include.index.server.memory_admin import MemoryAdmin
 from include.index.server.port import IndexInfo, Note

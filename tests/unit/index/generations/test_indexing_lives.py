@@ -13,13 +13,13 @@ from include.clock import ManualClock
 from include.errors import Restart, Terminal, Transient
 from include.index.batch import Settlement
 from include.index.batch_split import PartSize
-from include.index.bulk.request import BulkAnswer
 from include.index.generations.active import change_fed
-from include.index.generations.name import IndexName
 from include.index.generations.promote import drop_generation
 from include.index.generations.startup import TooOld
 from include.index.generations.target import FedGeneration
+from include.index.name import IndexName
 from include.index.progress.document import ProgressKeeper
+from include.index.server.port import BulkAnswer
 from include.log import topics
 from tests.indexing_world import Life, World, fill
 

@@ -6,10 +6,10 @@ from include.clock import ManualClock
 from include.index.definition import IndexDefinition
 from include.index.generations.active import change_fed
 from include.index.generations.create import first_index
-from include.index.generations.name import IndexName
 from include.index.generations.overview import Generation, generations_of
-from include.index.generations.rebuild.note import RebuildNote, write_rebuild
+from include.index.generations.rebuild_note import RebuildNote, write_rebuild
 from include.index.mapping.declared import creation
+from include.index.name import IndexName
 from include.index.progress.document import IndexProgress, ProgressKeeper
 from include.index.server.memory_admin import MemoryAdmin
 from tests.document_topic import MAPPING

@@ -13,10 +13,10 @@ from include.errors import Fenced, Terminal, Transient
 from include.index.definition import IndexDefinition
 from include.index.generations.active import change_fed, read_fed, serving
 from include.index.generations.create import first_index
-from include.index.generations.name import IndexName
 from include.index.generations.promote import PromotionState, drop_generation, promote, standing
-from include.index.generations.rebuild.note import RebuildNote, declared_hash, read_rebuild, write_rebuild
+from include.index.generations.rebuild_note import RebuildNote, declared_hash, read_rebuild, write_rebuild
 from include.index.mapping.declared import creation
+from include.index.name import IndexName
 from include.index.progress.document import IndexProgress, ProgressKeeper, read_progress
 from include.index.server.memory_admin import MemoryAdmin
 from include.index.server.port import Note

@@ -13,26 +13,25 @@ import pytest
 from include.clock import ManualClock
 from include.errors import Fenced, Terminal, Transient
 from include.index.batch import Settlement
-from include.index.bulk.request import BulkAnswer
 from include.index.bulk.sender import Delivery
 from include.index.dead_letters import DeadLetters, dead_group
 from include.index.definition import IndexDefinition
 from include.index.generations.active import read_fed, serving_or_none
 from include.index.generations.create import first_index
-from include.index.generations.name import IndexName
 from include.index.generations.promote import promote, standing
 from include.index.generations.rebuild.ending import ending_on_sigterm
 from include.index.generations.rebuild.fill import Answer
-from include.index.generations.rebuild.note import read_rebuild
 from include.index.generations.rebuild.pace import Reached
 from include.index.generations.rebuild.plan import RebuildPlan, make_plan
 from include.index.generations.rebuild.run import RebuildContext, Rebuilt, Teller, rebuild
+from include.index.generations.rebuild_note import read_rebuild
 from include.index.mapping.declared import creation
+from include.index.name import IndexName
 from include.index.outcome import TaskOutcome
 from include.index.progress.document import IndexProgress, ProgressKeeper, read_progress
 from include.index.progress.steps import resumed
 from include.index.server.memory_admin import MemoryAdmin
-from include.index.server.port import IndexInfo, Note
+from include.index.server.port import BulkAnswer, IndexInfo, Note
 from include.index.states import States, feed_of
 from include.index.task import IndexTask, raw_of
 from include.log import topics

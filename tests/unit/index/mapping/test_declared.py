@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from include.errors import SettingsError, Terminal
-from include.index.definition import IndexDefinition, alias_of, index_named, indexes_of_application, mapping_of
-from include.index.generations.name import IndexName
+from include.index.definition import IndexDefinition, alias_of, index_named, indexes_of_application
 from include.index.mapping.declared import check, creation, undeclared
+from include.index.mapping.file import mapping_of
 from include.index.metadata import FIELDS, metadata_mapping
+from include.index.name import IndexName
 from include.index.server.port import IndexInfo
 from include.settings.deployment import Deployment
 from tests.document_topic import MAPPING, METADATA

@@ -10,14 +10,16 @@ import orjson
 import pytest
 
 from include.audit.search.expected import reading_of
-from include.index.definition import IndexTopic, index_named, mapping_of
+from include.index.definition import IndexTopic, index_named
+from include.index.feed import Feed
 from include.index.identity import DocumentIdentity, identify
 from include.index.mapping.avro_types import avro_form
 from include.index.mapping.check import compare
+from include.index.mapping.file import mapping_of
 from include.index.mapping.starter import starter_index
 from include.index.mapping.value_types import RecordType as RecordForm
 from include.index.metadata import TopicOrigin
-from include.index.states import Feed, States
+from include.index.states import States
 from include.join.config.deployed import declared_joins
 from include.join.config.fields import field_plan
 from include.join.config.schema import InputSchema, OutputSchemas, output_schemas

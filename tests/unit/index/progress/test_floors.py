@@ -11,11 +11,12 @@ from include.clock import ManualClock
 from include.errors import Terminal
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexDefinition
+from include.index.feed import Feed
 from include.index.outcome import TaskOutcome
 from include.index.progress.document import IndexProgress
 from include.index.progress.floors import Floors
 from include.index.server.memory import MemoryIndex
-from include.index.states import Feed, States, feed_of
+from include.index.states import States, feed_of
 from include.index.task import IndexTask, raw_of
 from include.log import topics
 from include.log.control import Control, ControlKind

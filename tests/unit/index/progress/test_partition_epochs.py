@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import SettingsError, Terminal
-from include.index.progress.document import PartitionNumber
+from include.index.feed import PartitionNumber
 from include.index.progress.partition_epochs import Eras, known_numbers
 from include.record.key import partition_of
 from include.record.version import epoch_of

@@ -4,7 +4,8 @@ import pytest
 
 from include.errors import Terminal
 from include.index.definition import IndexDefinition
-from include.index.progress.document import IndexProgress, PartitionNumber
+from include.index.feed import PartitionNumber
+from include.index.progress.document import IndexProgress
 from include.index.progress.grown_topics import PartitionCounts
 from include.index.progress.steps import grown, of_cluster, resumed, start_of
 from include.log.memory import MemoryLog

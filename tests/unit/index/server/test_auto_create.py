@@ -9,8 +9,8 @@ import pytest
 from include.errors import Terminal
 from include.index.definition import IndexDefinition
 from include.index.generations.create import first_index
-from include.index.generations.name import IndexName
 from include.index.mapping.declared import creation
+from include.index.name import IndexName
 from include.index.server.auto_create import creates, require_no_auto_create
 from include.index.server.memory_admin import MemoryAdmin
 from tests.document_topic import MAPPING

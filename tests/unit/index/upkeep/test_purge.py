@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.errors import Terminal, Transient
-from include.index.bulk.request import BulkAnswer, ItemAnswer, document_line
+from include.index.bulk.request import document_line
 from include.index.definition import IndexTopic
+from include.index.feed import Feed, PartitionNumber
 from include.index.identity import DocumentIdentity
 from include.index.metadata import Metadata, TopicOrigin
-from include.index.progress.document import NOTES, PartitionNumber, ProgressKeeper
+from include.index.progress.document import NOTES, ProgressKeeper
 from include.index.server.memory import MemoryIndex
-from include.index.states import Feed, States
+from include.index.server.port import BulkAnswer, ItemAnswer
+from include.index.states import States
 from include.index.upkeep.purge import Protected, Purge, Purged, horizon_ms, protected
 from include.log.memory import MemoryLog, MemoryRegistry
 from tests.document_topic import MAPPING, DocumentTopic

@@ -4,13 +4,14 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Terminal, Transient
-from include.index.bulk.request import BulkAnswer
 from include.index.bulk.sender import Delivery
 from include.index.definition import IndexTopic
+from include.index.feed import Feed
 from include.index.metadata import TopicOrigin
 from include.index.outcome import TaskOutcome
 from include.index.server.memory import MemoryIndex
-from include.index.states import Feed, States
+from include.index.server.port import BulkAnswer
+from include.index.states import States
 from include.index.task import IndexTask, raw_of
 from include.index.upkeep.replay import Replayed, letters_of, replay, try_out
 from include.log import topics

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from include.index.bulk.request import ItemAnswer
+from include.index.server.port import ItemAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

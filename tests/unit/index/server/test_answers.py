@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.index.bulk.answers import WRITTEN, serializers, written
+from include.index.server.answers import WRITTEN, serializers, written
 
 LONG = b'{"errors":false,"items":[{"index":{"status":201}},{"index":{"status":200}}]}'
 
