@@ -24,9 +24,8 @@ from include.record.version import from_headers, number_of
 from include.source.binlog.transaction import RowsEvent
 from include.source.definition import SourceDefinition
 from include.source.log.direct_log import DirectLog, ensure_topics, transactional_id
-from include.source.log.group import Group
 from include.source.log.ports import LogPorts
-from include.source.ports import SessionWatcher
+from include.source.ports import Group, SessionWatcher
 from include.source.session import CaptureSession
 from tests.made_server import How, Killed, MadeUpstream, Steps, Story, position
 

@@ -17,13 +17,14 @@ from include.source.binlog.reader import EventReader
 from include.source.binlog.step import RowsEvent
 from include.source.binlog.table_map import TableMap
 from include.source.binlog.transaction import SourceTransaction, TransactionBuilder
+from include.source.catalog.system_versioning import logged_columns, until_of
 from include.source.database.server import Server
-from include.source.database.tables import TableInfo, unlogged
+from include.source.database.table_info import TableInfo, unlogged
 from include.source.rows.columns import column_of, hidden_hashes
 from include.source.rows.images import RowImages
 from include.source.rows.layout import layout
+from include.source.rows.records import of_today
 from include.source.rows.shape import TableShape
-from include.source.rows.system_versioning import logged_columns, of_today, until_of
 from include.source.rows.text import row_reader
 from tests.golden.recording import Description, Recording, Row, Table
 

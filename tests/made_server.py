@@ -21,7 +21,7 @@ from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.transaction import RowsEvent, SourceTransaction
 from include.source.database.server import Server
-from include.source.database.tables import TableInfo
+from include.source.database.table_info import TableInfo
 from include.source.database.transaction_stream import BinlogIdle
 from include.source.definition import SourceDefinition
 from include.source.ports import SessionWatcher

@@ -14,7 +14,7 @@ from include.record.schema import Column, TableSchema
 from include.source.binlog.events import QueryEvent, RowOp, TableMap
 from include.source.binlog.reader import Event, EventReader, EventType
 from include.source.binlog.transaction import RowsEvent, SourceTransaction
-from include.source.database.tables import TableInfo
+from include.source.database.table_info import TableInfo
 from tests.made_binlog import builder
 
 FOLDER = Path(__file__).parent / "golden"

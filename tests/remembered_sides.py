@@ -11,8 +11,8 @@ from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.hashes.scan import Scanned
 from include.source.hashes.sums import HashSum, leaf_of
-from include.source.snapshot.key_range import KeyRange
 from include.source.snapshot.watermark_window import Span
+from include.source.state.key_range import KeyRange
 
 __all__ = ["History", "Now", "Then", "at", "hashed"]
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import Final
 
 from include.record.schema import Column, TableSchema
-from include.source.rows.charsets.charset import CHARSETS, max_bytes
+from include.source.charsets.charset import CHARSETS, max_bytes
 from include.source.rows.layout import FIXED, FRACTION_BYTES, Field, Layout, decimal_groups
 from include.source.rows.shape import TableShape
 

@@ -16,7 +16,7 @@ from include.errors import SettingsError, Terminal
 
 if TYPE_CHECKING:
     from include.source.cat.cat import Cat
-    from include.source.database.tables import TableInfo
+    from include.source.database.table_info import TableInfo
 
 __all__ = ["command"]
 

@@ -18,17 +18,17 @@ from collections.abc import Iterable
 
 from include.errors import Terminal
 from include.record.schema import TableSchema
-from include.source.database.tables import Catalog
+from include.source.catalog.catalog import TableCatalog
 from include.source.replicator import Replicator
 from include.source.rows.encode import TableEncoders
-from include.source.state import CaptureState
+from include.source.state.capture_state import CaptureState
 
 __all__ = ["outgrown", "renew"]
 
 log = logging.getLogger(__name__)
 
 
-def outgrown(state: CaptureState, catalog: Catalog, encoders: TableEncoders) -> list[TableSchema]:
+def outgrown(state: CaptureState, catalog: TableCatalog, encoders: TableEncoders) -> list[TableSchema]:
     """Tables that somebody asked for again, and whose keys are not those that their topics hold.
 
     A table that is gone, or cannot be read, is left to its snapshot.

@@ -16,7 +16,7 @@ from include.clock import Clock, iso
 from include.errors import Fenced, LyrebirdError, Terminal
 from include.metrics.progress import RunFolder
 from include.source.database.purge import Horizon
-from include.source.state import CaptureState, TableSetAside
+from include.source.state.capture_state import CaptureState, TableSetAside
 
 __all__ = ["CaptureIncident", "CaptureIncidents", "IncidentKind", "incidents_of", "next_command"]
 

@@ -1,17 +1,48 @@
-"""What a session of capture stands on: the log, by one port, and somebody who watches."""
+"""What a session of capture stands on: the log, by one port, what goes through it, and somebody who watches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 from include.log.ports import Record, TopicInfo, TopicSpec
 from include.record.position import SourcePosition
-from include.source.log.group import Group, OutgoingRecord
-from include.source.state import CaptureState
+from include.source.state.capture_state import CaptureState
 
-__all__ = ["CaptureLog", "ResumePoint", "SessionWatcher"]
+__all__ = ["CaptureLog", "Group", "OutgoingRecord", "ResumePoint", "SessionWatcher"]
+
+
+class OutgoingRecord(NamedTuple):
+    """One record to append; `partition` None: by its key."""
+
+    topic: str
+    key: bytes
+    value: bytes | None
+    version: int
+    partition: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What one Kafka transaction carries; the resolved record says `position`, `state` and has `version`.
+
+    `ops` counts its `rows` by what happened to them in the source (a changed key is one "u"); `skipped` the row events
+    that were passed over, because their table is set aside, by op; `past` rows of the past of system-versioned tables,
+    which leave no records; `texts` the statements that changed rows of tables that nobody captures, as text alone.
+    """
+
+    outputs: tuple[OutgoingRecord, ...]
+    position: SourcePosition
+    state: CaptureState
+    version: int
+    uncovered: tuple[str, ...]
+    rows: int
+    transactions: int
+    ops: Mapping[str, int] = field(default_factory=dict)
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    past: int = 0
+    texts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,15 +25,15 @@ from include.record.version import pack
 from include.source.binlog.events import QueryEvent, TableMap
 from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import RowsEvent, SourceTransaction
-from include.source.database.tables import Catalog
+from include.source.catalog.catalog import TableCatalog
 from include.source.definition import SourceDefinition
-from include.source.log.group import Group, OutgoingRecord
+from include.source.ports import Group, OutgoingRecord
 from include.source.rows.encode import Stamp, TableEncoder, TableEncoders
 from include.source.rows.group_rows import outputs_of, run_outputs
 from include.source.rows.records import Encoded, Records, RowRecords
 from include.source.rows.shape import Image
 from include.source.snapshot.watermark_window import WatermarkWindow
-from include.source.state import CaptureState, TableSetAside
+from include.source.state.capture_state import CaptureState, TableSetAside
 from include.source.statements import Statements
 
 __all__ = ["Replicator"]
@@ -52,7 +52,7 @@ class Replicator:
         self,
         name: str,
         source: SourceDefinition,
-        catalog: Catalog,
+        catalog: TableCatalog,
         encoders: TableEncoders,
         clock: Clock,
         position: SourcePosition,

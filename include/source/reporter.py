@@ -14,8 +14,7 @@ from include.metrics.progress import RunFolder
 from include.source.database.purge_watch import PurgeWatch
 from include.source.definition import SourceDefinition
 from include.source.incident import CaptureIncidents
-from include.source.log.group import Group
-from include.source.ports import SessionWatcher
+from include.source.ports import Group, SessionWatcher
 
 __all__ = ["Reporter"]
 

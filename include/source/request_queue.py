@@ -5,21 +5,21 @@ Which ids were dealt with stands in the answers, which are written in the same K
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from include.clock import Clock
 from include.errors import InvalidRecord, SettingsError, Terminal
-from include.log.ports import LogReader, Record
+from include.log.ports import Record
 from include.log.requests.records import Answer, Request
-from include.log.topics import source_answers
 from include.source.ports import CaptureLog
 from include.source.snapshot.condition import Condition
-from include.source.snapshot.job import Job
+from include.source.snapshot.plan import full_names
 from include.source.snapshot.wanted_keys import MOST_KEYS
-from include.source.state import CaptureState
+from include.source.state.capture_state import CaptureState
+from include.source.state.job import Job
 
-__all__ = ["ColumnOf", "RequestQueue", "Taken", "answers_by_id", "full_names"]
+__all__ = ["ColumnOf", "RequestQueue", "Taken"]
 
 
 ColumnOf = Callable[[str], Callable[[str], str]]
@@ -126,29 +126,3 @@ def _unfit(request: Request) -> str:
     if request.keys and (len(request.tables) != 1 or len(request.keys) > MOST_KEYS or request.where):
         return f"single keys are read of one table, {MOST_KEYS:,} at once, without a condition"
     return ""
-
-
-def answers_by_id(reader: LogReader, name: str) -> dict[str, Answer]:
-    """The last answer to each request."""
-    topic = source_answers(name)
-    begin, end = reader.begin_offsets(topic)[0], reader.end_offsets(topic)[0]
-    found: dict[str, Answer] = {}
-    for record in reader.read(topic, 0, begin, end):
-        if record.value is not None:
-            answer = Answer.parse(record.value)
-            found[answer.id] = answer
-    return found
-
-
-def full_names(asked: tuple[str, ...], tables: Collection[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Full names of the tables asked for (all without any), and those that are not captured."""
-    if not asked:
-        return tuple(sorted(tables)), []
-    wanted: list[str] = []
-    unknown: list[str] = []
-    for name in asked:
-        found = [full for full in sorted(tables) if name in (full, full.partition(".")[2])]
-        wanted += found
-        if not found:
-            unknown.append(name)
-    return tuple(dict.fromkeys(wanted)), unknown

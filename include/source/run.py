@@ -14,13 +14,13 @@ from include.source.database.preflight import first_look, refuse, second_look
 from include.source.database.server import MissingTransactions
 from include.source.database.takeover import taken_over
 from include.source.database.tls import unverified
-from include.source.database.upstream import LiveServer
 from include.source.definition import SourceDefinition
 from include.source.ports import CaptureLog
 from include.source.reporter import Reporter
 from include.source.rows.decoder import decoders_told
 from include.source.session import CaptureSession
-from include.source.snapshot.job import FIRST, Job
+from include.source.state.job import FIRST, Job
+from include.source.upstream import LiveServer
 
 __all__ = ["Capture", "Mode"]
 

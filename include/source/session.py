@@ -21,20 +21,20 @@ from include.errors import SettingsError, Terminal
 from include.record.position import SourcePosition
 from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import SourceTransaction
-from include.source.database.tables import Catalog
+from include.source.catalog.catalog import TableCatalog
 from include.source.database.transaction_stream import BinlogIdle
-from include.source.database.upstream import Flow, Upstream
 from include.source.definition import SourceDefinition
 from include.source.generation import outgrown, renew
-from include.source.log.group import OutgoingRecord
-from include.source.ports import CaptureLog, SessionWatcher
+from include.source.ports import CaptureLog, OutgoingRecord, SessionWatcher
 from include.source.replicator import Replicator
-from include.source.request_queue import RequestQueue, full_names
+from include.source.request_queue import RequestQueue
 from include.source.rows.encode import TableEncoders
 from include.source.snapshot.condition import leaving
-from include.source.snapshot.job import FIRST, Job
+from include.source.snapshot.plan import full_names
 from include.source.snapshot.runner import Copying
-from include.source.state import CaptureState, TableSetAside
+from include.source.state.capture_state import CaptureState, TableSetAside
+from include.source.state.job import FIRST, Job
+from include.source.upstream import Flow, Upstream
 
 __all__ = ["CaptureSession"]
 
@@ -71,7 +71,7 @@ class CaptureSession:
         except BaseException:
             self.close()
             raise
-        self._catalog = Catalog(
+        self._catalog = TableCatalog(
             upstream.tables,
             upstream.server,
             source.policy,

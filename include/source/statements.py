@@ -8,10 +8,10 @@ from typing import Final, Protocol
 from include.log.control import ControlKind
 from include.source.binlog.ddl import TableEffect, effects
 from include.source.binlog.events import QueryEvent
-from include.source.database.tables import Catalog
+from include.source.catalog.catalog import TableCatalog
 from include.source.definition import SourceDefinition
 from include.source.snapshot.watermark_window import WatermarkWindow
-from include.source.state import CaptureState
+from include.source.state.capture_state import CaptureState
 
 __all__ = ["Statements"]
 
@@ -37,7 +37,7 @@ class _Core(Protocol):
 class Statements:
     """Changes `core.state` and writes its control records."""
 
-    def __init__(self, core: _Core, source: SourceDefinition, catalog: Catalog) -> None:
+    def __init__(self, core: _Core, source: SourceDefinition, catalog: TableCatalog) -> None:
         self._core, self._source, self._catalog = core, source, catalog
         self._passed: set[tuple[str, str]] = set()
 

@@ -11,9 +11,9 @@ from include.log.requests.records import Request
 from include.log.resolved import Resolved
 from include.log.topics import source_requests
 from include.source.database.binlog_files import BinlogLook
+from include.source.log.direct_log import answers_by_id
 from include.source.phase import phase_of
-from include.source.request_queue import answers_by_id
-from include.source.state import CaptureState, TableSetAside
+from include.source.state.capture_state import CaptureState, TableSetAside
 
 __all__ = ["lines_of", "open_requests", "refused_requests", "status_of"]
 

@@ -73,15 +73,15 @@ def replicator(path: str, flavour: Flavour) -> tuple[int, int, float]:
     from include.source.binlog.reader import EventReader
     from include.source.binlog.step import PlainRun
     from include.source.binlog.transaction import Heartbeat, SourceTransaction, TransactionBuilder
+    from include.source.catalog.catalog import TableCatalog
     from include.source.database.server import Server
     from include.source.database.table_info import TableInfo
-    from include.source.database.tables import Catalog
     from include.source.definition import SourceDefinition
     from include.source.log.direct_log import memory_log
     from include.source.replicator import Replicator
     from include.source.rows.columns import mapped
     from include.source.rows.encode import TableEncoders
-    from include.source.state import CaptureState
+    from include.source.state.capture_state import CaptureState
 
     name = (DATABASE, "mixed")
     source = SourceDefinition(host="db", port=1, user="u", password="p", databases=[DATABASE], partitions=4)
@@ -95,7 +95,7 @@ def replicator(path: str, flavour: Flavour) -> tuple[int, int, float]:
                 break
     clock = SystemClock()
     server = Server(flavour, (11, 4, 5) if flavour == "mariadb" else (9, 7, 0), "", gtids=True)
-    catalog = Catalog(lambda: {name: info}, server, source.policy, lambda *_: False)
+    catalog = TableCatalog(lambda: {name: info}, server, source.policy, lambda *_: False)
     log = memory_log("bench", MemoryLog(), MemoryRegistry(), clock)
     log.open()
     state = CaptureState(tables={".".join(name): 0}, snapshot="done")

@@ -24,7 +24,7 @@ from include.log.kafka.log import KafkaReader
 from include.log.kafka.writer import KafkaWriter
 from include.log.requests.records import Request
 from include.log.topics import change, source_requests
-from include.source.request_queue import answers_by_id
+from include.source.log.direct_log import answers_by_id
 from tests.bench.binlog_table import DATABASE
 from tests.bench.place import Place, add_rows, add_table, placed
 from tests.integration.source.world import World

@@ -23,9 +23,9 @@ from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.log.kafka.writer import KafkaWriter
 from include.log.registry.confluent import ConfluentRegistry
 from include.source.log.direct_log import DirectLog, transactional_id
-from include.source.log.group import Group
 from include.source.log.ports import LogPorts
-from include.source.state import CaptureState
+from include.source.ports import Group
+from include.source.state.capture_state import CaptureState
 from tests.integration.source.world import World
 from tests.servers import running
 

@@ -24,10 +24,9 @@ from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.version import from_headers
 from include.source.log.direct_log import DirectLog, transactional_id
-from include.source.log.group import Group, OutgoingRecord
 from include.source.log.ports import LogPorts
-from include.source.ports import CaptureLog, ResumePoint
-from include.source.state import CaptureState
+from include.source.ports import CaptureLog, Group, OutgoingRecord, ResumePoint
+from include.source.state.capture_state import CaptureState
 from tests.forgetful import ForgetfulWriter, unverified
 
 SCHEMA = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}

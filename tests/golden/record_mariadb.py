@@ -12,7 +12,7 @@ import pymysql
 
 from include.source.binlog.reader import EventReader, EventType, Packets
 from include.source.database.connection import connect, dump, query
-from include.source.database.tables import load_tables
+from include.source.database.table_info import load_tables
 from include.source.definition import SourceDefinition
 from include.source.rows.text import select_list
 

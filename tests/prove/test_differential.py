@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal
+from include.source.catalog.catalog import TableCatalog
 from include.source.database.server import read_server
-from include.source.database.tables import Catalog, load_tables
+from include.source.database.table_info import load_tables
 from include.source.native import WHY_NOT
 from include.source.policy.policy import Policy
 from include.source.rows.decoder import NativeImages
@@ -75,7 +76,7 @@ def test_rows_of_the_binlog_are_those_of_select(server: Give, name: str) -> None
             cursor.execute(f"INSERT INTO differential.t VALUES {', '.join(rows)}")
         cursor.execute("FLUSH BINARY LOGS")
         tables = load_tables(ask, ["differential"], lambda *_: True)
-        shape = Catalog(lambda: tables, read_server(ask), Policy.declared("accept", {}, ["differential"])).shape(
+        shape = TableCatalog(lambda: tables, read_server(ask), Policy.declared("accept", {}, ["differential"])).shape(
             tables["differential", "t"]
         )
     expected = {}

@@ -11,8 +11,8 @@ from include.audit.merkle.sides import AsOfRange, FollowingSide, Leading
 from include.audit.merkle.tree import Tree
 from include.source.hashes.columns import ComparedColumn as ComparedColumn
 from include.source.hashes.sums import HashSum, leaf_of
-from include.source.snapshot.key_range import KeyRange
 from include.source.snapshot.watermark_window import Span
+from include.source.state.key_range import KeyRange
 
 __all__ = ["ComparisonResult", "Say", "compared"]
 

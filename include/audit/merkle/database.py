@@ -16,13 +16,13 @@ from include.audit.merkle.sides import FoundRows
 from include.clock import Clock
 from include.errors import LyrebirdError, Terminal, Transient
 from include.record.position import SourcePosition
-from include.source.database.tables import Catalog
+from include.source.catalog.description import TableDescriber
 from include.source.definition import SourceDefinition
 from include.source.hashes.columns import ComparedRows, Incomparable
 from include.source.hashes.scan import Scanned, TableScan
-from include.source.snapshot.key_range import WHOLE, KeyRange
 from include.source.snapshot.reader import SnapshotReader
 from include.source.snapshot.throttle import Throttle
+from include.source.state.key_range import WHOLE, KeyRange
 
 __all__ = ["DatabaseSide", "Load"]
 
@@ -193,9 +193,9 @@ class DatabaseSide:
     def _connected(self) -> tuple[SnapshotReader, TableScan]:
         reader = self._reader(self._source, self._clock)
         try:
-            catalog = Catalog(dict, reader.server, self._source.policy)
-            policy = self._source.policy.of(*self._name)
-            return reader, TableScan(reader, *self._name, policy, catalog.shape, self._where)
+            policy = self._source.policy
+            shape = TableDescriber(reader.server, policy).shape
+            return reader, TableScan(reader, *self._name, policy.of(*self._name), shape, self._where)
         except BaseException:
             with suppress(LyrebirdError):
                 reader.close()

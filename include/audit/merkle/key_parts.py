@@ -13,7 +13,7 @@ from typing import Final
 from include.errors import Terminal
 from include.record.schema import Column, avro_name
 from include.source.hashes.columns import ComparedColumn, ComparedRows
-from include.source.snapshot.key_range import KeyRange
+from include.source.state.key_range import KeyRange
 
 __all__ = ["part_sql", "sorts_alike"]
 

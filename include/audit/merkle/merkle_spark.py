@@ -45,8 +45,8 @@ from include.source.hashes.columns import ComparedColumn, ComparedRows
 from include.source.hashes.scan import Scanned
 from include.source.hashes.sums import LEAF_BITS, HashSum
 from include.source.policy.masks import Hash, KeepLast
-from include.source.snapshot.key_range import KeyRange
 from include.source.snapshot.watermark_window import Span
+from include.source.state.key_range import KeyRange
 
 __all__ = ["CopySide"]
 

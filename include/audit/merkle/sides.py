@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 
 from include.record.position import SourcePosition
 from include.source.hashes.scan import Scanned
-from include.source.snapshot.key_range import KeyRange
 from include.source.snapshot.watermark_window import Span
+from include.source.state.key_range import KeyRange
 
 __all__ = ["AsOfRange", "FollowingSide", "FoundRows", "Leading", "StandingSide"]
 

@@ -79,7 +79,7 @@ def show_policy(name: str, explained: str | None, as_json: bool) -> None:
 def _tables(source: SourceDefinition) -> tuple[dict[tuple[str, str], TableColumns] | None, str]:
     """The tables of the captured databases; else None, and why the server did not tell."""
     from include.source.database.connection import connect, query
-    from include.source.database.tables import load_tables
+    from include.source.database.table_info import load_tables
     from include.source.policy.checks import TableColumns
 
     try:

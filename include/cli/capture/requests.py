@@ -166,7 +166,7 @@ def _wanting(reader: LogReader, name: str) -> set[str]:
     """The tables that capture set aside, or that want rows, by its newest resolved record."""
     from include.log.topics import source_resolved
     from include.source.log.checkpoint import newest
-    from include.source.state import CaptureState
+    from include.source.state.capture_state import CaptureState
 
     last = newest(reader, source_resolved(name))
     state = CaptureState() if last is None else CaptureState.from_json(last.state)

@@ -54,7 +54,7 @@ def require_tables(source: SourceDefinition, tables: tuple[str, ...]) -> None:
 def refuse_unknown(tables: tuple[str, ...], known: Collection[str], message: str) -> None:
     """Raise `SettingsError` for the first that is none of `known`, by its full name or the table's alone."""
     from include.settings.names import unknown
-    from include.source.request_queue import full_names
+    from include.source.snapshot.plan import full_names
 
     _, wrong = full_names(tables, known)
     if wrong:

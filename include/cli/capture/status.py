@@ -40,7 +40,7 @@ def show_status(name: str, as_json: bool) -> None:
     from include.settings.deployment import Deployment
     from include.settings.environment import state_folder
     from include.source.definition import load_source
-    from include.source.state import CaptureState
+    from include.source.state.capture_state import CaptureState
     from include.source.status import lines_of, status_of
 
     deployment = Deployment.load()

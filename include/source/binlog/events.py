@@ -19,7 +19,7 @@ from include.source.binlog.event_type import EventType
 from include.source.binlog.gtid_event import Xid, parse_xid
 from include.source.binlog.reader import Event
 from include.source.binlog.table_map import ENUM, SET, TableMap
-from include.source.rows.charsets.charset import charset_of, text_decoder
+from include.source.charsets.charset import charset_of, text_decoder
 
 __all__ = [
     "END_OF_STATEMENT",

@@ -24,8 +24,8 @@ from include.errors import LyrebirdError, Terminal, Transient
 from include.record.gtid import Flavour
 from include.source.binlog.event_type import ADVICE, KINDS, SPOILT, EventType
 from include.source.binlog.format_description import DESCRIPTION_BYTES, FormatDescription, parse_format_description
-from include.source.database.connection import error_of
 from include.source.definition import SourceDefinition
+from include.source.server_errors import error_of
 
 __all__ = ["Event", "EventReader", "EventType", "Packets"]
 

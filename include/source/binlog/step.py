@@ -10,6 +10,7 @@ from include.record.position import BinlogPosition
 from include.source.binlog.events import QueryEvent, RowOp
 from include.source.binlog.gtid_event import Xid
 from include.source.binlog.table_map import TableMap
+from include.source.native import RunParts
 
 __all__ = [
     "Heartbeat",
@@ -17,7 +18,6 @@ __all__ = [
     "PlainRun",
     "PreparedXa",
     "RowsEvent",
-    "RunParts",
     "SourceTransaction",
     "Step",
     "TransactionSteps",
@@ -107,10 +107,6 @@ class SourceTransaction:
     size_bytes: int
     thread: int | None = None
     orphans: tuple[tuple[str, str], ...] = ()
-
-
-RunParts = tuple[bytes, bytes, bytes]
-"""Transactions, their rows' events, and the raw events: see `native/run.pxi`."""
 
 
 class _Expander(Protocol):

@@ -23,10 +23,10 @@ from include.source.binlog.event_type import EventType
 from include.source.binlog.events import QueryEvent, parse_heartbeat, parse_prepare, parse_query
 from include.source.binlog.gtid_event import Xid, parse_gtid
 from include.source.binlog.open_group import OpenGroup, SurvivesRollback
+from include.source.binlog.plain import plain_groups
 from include.source.binlog.reader import Event, EventReader
 from include.source.binlog.statement import Statement
 from include.source.binlog.step import Heartbeat, LoggedText, PlainRun, PreparedXa, RowsEvent, SourceTransaction
-from include.source.native.plain import plain_groups
 
 __all__ = ["Heartbeat", "PreparedXa", "RowsEvent", "SourceTransaction", "TransactionBuilder"]
 

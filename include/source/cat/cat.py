@@ -25,7 +25,7 @@ from include.source.binlog.step import RowsEvent
 from include.source.binlog.transaction import SourceTransaction, TransactionBuilder
 from include.source.cat.refusals import Refusals
 from include.source.cat.rows import RowTexts
-from include.source.database.tables import TableInfo
+from include.source.database.table_info import TableInfo
 
 __all__ = ["Cat"]
 

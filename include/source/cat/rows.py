@@ -17,7 +17,7 @@ from include.record.schema import Column, TableSchema
 from include.source.binlog.step import RowsEvent
 from include.source.binlog.table_map import TableMap
 from include.source.database.server import Server
-from include.source.database.tables import TableInfo, unlogged
+from include.source.database.table_info import TableInfo, unlogged
 from include.source.rows.avro import NULL
 from include.source.rows.columns import mapped, unshown
 from include.source.rows.decoder import NativeImages, images_of

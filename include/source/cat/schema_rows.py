@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from include.errors import Terminal
-from include.source.database.tables import TableInfo
+from include.source.database.table_info import TableInfo
 from include.source.rows.columns import column_of
 
 __all__ = ["described"]

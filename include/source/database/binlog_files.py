@@ -14,10 +14,11 @@ from include.errors import Terminal
 from include.record.position import BinlogPosition
 from include.source.binlog.event_type import EventType
 from include.source.binlog.reader import EventReader, Packets
-from include.source.database.connection import Dump, asked, connect, error_of, query
+from include.source.database.connection import Dump, asked, connect, query
 from include.source.database.purge import Horizon, ListedBinlogFile, Retention, horizon, lag_bytes
 from include.source.database.server import Ask, Server, read_server
 from include.source.definition import SourceDefinition
+from include.source.server_errors import error_of
 
 __all__ = ["BinlogFiles", "BinlogLook", "read_files", "read_retention"]
 

@@ -18,22 +18,17 @@ from pymysql.connections import Connection
 from pymysql.constants import COMMAND
 from pymysql.cursors import Cursor
 
-from include.errors import Fenced, LyrebirdError, SettingsError, Terminal, Transient
+from include.errors import LyrebirdError, SettingsError, Terminal, Transient
 from include.record.gtid import MysqlGtidSet
 from include.record.position import SourcePosition
 from include.source.database.server import Ask, Server, read_server
 from include.source.definition import SourceDefinition
+from include.source.server_errors import error_of
 
-__all__ = ["Dump", "Questions", "asked", "connect", "dump", "error_of", "query", "server_of"]
+__all__ = ["Dump", "Questions", "asked", "connect", "dump", "query", "server_of"]
 
 T = TypeVar("T")
 
-_DENIED = frozenset({1044, 1045, 1698})
-_NO_PRIVILEGE = frozenset({1142, 1143, 1227})
-_MASTER_FATAL = 1236
-_TABLE_CHANGED = 1412
-# What pymysql takes for a trouble of the server's, and is one of the statement's: unknown columns and functions, …
-_NOT_UNDERSTOOD = frozenset({1054, 1064, 1111, 1241, 1242, 1267, 1292, 1305, 1411, 1525, 1582, 1583, 1584, 1630, 1690})
 _BY_GTID = 4
 # MariaDB sends statements' texts to those alone who ask for them; MySQL to all, where it logs them.
 _WITH_TEXTS = 2
@@ -268,55 +263,3 @@ def _refuse_purged_start(ask: Ask, source: SourceDefinition) -> None:
             first=first,
             fix="Read everything anew: `lyrebird capture run --source … --snapshot --anew`.",
         )
-
-
-def error_of(refusal: BaseException, source: SourceDefinition) -> LyrebirdError:
-    """The server's or the network's refusal as the error that says how to react to it."""
-    code = refusal.args[0] if refusal.args and isinstance(refusal.args[0], int) else 0
-    answer = str(refusal.args[-1]) if refusal.args else repr(refusal)
-    place = source.place
-    if code in _DENIED:
-        return Terminal(
-            "the server refuses the account",
-            server=place,
-            user=source.user,
-            fix="Check `user` and `password` of the source (LYREBIRD_MYSQL_USER, LYREBIRD_MYSQL_PASSWORD).",
-        )
-    if code in _NO_PRIVILEGE:
-        return Terminal(
-            "the account lacks a privilege",
-            server=place,
-            user=source.user,
-            answer=answer,
-            fix="GRANT REPLICATION SLAVE, BINLOG MONITOR (MySQL: REPLICATION CLIENT), SELECT ON *.* to it.",
-        )
-    if "same server_uuid/server_id" in answer:
-        return Fenced(
-            "another replica with this server id has taken over the dump",
-            server=place,
-            fix="Is it another capture of this source? If not, declare another `server_id`.",
-        )
-    if code == _MASTER_FATAL:
-        return Terminal(
-            "the server cannot go on from capture's position",
-            server=place,
-            answer=answer,
-            fix="Read everything anew: `lyrebird capture run --source … --snapshot --anew`.",
-        )
-    if code == _TABLE_CHANGED:
-        return Transient("a table was altered while its snapshot was read", system="mysql", server=place, answer=answer)
-    if isinstance(refusal, pymysql.err.ProgrammingError) or code in _NOT_UNDERSTOOD:
-        return Terminal(
-            "the server refuses a statement",
-            server=place,
-            answer=answer,
-            code=code,
-            fix="`lyrebird capture check` tells what the account and the server lack.",
-        )
-    return Transient(
-        "the server does not answer",
-        system="mysql",
-        server=place,
-        answer=answer,
-        fix="Is it up? See `lyrebird status`.",
-    )

@@ -14,12 +14,13 @@ from include.source.database.connection import asked
 from include.source.database.finding import Level, ServerFinding
 from include.source.database.purge import WARN_HOURS, Horizon
 from include.source.database.server import Ask, Server, read_server
-from include.source.database.tables import TableInfo, load_tables, shape_of, unlogged
+from include.source.database.table_info import TableInfo, load_tables, unlogged
 from include.source.database.tls import unverified
 from include.source.database.unlogged_writes import gaps
 from include.source.database.warnings import needs_care
 from include.source.definition import SourceDefinition
 from include.source.policy.checks import TableColumns, findings
+from include.source.rows.leaving import shape_of
 
 __all__ = ["Level", "ServerFinding", "first_look", "preflight", "refuse", "second_look", "short_horizon"]
 

@@ -22,7 +22,7 @@ from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import Heartbeat, SourceTransaction, TransactionBuilder
 from include.source.database.connection import dump
 from include.source.definition import SourceDefinition
-from include.source.state import WaitingXa
+from include.source.state.capture_state import WaitingXa
 
 __all__ = ["BinlogIdle", "Inflow"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from include.record.schema import DATES
 from include.source.database.server import Server
-from include.source.database.tables import TableInfo, unlogged
+from include.source.database.table_info import TableInfo, unlogged
 from include.source.definition import SourceDefinition
 
 __all__ = ["needs_care"]

@@ -15,9 +15,10 @@ from include.source.hashes.sums import HashSum
 from include.source.policy.policy import TablePolicy
 from include.source.rows.shape import TableShape
 from include.source.snapshot.condition import Condition, leaving
-from include.source.snapshot.key_range import Bound, KeyOrder, KeyRange, quoted
+from include.source.snapshot.key_order import KeyOrder, quoted
 from include.source.snapshot.reader import Described, SnapshotReader
 from include.source.snapshot.watermark_window import Span
+from include.source.state.key_range import Bound, KeyRange
 
 __all__ = ["Scanned", "TableScan"]
 

@@ -13,7 +13,7 @@ from include.record.schema import GEOMETRIES
 from include.source.hashes.columns import ComparedColumn, ComparedRows, Digest
 from include.source.hashes.sums import LEAF_BITS
 from include.source.policy.masks import Hash, KeepLast, Null
-from include.source.snapshot.key_range import quoted
+from include.source.snapshot.key_order import quoted
 
 __all__ = ["UNHASHED", "key_text", "leaf_rows", "leaf_sums", "row_hash", "row_text", "value_text"]
 

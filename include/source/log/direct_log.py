@@ -22,8 +22,9 @@ from typing_extensions import override
 from include.clock import Clock
 from include.errors import Fenced, Restart, Terminal
 from include.log.memory import MemoryLog
-from include.log.ports import LogWriter, Record, SchemaRegistry, TopicAdmin, TopicInfo, TopicSpec
+from include.log.ports import LogReader, LogWriter, Record, SchemaRegistry, TopicAdmin, TopicInfo, TopicSpec, all_of
 from include.log.publishing.unended import unended
+from include.log.requests.records import Answer
 from include.log.resolved import Resolved, ResolvedWriter
 from include.log.topics import (
     LARGEST_RECORD,
@@ -37,14 +38,12 @@ from include.log.topics import (
 from include.record.position import SourcePosition
 from include.record.version import to_header
 from include.source.log.checkpoint import read_checkpoint
-from include.source.log.group import Group, OutgoingRecord
 from include.source.log.ports import LogPorts
 from include.source.log.unended import open_writer, own_topics
-from include.source.ports import CaptureLog, ResumePoint
-from include.source.request_queue import answers_by_id
-from include.source.state import CaptureState
+from include.source.ports import CaptureLog, Group, OutgoingRecord, ResumePoint
+from include.source.state.capture_state import CaptureState
 
-__all__ = ["DirectLog", "ensure_topics", "memory_log", "transactional_id"]
+__all__ = ["DirectLog", "answers_by_id", "ensure_topics", "memory_log", "transactional_id"]
 
 _FULL_EVERY_US: Final = 300_000_000
 # Brokers take transactions up to so long by default.
@@ -63,6 +62,14 @@ def ensure_topics(name: str, admin: TopicAdmin) -> None:
     """Make the source's own topics where they are missing."""
     for topic in (source_resolved(name), control(name), source_requests(name), source_answers(name)):
         admin.ensure(TopicSpec(topic, 1, policy(topic)))
+
+
+def answers_by_id(reader: LogReader, name: str) -> dict[str, Answer]:
+    """The last answer to each request."""
+    answers = (
+        Answer.parse(record.value) for record in all_of(reader, source_answers(name)) if record.value is not None
+    )
+    return {answer.id: answer for answer in answers}
 
 
 class DirectLog(CaptureLog):

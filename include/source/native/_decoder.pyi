@@ -10,14 +10,17 @@ None is also the answer to a call from within a call. Not for use from several t
 """
 
 from collections.abc import Sequence
+from typing import Any, Generic, Literal, TypeVar
 
 from include.record.change import Op
-from include.source.binlog.events import RowOp
-from include.source.binlog.step import RunParts
-from include.source.log.group import OutgoingRecord
-from include.source.rows.images import Pair
-from include.source.rows.shape import Image
+from include.source.native import RunParts
 
+I = TypeVar("I")
+"""`rows.shape.Image`."""
+R = TypeVar("R")
+"""`ports.OutgoingRecord`."""
+
+RowOp = Literal["c", "u", "d"]
 Parts = tuple[bytes, bytes, bytes, bytes | None]
 
 class Envelope:
@@ -25,7 +28,7 @@ class Envelope:
 
     def __init__(self, key_head: bytes, value_head: bytes, partitions: int) -> None: ...
 
-class Decoder:
+class Decoder(Generic[I]):
     """Rows of one layout. `keys`: (index, whether it is a union in the key); `dates`: rows end with invalid dates.
 
     Raises `ValueError` (also `KeyError`, `TypeError`, `OverflowError`) for columns that it cannot read.
@@ -37,9 +40,9 @@ class Decoder:
         keys: list[tuple[int, bool]],
         by: list[int],
         dates: bool,
-        image_type: type[Image],
+        image_type: type[I],
     ) -> None: ...
-    def rows(self, op: RowOp, body: bytes) -> list[Pair] | None:
+    def rows(self, op: RowOp, body: bytes) -> list[tuple[I | None, I | None]] | None:
         """As `RowImages.rows`, of events whose images hold all columns."""
 
     def records(
@@ -59,7 +62,7 @@ class Decoder:
 class Target:
     """Where rows of one layout go, of runs: `who` and `table` are the envelope's pieces around its times."""
 
-    def __init__(self, decoder: Decoder, envelope: Envelope, topic: str, who: bytes, table: bytes) -> None: ...
+    def __init__(self, decoder: Decoder[Any], envelope: Envelope, topic: str, who: bytes, table: bytes) -> None: ...
 
 def run_outputs(
     prefix: str,
@@ -69,8 +72,8 @@ def run_outputs(
     targets: tuple[Target, ...],
     made_us: int,
     version: int,
-    kind: type[OutgoingRecord],
-) -> tuple[list[OutgoingRecord], int, int, tuple[int, int, int]] | None:
+    kind: type[R],
+) -> tuple[list[R], int, int, tuple[int, int, int]] | None:
     """What a `PlainRun` leaves: (outputs, bytes of all values, bytes of the largest record, rows of each of c, u, d).
 
     `targets` are those of its tables. None for a run of which any row is not for it: nothing of it is told then.
@@ -79,7 +82,7 @@ def run_outputs(
 def json_utf8(data: bytes) -> bytes | None:
     """As `json_binary.json_text`; None for a document that is left to it, for what it holds or for its size."""
 
-class TextRows:
+class TextRows(Generic[I]):
     """Rows of a SELECT in the text protocol; the constructor's arguments are as those of `Decoder`."""
 
     def __init__(
@@ -88,10 +91,10 @@ class TextRows:
         keys: list[tuple[int, bool]],
         by: list[int],
         dates: bool,
-        image_type: type[Image],
+        image_type: type[I],
     ) -> None: ...
     def feed(
-        self, data: bytes | bytearray | memoryview, start: int, stop: int, sequence: int, found: list[Image]
+        self, data: bytes | bytearray | memoryview, start: int, stop: int, sequence: int, found: list[I]
     ) -> tuple[int, int]:
         """Appends the images of whole packets in `data[start:stop]` to `found`; `sequence` is the first one's number.
 
@@ -99,9 +102,7 @@ class TextRows:
         short, goes on in another, is no row, or is a row that Python has to read.
         """
 
-def snapshot_records(
-    envelope: Envelope, images: list[Image], head: bytes, tail: bytes
-) -> list[tuple[bytes, int, bytes]]:
+def snapshot_records(envelope: Envelope, images: list[I], head: bytes, tail: bytes) -> list[tuple[bytes, int, bytes]]:
     """(key, partition, value) of each image: the value is `head`, the image's row and `tail`."""
 
 def stamp_pieces(
@@ -120,8 +121,8 @@ def outputs_of(
     records: Sequence[tuple[bytes, int, bytes]] | Sequence[tuple[Op, bytes, int, bytes]],
     topic: str,
     version: int,
-    kind: type[OutgoingRecord],
-) -> tuple[list[OutgoingRecord], int, int]:
+    kind: type[R],
+) -> tuple[list[R], int, int]:
     """(outputs, the last one's version, bytes of all values) of records, numbered from `version` + 1 on.
 
     A record is (key, partition, value), or the same behind its operation: after a delete, its tombstone of one number.

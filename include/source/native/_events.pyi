@@ -7,12 +7,17 @@ Not for use from several threads.
 """
 
 from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
 
 from include.record.position import BinlogPosition
-from include.source.binlog.step import LoggedText, PlainRun, RowsEvent, RunParts, SourceTransaction
-from include.source.binlog.table_map import TableMap
+from include.source.native import RunParts
 
-class PlainGroups:
+R = TypeVar("R")
+"""`binlog.step.PlainRun`."""
+T = TypeVar("T")
+"""`binlog.step.SourceTransaction`."""
+
+class PlainGroups(Generic[R, T]):
     """`known`: what follows the id in a map's body → an object whose `table` is the map, None: nobody captures it.
 
     Raises `ValueError` for classes of other slots than it knows.
@@ -21,11 +26,11 @@ class PlainGroups:
     def __init__(
         self,
         known: Mapping[bytes, object],
-        run: type[PlainRun],
-        transaction: type[SourceTransaction],
-        rows: type[RowsEvent],
+        run: type[R],
+        transaction: type[T],
+        rows: type[Any],
         place: type[BinlogPosition],
-        text: type[LoggedText],
+        text: type[Any],
         memory_bytes: int,
     ) -> None: ...
     def forget(self) -> None:
@@ -33,14 +38,12 @@ class PlainGroups:
 
     def take(
         self, data: bytes | bytearray, at: int, framed: bool, file: str, end: int, checksum: bool
-    ) -> tuple[list[PlainRun], int, int, bool]:
+    ) -> tuple[list[R], int, int, bool]:
         """Runs from `data[at]` on; where they end there, and in `file`; whether more bytes may give more.
 
         `framed`: each event in a packet; `end`: the byte in `file` where the first event begins, 0 when not known.
         """
-    def transactions(
-        self, prefix: str, first: int, file: str, tables: tuple[TableMap, ...], parts: RunParts
-    ) -> list[SourceTransaction]:
+    def transactions(self, prefix: str, first: int, file: str, tables: tuple[Any, ...], parts: RunParts) -> list[T]:
         """Those of a run; raises `ValueError` for parts that do not fit together."""
 
 def crc32(data: bytes, ways: int = 2) -> int:

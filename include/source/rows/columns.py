@@ -14,7 +14,7 @@ from include.errors import Terminal
 from include.record.gtid import Flavour
 from include.record.schema import Column
 from include.source.binlog.events import ENUM, SET, TableMap
-from include.source.rows.charsets.charset import charset_of, max_bytes, text_decoder
+from include.source.charsets.charset import charset_of, max_bytes, text_decoder
 
 __all__ = ["BINARY", "column_of", "hidden_hashes", "labels_of", "mapped", "mapped_labels", "unshown"]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from include.source.binlog.events import RowOp
-from include.source.native import WHY_NOT, decoder_of
+from include.source.native import WHY_NOT
+from include.source.rows.compiled import decoder_of
 from include.source.rows.images import Pair, RowImages
 from include.source.rows.layout import Layout
 

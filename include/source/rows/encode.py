@@ -18,9 +18,9 @@ from include.record.codec import frame
 from include.record.key import partition_of
 from include.record.schema import TableSchema
 from include.source.definition import SourceDefinition
-from include.source.native import snapshot_maker, stamp_maker
 from include.source.ports import CaptureLog
 from include.source.rows.avro import NULL, long, long_piece, sized
+from include.source.rows.compiled import snapshot_maker, stamp_maker
 from include.source.rows.shape import Image
 
 __all__ = ["Parts", "Stamp", "TableEncoder", "TableEncoders"]

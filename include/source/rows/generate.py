@@ -20,8 +20,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
+from include.source.charsets.charset import is_utf8, text_decoder
 from include.source.rows.avro import LAST, LAST_PIECE, MORE, MORE_PIECE, NULL, long, long_piece, sized
-from include.source.rows.charsets.charset import is_utf8, text_decoder
 from include.source.rows.json.binary import json_text
 from include.source.rows.layout import FIXED, Field, Layout
 from include.source.rows.number import enum_pieces, number_writer

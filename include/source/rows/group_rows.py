@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from include.source.log.group import OutgoingRecord
-from include.source.native import OutputMaker, RunMaker, output_maker, run_maker
+from include.source.ports import OutgoingRecord
+from include.source.rows.compiled import OutputMaker, RunMaker, output_maker, run_maker
 
 __all__ = ["outputs_of", "plain_outputs_of", "run_outputs"]
 

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from include.errors import Terminal
 from include.source.binlog.events import RowOp
+from include.source.malformed import Malformed, told
 from include.source.rows.avro import NULL, sized
 from include.source.rows.generate import Made, make
 from include.source.rows.json.binary import json_text
 from include.source.rows.json.diff import apply_diffs
 from include.source.rows.layout import Layout
-from include.source.rows.malformed import Malformed, told
 from include.source.rows.shape import Image
 
 __all__ = ["Cells", "Pair", "RowImages"]

@@ -34,11 +34,11 @@ from include.errors import Terminal
 from include.record.gtid import Flavour
 from include.record.schema import GEOMETRIES, Column
 from include.source.binlog.events import ENUM, SET, TableMap
-from include.source.rows.charsets.charset import charset_of, max_bytes
+from include.source.charsets.charset import charset_of, max_bytes
 from include.source.rows.columns import mapped_labels
 from include.source.rows.shape import TableShape
 
-__all__ = ["FIXED", "FRACTION_BYTES", "Field", "Kind", "Layout", "decimal_groups", "layout", "mismatch"]
+__all__ = ["FIXED", "FRACTION_BYTES", "Field", "Kind", "Layout", "decimal_groups", "layout", "layout_of", "mismatch"]
 
 Kind = Literal[
     "int", "float", "decimal", "decimal_old", "year", "date", "datetime", "datetime_old", "datetime_hires",
@@ -131,6 +131,11 @@ def layout(table: TableMap, shape: TableShape, flavour: Flavour) -> Layout:
             reason=wrong[1],
             fix="Read the table anew: `lyrebird capture resume-table`.",
         )
+    return layout_of(table, shape)
+
+
+def layout_of(table: TableMap, shape: TableShape) -> Layout:
+    """`layout` where `mismatch` found none; raises `Terminal` for labels that leave and that nobody tells."""
     fields = (_field(table, i, column, i not in shape.skipped) for i, column in enumerate(shape.columns))
     return Layout(shape, tuple(fields))
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from include.source.malformed import Malformed
 from include.source.rows.avro import DECIMAL_HEADS, NULL, decimal, long_piece, sized
 from include.source.rows.layout import Field, decimal_groups
-from include.source.rows.malformed import Malformed
 
 __all__ = ["Writer", "enum_pieces", "number_writer"]
 

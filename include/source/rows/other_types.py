@@ -13,8 +13,8 @@ import uuid
 import zlib
 from typing import Final
 
+from include.source.malformed import Malformed
 from include.source.rows.avro import NULL, long_piece
-from include.source.rows.malformed import Malformed
 
 __all__ = ["inet4_text", "inet6_text", "uncompressed", "uuid_text", "vector_piece"]
 

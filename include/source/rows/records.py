@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from include.record.change import Op
 from include.source.binlog.step import RowsEvent
-from include.source.native import envelope_of, target_of
+from include.source.rows.avro import long_piece
+from include.source.rows.compiled import envelope_of, target_of
 from include.source.rows.decoder import NativeImages, images_of
 from include.source.rows.encode import Stamp, TableEncoder
 from include.source.rows.images import Pair
 from include.source.rows.layout import Layout
-from include.source.rows.system_versioning import of_today
+from include.source.rows.shape import Image
 
 if TYPE_CHECKING:
     from include.source.native._decoder import Target
 
-__all__ = ["Encoded", "Records", "RowRecords", "encoded"]
+__all__ = ["Encoded", "Records", "RowRecords", "encoded", "of_today"]
+
+# The end of what has no end: the greatest TIMESTAMP(6) up to MariaDB 11.4, and since 11.5 (of 64 bits).
+_ENDLESS: Final = tuple(long_piece((1 << bits) * 1_000_000 - 1)[1:] for bits in (31, 32))
 
 Encoded = tuple[Op, bytes, int, bytes]
 """(op, key, partition, value) of one record; the tombstone that follows a delete is not among them."""
@@ -85,3 +89,22 @@ def encoded(
             value = encoder.value(op, old, new, stamp, row + number, of_table + number, query)
             found.append((op, encoder.key(image), encoder.partition(image), value))
     return found
+
+
+def of_today(pairs: list[Pair]) -> list[Pair]:
+    """What happened to the rows of today; their images as those of any table. `Shape.until` says where they are from.
+
+    A row that goes into the past is deleted; what happens in the past alone is left out.
+    """
+    found = ((_of_today(before), _of_today(after)) for before, after in pairs)
+    return [(before, after) for before, after in found if before is not None or after is not None]
+
+
+def _of_today(image: Image | None) -> Image | None:
+    if image is None:
+        return None
+    # Varints: none is the beginning of another.
+    for end in _ENDLESS:
+        if image.key.startswith(end):
+            return image._replace(key=image.key[len(end) :])
+    return None

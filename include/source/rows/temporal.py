@@ -12,9 +12,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
+from include.source.malformed import Malformed
 from include.source.rows.avro import LAST, MORE, MORE_PIECE, NULL, long_piece, micros_piece
 from include.source.rows.layout import FRACTION_BYTES, Field
-from include.source.rows.malformed import Malformed
 
 __all__ = ["Moment", "moment_writer", "parts_piece"]
 

@@ -14,9 +14,9 @@ from typing import Final
 
 from include.errors import Terminal
 from include.record.schema import DATES, Column
+from include.source.charsets.charset import single_byte_table, text_decoder
+from include.source.malformed import Malformed, told
 from include.source.rows.avro import NULL, decimal, long_piece, sized
-from include.source.rows.charsets.charset import single_byte_table, text_decoder
-from include.source.rows.malformed import Malformed, told
 from include.source.rows.other_types import vector_piece
 from include.source.rows.shape import Image, TableShape
 from include.source.rows.temporal import parts_piece

@@ -16,7 +16,7 @@ from pymysql.constants import CLIENT, COMMAND, CR
 from pymysql.cursors import Cursor
 
 from include.errors import Terminal
-from include.source.native import text_rows_of
+from include.source.rows.compiled import text_rows_of
 from include.source.rows.shape import Image, TableShape
 from include.source.rows.text import row_reader
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from include.errors import LyrebirdError
 from include.record.position import SourcePosition
 from include.source.rows.shape import Image, TableShape
-from include.source.snapshot.key_range import KeyRange
 from include.source.snapshot.watermark_window import Now, Span
+from include.source.state.key_range import KeyRange
 
 __all__ = ["Chunk", "ChunkFailed", "ChunkPiece", "Left"]
 

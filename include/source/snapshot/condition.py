@@ -23,7 +23,7 @@ from typing import Final, NamedTuple, NoReturn
 from include.errors import Terminal
 from include.source.policy.policy import TablePolicy
 from include.source.rows.shape import TableShape
-from include.source.snapshot.key_range import quoted
+from include.source.snapshot.key_order import quoted
 
 __all__ = [
     "ColumnComparison",

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from include.clock import Clock
-from include.source.database.tables import Catalog, TableInfo, load_tables
+from include.source.catalog.description import TableDescriber
+from include.source.database.table_info import TableInfo, load_tables
 from include.source.definition import SourceDefinition
-from include.source.request_queue import full_names
 from include.source.snapshot.condition import Condition, leaving
-from include.source.snapshot.key_range import KeyOrder, quoted
+from include.source.snapshot.key_order import KeyOrder, quoted
 from include.source.snapshot.reader import Measure, SnapshotReader
 
-__all__ = ["SnapshotPlan", "TablePlan", "captured_tables", "chunk_rows", "planned", "read_plan"]
+__all__ = ["SnapshotPlan", "TablePlan", "captured_tables", "chunk_rows", "full_names", "planned", "read_plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,20 @@ def captured_tables(source: SourceDefinition, clock: Clock) -> list[str]:
         reader.close()
 
 
+def full_names(asked: tuple[str, ...], tables: Collection[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Full names of the tables asked for (all without any), and those that are not captured."""
+    if not asked:
+        return tuple(sorted(tables)), []
+    wanted: list[str] = []
+    unknown: list[str] = []
+    for name in asked:
+        found = [full for full in sorted(tables) if name in (full, full.partition(".")[2])]
+        wanted += found
+        if not found:
+            unknown.append(name)
+    return tuple(dict.fromkeys(wanted)), unknown
+
+
 def read_plan(
     name: str,
     source: SourceDefinition,
@@ -106,11 +120,11 @@ def read_plan(
         }
         chosen, unknown = full_names(tuple(tables), infos)
         condition = Condition.parse(where)
-        catalog = Catalog(lambda: {}, reader.server, source.policy)
+        describer = TableDescriber(reader.server, source.policy)
         found = []
         for table in chosen:
             database, _, own = table.partition(".")
-            bound = condition.bound(leaving(catalog.shape(infos[table])))
+            bound = condition.bound(leaving(describer.shape(infos[table])))
             if bound.sql:
                 sql = f"SELECT 1 FROM {quoted(database)}.{quoted(own)} WHERE {reader.with_values(bound)} LIMIT 0"  # noqa: S608
                 reader.ask(sql)

@@ -20,16 +20,17 @@ from include.errors import Terminal, Transient
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.settling import COMMITTED, Settling, committed_place
-from include.source.database.connection import connect, error_of, query
+from include.source.database.connection import connect, query
 from include.source.database.server import Server, read_server
-from include.source.database.tables import TableInfo, load_table
+from include.source.database.table_info import TableInfo, load_table
 from include.source.database.xa import prepared, wait_until_ended
 from include.source.definition import SourceDefinition
 from include.source.ports import SessionWatcher
 from include.source.rows.shape import Image, TableShape
 from include.source.rows.text_rows import select_rows
+from include.source.server_errors import error_of
 from include.source.snapshot.condition import Predicate
-from include.source.snapshot.key_range import quoted
+from include.source.snapshot.key_order import quoted
 from include.source.snapshot.watermark_window import Span
 
 __all__ = ["Described", "Measure", "SnapshotReader", "first_position"]

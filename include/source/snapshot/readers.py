@@ -15,7 +15,7 @@ from typing import Final
 
 from include.clock import Clock
 from include.errors import LyrebirdError, Transient
-from include.source.database.tables import TableInfo
+from include.source.database.table_info import TableInfo
 from include.source.definition import SourceDefinition
 from include.source.rows.shape import TableShape
 from include.source.snapshot.chunk import Chunk, ChunkFailed, ChunkPiece, Left

@@ -12,24 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from include.clock import Clock
 from include.errors import LyrebirdError, SettingsError, Terminal, Transient
+from include.log.control import ControlKind
 from include.log.requests.records import Answer
-from include.source.database.tables import TableInfo
+from include.record.position import SourcePosition
+from include.record.schema import TableSchema
+from include.source.database.table_info import TableInfo
 from include.source.definition import SourceDefinition
 from include.source.ports import SessionWatcher
-from include.source.replicator import Replicator
-from include.source.rows.shape import TableShape
+from include.source.rows.shape import Image, TableShape
 from include.source.snapshot.chunk import Chunk, ChunkFailed, ChunkPiece
-from include.source.snapshot.job import FIRST, Job
 from include.source.snapshot.reader import SnapshotReader
 from include.source.snapshot.readers import ChunkReaders, OpenReader
 from include.source.snapshot.table_reading import TableReading
 from include.source.snapshot.watermark_window import Now, Span, Verdict, WatermarkWindow
+from include.source.state.capture_state import CaptureState
+from include.source.state.job import FIRST, Job
 
-__all__ = ["Copying"]
+__all__ = ["Copying", "StreamGroup"]
 
 _BUSY_S: Final = 0.0
 _IDLE_S: Final = 0.005
@@ -38,13 +41,43 @@ _ANSWER_EVERY_S: Final = 1.0
 _MOST_AGAIN: Final = 20
 
 
+class StreamGroup(Protocol):
+    """The group that the stream gathers, as far as a snapshot puts rows into it; see `Replicator`."""
+
+    state: CaptureState
+    window: WatermarkWindow | None
+
+    @property
+    def position(self) -> SourcePosition:
+        """Of everything taken in."""
+
+    @property
+    def floor(self) -> int:
+        """The next version."""
+
+    def on_snapshot_rows(self, schema: TableSchema, images: list[Image]) -> None:
+        """Rows as they are at `position`."""
+
+    def on_absent_rows(self, schema: TableSchema, images: list[Image]) -> None:
+        """Keys that have no row at `position`."""
+
+    def on_answer(self, answer: Answer) -> None:
+        """How far a request is."""
+
+    def on_control(self, kind: ControlKind, table: str, *, floor: int) -> None:
+        """A control record."""
+
+    def set_aside(self, table: str, error: Terminal) -> None:
+        """The table cannot be read."""
+
+
 class Copying:
     """Carries one job of `core.state` out; `close` it in every case."""
 
     def __init__(
         self,
         job: Job,
-        core: Replicator,
+        core: StreamGroup,
         source: SourceDefinition,
         shape: Callable[[TableInfo], TableShape],
         clock: Clock,

@@ -6,16 +6,17 @@ import threading
 from collections.abc import Callable, Iterator
 
 from include.errors import Terminal
-from include.source.database.tables import TableInfo
+from include.source.database.table_info import TableInfo
 from include.source.rows.shape import TableShape
 from include.source.rows.text import select_list
 from include.source.snapshot.chunk import Chunk, ChunkPiece
 from include.source.snapshot.condition import Condition, leaving
-from include.source.snapshot.key_range import WHOLE, Bound, KeyOrder, KeyRange, Ledger, quoted
+from include.source.snapshot.key_order import KeyOrder, Ledger, quoted
 from include.source.snapshot.plan import chunk_rows
 from include.source.snapshot.reader import Described, SnapshotReader
 from include.source.snapshot.wanted_keys import WantedKeys
 from include.source.snapshot.watermark_window import Now
+from include.source.state.key_range import WHOLE, Bound, KeyRange
 
 __all__ = ["TableReading"]
 

@@ -18,7 +18,7 @@ from include.record.schema import DATES, Column
 from include.source.rows.avro import NULL, sized
 from include.source.rows.shape import Image, TableShape
 from include.source.rows.text import moment_reader, text_charset, value_writer
-from include.source.snapshot.key_range import quoted
+from include.source.snapshot.key_order import quoted
 
 __all__ = ["BINARY", "MOST_KEYS", "WantedKeys", "key_text"]
 

@@ -11,7 +11,7 @@ from include.log.kafka.log import KafkaReader
 from include.log.kafka.writer import KafkaWriter
 from include.log.requests.records import Answer, Request
 from include.log.topics import change, source_requests
-from include.source.request_queue import answers_by_id
+from include.source.log.direct_log import answers_by_id
 from tests.integration.source.world import World, opened
 from tests.servers.fixture import Give, server
 

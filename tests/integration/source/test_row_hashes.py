@@ -13,8 +13,9 @@ import pytest
 from include.errors import Terminal
 from include.lake.formats.avro_schemas import plain_schema
 from include.record.schema import Column, TableSchema
+from include.source.catalog.catalog import TableCatalog
 from include.source.database.server import read_server
-from include.source.database.tables import Catalog, load_tables
+from include.source.database.table_info import load_tables
 from include.source.hashes import plain, server_sql
 from include.source.hashes.columns import ComparedRows, server_digest
 from include.source.hashes.sums import HashSum, bits_for, leaf_of
@@ -175,7 +176,7 @@ class _Found:
         self._given, self._table, self._order = given, f"{database}.{table}", order
         tables = load_tables(lambda sql, *values: self.ask(sql, *values), [database], lambda *_: True)
         at = read_server(self.ask)
-        shape = Catalog(lambda: tables, at, policy).shape(tables[database, table])
+        shape = TableCatalog(lambda: tables, at, policy).shape(tables[database, table])
         digest = server_digest(at.flavour, at.version)
         keyless = not tables[database, table].key
         of_table = policy.of(database, table)

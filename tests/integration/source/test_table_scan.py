@@ -14,14 +14,14 @@ from include.audit.merkle.database import DatabaseSide, Load
 from include.audit.merkle.tree import Tree
 from include.clock import Clock, SystemClock
 from include.errors import Terminal
-from include.source.database.tables import Catalog
+from include.source.catalog.catalog import TableCatalog
 from include.source.definition import SourceDefinition
 from include.source.hashes import plain
 from include.source.hashes.scan import TableScan
 from include.source.hashes.sums import HashSum, bits_for
 from include.source.policy.policy import Policy
-from include.source.snapshot.key_range import WHOLE, KeyRange
 from include.source.snapshot.reader import SnapshotReader
+from include.source.state.key_range import WHOLE, KeyRange
 from tests.servers.fixture import Give, server
 
 __all__ = ["server"]
@@ -56,7 +56,7 @@ def fill(given: Any, rows: int = ROWS) -> None:
 
 def scan(given: Any, reader: SnapshotReader, table: str = "t", where: str = "") -> TableScan:
     policy = Policy.declared("accept", {}, ["scan"])
-    catalog = Catalog(dict, reader.server, policy)
+    catalog = TableCatalog(dict, reader.server, policy)
     return TableScan(reader, "scan", table, policy.of("scan", table), catalog.shape, where)
 
 

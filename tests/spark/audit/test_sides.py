@@ -23,7 +23,7 @@ from include.settings.connections import Kafka
 from include.source.definition import load_source
 from include.source.hashes.scan import Scanned
 from include.source.hashes.sums import bits_for, leaf_of
-from include.source.snapshot.key_range import KeyRange
+from include.source.state.key_range import KeyRange
 from tests.audited_world import Scene
 from tests.remembered_sides import History, Then
 

@@ -6,7 +6,7 @@ from include.record.schema import Column
 from include.source.database.preflight import short_horizon
 from include.source.database.purge import Horizon
 from include.source.database.server import Server
-from include.source.database.tables import TableInfo
+from include.source.database.table_info import TableInfo
 from include.source.database.warnings import needs_care
 from include.source.definition import SourceDefinition
 from include.source.rows.columns import column_of

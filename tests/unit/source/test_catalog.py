@@ -9,10 +9,12 @@ import pytest
 from include.errors import Terminal
 from include.record.schema import Column
 from include.source.binlog.step import RowsEvent
+from include.source.catalog.catalog import TableCatalog
+from include.source.catalog.description import Misfit, TableDescriber
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
-from include.source.database.tables import Catalog
 from include.source.policy.policy import Policy
+from include.source.rows.layout import Layout
 from tests.decoding import HASHED, info_of, server_of, transactions
 from tests.golden.recording import load, names
 from tests.mariadb_golden import MAP, SCHEMA
@@ -34,7 +36,7 @@ class Told:
     def __init__(self) -> None:
         self.tables = {("shop", name): info(name) for name in ("t", "u")}
         self.asked: list[str] = []
-        self.catalog = Catalog(self.all, SERVER, POLICY, lambda _, table: table == "u", self.one)
+        self.catalog = TableCatalog(self.all, SERVER, POLICY, lambda _, table: table == "u", self.one)
 
     def all(self) -> dict[tuple[str, str], TableInfo]:
         self.asked.append("all")
@@ -118,6 +120,16 @@ def test_a_map_that_fits_no_more_makes_its_table_asked_for_once_more() -> None:
     assert told.asked == ["t", "t", "t"]
 
 
+def test_a_description_of_today_says_why_it_does_not_fit_a_map() -> None:
+    describer, today = TableDescriber(SERVER, POLICY), info("t")
+    found = describer.today(MAP, today)
+    assert isinstance(found, Layout)
+    assert found.shape == describer.shape(today)
+    assert describer.today(MAP, None) == Misfit("", "the table is gone")
+    assert describer.today(replace(MAP, key=(0, 1)), today) == Misfit("", "its primary key was id, part")
+    assert describer.today(MAP, info("t", Column("w", "int"))) == Misfit("", "the map has 3 columns, the table 4")
+
+
 def test_rows_of_another_primary_key_are_read_by_their_own_map() -> None:
     told = Told()
     assert told.catalog.layout(replace(MAP, key=(0, 1))).shape.schema.key == ("id", "part")
@@ -133,7 +145,7 @@ def test_columns_that_mariadb_hides_behind_a_unique_text_are_read_and_do_not_lea
     described = recording.descriptions(7)
     tables = {table: info_of(table, description) for table, description in described.items()}
     policy = Policy.declared("accept", {}, ["golden"], "", {})
-    catalog = Catalog(lambda: tables, server_of(server), policy)
+    catalog = TableCatalog(lambda: tables, server_of(server), policy)
     found = {(len(each.types), each.table): catalog.layout(each) for each in list(maps)[:2]}
     assert {place: len(each.shape.columns) for place, each in found.items()} == {(6, "t"): 6, (5, "old"): 5}
     for (_, table), each in found.items():

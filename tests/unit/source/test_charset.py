@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.source.rows.charsets.charset import (
+from include.source.charsets.charset import (
     CHARSETS,
     charset_of,
     is_utf8,

@@ -8,11 +8,11 @@ import pytest
 from include.errors import SettingsError, Terminal
 from include.record.gtid import MariadbGtidSet
 from include.settings.deployment import Deployment
-from include.source.database.connection import error_of
 from include.source.definition import SourceDefinition, load_source
-from include.source.snapshot.job import FIRST, Job
-from include.source.snapshot.key_range import WHOLE, KeyRange
-from include.source.state import CaptureState
+from include.source.server_errors import error_of
+from include.source.state.capture_state import CaptureState
+from include.source.state.job import FIRST, Job
+from include.source.state.key_range import WHOLE, KeyRange
 
 SHOP = {
     "LYREBIRD_MYSQL_HOST": "db",

@@ -8,7 +8,8 @@ from include.log.requests.records import Answer, Request, RequestKind
 from include.log.topics import source_answers, source_requests
 from include.source.log.direct_log import ensure_topics, memory_log
 from include.source.request_queue import RequestQueue
-from include.source.state import CaptureState, Job, TableSetAside
+from include.source.state.capture_state import CaptureState, TableSetAside
+from include.source.state.job import Job
 
 TABLES = {"shop.orders": 1, "shop.users": 2}
 

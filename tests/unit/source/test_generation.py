@@ -13,15 +13,16 @@ from include.log.topics import change, source_resolved
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.transaction import RowsEvent
+from include.source.catalog.catalog import TableCatalog
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
-from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
 from include.source.generation import outgrown, renew
 from include.source.log.direct_log import memory_log
 from include.source.replicator import Replicator
 from include.source.rows.encode import TableEncoders
-from include.source.state import CaptureState, Job
+from include.source.state.capture_state import CaptureState
+from include.source.state.job import Job
 from tests.mariadb_golden import MAP, SCHEMA, rows, transaction
 
 TOPIC = change("s", "shop", "t")
@@ -47,7 +48,7 @@ class World:
         found = self.log.open()
         state = found.state if found else CaptureState(tables={"shop.t": 0}, snapshot="done")
         self.encoders = TableEncoders("s", self.source, self.log)
-        self.catalog = Catalog(dict, SERVER, self.source.policy, describe=lambda *_: self.info)
+        self.catalog = TableCatalog(dict, SERVER, self.source.policy, describe=lambda *_: self.info)
         position = found.position if found else START
         self.core = Replicator("s", self.source, self.catalog, self.encoders, self.clock, position, state)
 

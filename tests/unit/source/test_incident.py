@@ -12,7 +12,7 @@ from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.purge import Horizon
 from include.source.incident import CaptureIncidents, incidents_of, next_command
-from include.source.state import CaptureState, TableSetAside, WaitingXa
+from include.source.state.capture_state import CaptureState, TableSetAside, WaitingXa
 
 WHY = TableSetAside("0-1-7", "bin.000001:9", "a row cannot be read", 1)
 SHORT, LONG = Horizon(3.0, "its limit of time"), Horizon(48.0, "its limit of time")

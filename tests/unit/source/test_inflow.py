@@ -16,7 +16,7 @@ from include.source.binlog.transaction import SourceTransaction
 from include.source.database import transaction_stream as subject
 from include.source.database.transaction_stream import BinlogIdle, Inflow
 from include.source.definition import SourceDefinition
-from include.source.state import CaptureState, WaitingXa
+from include.source.state.capture_state import CaptureState, WaitingXa
 from tests.made_binlog import FILE, SID, Log, xid_body
 
 SOURCE = SourceDefinition(host="db", port=1, user="u", password="p", databases=["shop"], silence_s=2)

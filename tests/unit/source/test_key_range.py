@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from include.errors import Terminal
 from include.record.schema import Column
-from include.source.snapshot.key_range import WHOLE, KeyOrder, KeyRange, Ledger
+from include.source.snapshot.key_order import KeyOrder, Ledger
+from include.source.state.key_range import WHOLE, KeyRange
 
 ID = Column("id", "bigint")
 NAME = Column("na`me", "varchar", charset="utf8mb3")

@@ -19,8 +19,9 @@ from include.record.schema import Column
 from include.source.binlog.files import BinlogFile, BinlogInput
 from include.source.binlog.reader import Event, EventReader
 from include.source.binlog.step import RowsEvent, SourceTransaction
+from include.source.catalog.catalog import TableCatalog
 from include.source.database.server import Server
-from include.source.database.tables import Catalog, TableInfo
+from include.source.database.table_info import TableInfo
 from include.source.definition import SourceDefinition
 from include.source.log.direct_log import memory_log
 from include.source.policy.policy import Policy
@@ -28,7 +29,7 @@ from include.source.replicator import Replicator
 from include.source.rows.encode import TableEncoders
 from include.source.rows.images import RowImages
 from include.source.rows.render import json_row
-from include.source.state import CaptureState
+from include.source.state.capture_state import CaptureState
 from tests.golden.recording import load
 from tests.made_binlog import SID, Log, builder, transactions
 from tests.mariadb_golden import MAP, SCHEMA, rows, transaction
@@ -38,11 +39,11 @@ NAMELESS = type(MAP)(0, "shop", "t", MAP.types, MAP.metas, MAP.nullable, signs_k
 SOURCE = SourceDefinition(host="db", port=1, user="u", password="p", databases=["shop"], partitions=1)
 
 
-def catalog(*columns: Column) -> Catalog:
+def catalog(*columns: Column) -> TableCatalog:
     """Of a server on which `shop.t` has these columns today."""
     info = TableInfo("shop", "t")
     info.columns, info.key = list(columns), ("id",)
-    return Catalog(lambda: {("shop", "t"): info}, MARIADB, Policy.declared("accept", {}, ["shop"]))
+    return TableCatalog(lambda: {("shop", "t"): info}, MARIADB, Policy.declared("accept", {}, ["shop"]))
 
 
 def raw_events(server: str, case: str) -> list[bytes]:

@@ -16,10 +16,10 @@ from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.transaction import RowsEvent
 from include.source.log.direct_log import DirectLog, ensure_topics, memory_log, transactional_id
-from include.source.log.group import Group, OutgoingRecord
 from include.source.log.ports import LogPorts
+from include.source.ports import Group, OutgoingRecord
 from include.source.rows.encode import TableEncoders
-from include.source.state import CaptureState
+from include.source.state.capture_state import CaptureState
 from tests.mariadb_golden import MAP, SCHEMA, rows, transaction
 from tests.unit.source.test_replicator import TOPIC, World, resolved
 

@@ -11,12 +11,12 @@ import pytest
 from include.errors import Terminal
 from include.record.schema import Column, TableSchema
 from include.source.binlog.step import RowsEvent
-from include.source.rows.charsets.charset import text_decoder
+from include.source.charsets.charset import text_decoder
+from include.source.malformed import told
 from include.source.rows.images import RowImages
 from include.source.rows.json.binary import json_text
 from include.source.rows.json.diff import apply_diffs
 from include.source.rows.layout import layout
-from include.source.rows.malformed import told
 from include.source.rows.shape import TableShape
 from include.source.rows.text import row_reader
 from tests.decoding import shape_of, transactions

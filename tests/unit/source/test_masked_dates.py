@@ -8,14 +8,15 @@ import pytest
 
 from include.record.schema import Column
 from include.source.binlog.table_map import TableMap
-from include.source.database.tables import shape_of
-from include.source.native import WHY_NOT, text_rows_of
+from include.source.native import WHY_NOT
 from include.source.policy.masks import Hash, Mask, Null
 from include.source.policy.policy import TablePolicy
 from include.source.rows.avro import NULL, sized
+from include.source.rows.compiled import text_rows_of
 from include.source.rows.decoder import NativeImages
 from include.source.rows.images import RowImages
 from include.source.rows.layout import layout
+from include.source.rows.leaving import shape_of
 from include.source.rows.shape import Image, TableShape
 from include.source.rows.text import row_reader
 

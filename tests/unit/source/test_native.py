@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from include.errors import Terminal
 from include.record.schema import DATES, Column
 from include.source.binlog.step import RowsEvent
-from include.source.native import WHY_NOT, decoder_of
+from include.source.charsets.charset import CHARSETS
+from include.source.native import WHY_NOT
 from include.source.rows import layout as layouts
-from include.source.rows.charsets.charset import CHARSETS
+from include.source.rows.compiled import decoder_of
 from include.source.rows.decoder import NativeImages, images_of
 from include.source.rows.images import Pair, RowImages
 from include.source.rows.layout import Field, Layout, mismatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.source.log.group import OutgoingRecord
+from include.source.ports import OutgoingRecord
 from include.source.rows.group_rows import outputs_of, plain_outputs_of
 
 key, partition, value = st.binary(max_size=9), st.integers(0, 400), st.binary(max_size=30)

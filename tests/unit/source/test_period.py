@@ -13,17 +13,18 @@ from include.log.topics import change
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.step import RowsEvent
+from include.source.catalog.catalog import TableCatalog
+from include.source.catalog.system_versioning import altered_until
 from include.source.database.table_info import TableInfo
-from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
 from include.source.log.direct_log import memory_log
 from include.source.policy.policy import Policy
 from include.source.replicator import Replicator
 from include.source.rows.encode import TableEncoders
 from include.source.rows.images import RowImages
+from include.source.rows.records import of_today
 from include.source.rows.shape import Image
-from include.source.rows.system_versioning import altered_until, of_today
-from include.source.state import CaptureState
+from include.source.state.capture_state import CaptureState
 from tests.decoding import info_of, selected, server_of, transactions
 from tests.golden.recording import Recording, Table, load, names
 from tests.mariadb_golden import MAP
@@ -39,7 +40,7 @@ def streamed(recording: Recording, after: int | None) -> tuple[State, set[Table]
     """
     infos: dict[Table, TableInfo] = {}
     policy = Policy.declared("accept", {}, ["golden"], "", {})
-    catalog = Catalog(lambda: infos, server_of(recording.server), policy)
+    catalog = TableCatalog(lambda: infos, server_of(recording.server), policy)
     state: State = {}
     refused: set[Table] = set()
     left = transactions(recording)
@@ -60,7 +61,7 @@ def streamed(recording: Recording, after: int | None) -> tuple[State, set[Table]
     return state, refused
 
 
-def apply(step: RowsEvent, catalog: Catalog, rows: dict[bytes, bytes]) -> None:
+def apply(step: RowsEvent, catalog: TableCatalog, rows: dict[bytes, bytes]) -> None:
     layout = catalog.layout(step.table)
     pairs = RowImages(layout).rows(step.op, step.body)
     for before, after in of_today(pairs) if layout.shape.until is not None else pairs:
@@ -75,7 +76,7 @@ def expected(recording: Recording) -> dict[Table, set[bytes]]:
     found = {}
     policy = Policy.declared("accept", {}, ["golden"], "", {})
     for table, description in recording.descriptions().items():
-        shape = Catalog(dict, server_of(recording.server), policy).shape(info := info_of(table, description))
+        shape = TableCatalog(dict, server_of(recording.server), policy).shape(info := info_of(table, description))
         if info.versioned:
             names_ = list(description.cells)
             columns = tuple(replace(info.columns[0], name=name) for name in names_[len(info.columns) :])
@@ -149,7 +150,7 @@ def test_maps_that_may_be_of_a_versioned_table_and_are_not_known_to_be_are_refus
 def test_a_period_of_transactions_is_refused_as_its_changes_are_logged_as_text() -> None:
     recording = load("mariadb-11.4", "versioned-transactions")
     (table, description) = next(iter(recording.descriptions().items()))
-    catalog = Catalog(dict, server_of("mariadb-11.4"), Policy.declared("accept", {}, ["golden"], "", {}))
+    catalog = TableCatalog(dict, server_of("mariadb-11.4"), Policy.declared("accept", {}, ["golden"], "", {}))
     with pytest.raises(Terminal, match=r"versioned by transactions.*table='golden\.t'"):
         catalog.shape(info_of(table, description))
 
@@ -160,7 +161,7 @@ def test_the_core_sends_records_of_today_s_rows_and_counts_the_others() -> None:
     source = SourceDefinition(host="db", port=1, user="u", password="p", databases=["golden"])
     log = memory_log("s", MemoryLog(), MemoryRegistry(), ManualClock())
     log.open()
-    catalog = Catalog(lambda: infos, server_of(recording.server), source.policy)
+    catalog = TableCatalog(lambda: infos, server_of(recording.server), source.policy)
     start = SourcePosition("mariadb", MariadbGtidSet.parse(recording.gtid[0]), BinlogPosition("bin.000001", 4), 0)
     state = CaptureState(tables=dict.fromkeys(map(".".join, infos), 0), snapshot="done")
     core = Replicator("s", source, catalog, TableEncoders("s", source, log), ManualClock(), start, state)

@@ -19,6 +19,7 @@ from include.errors import LyrebirdError
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.files import BinlogFile
+from include.source.binlog.plain import plain_groups
 from include.source.binlog.reader import EventReader
 from include.source.binlog.step import PlainRun, RowsEvent, SourceTransaction
 from include.source.binlog.transaction import TransactionBuilder
@@ -27,7 +28,6 @@ from include.source.database import transaction_stream as subject
 from include.source.database.transaction_stream import Inflow
 from include.source.definition import SourceDefinition
 from include.source.native import WHY_NOT
-from include.source.native.plain import plain_groups
 from tests.made_binlog import builder, description, image, query_body, raw, rows_body, table_map_body
 from tests.mutants import cut, flipped, recordings
 
@@ -204,7 +204,7 @@ def test_the_checksum_is_that_of_zlib() -> None:
 
 
 def test_classes_of_other_slots_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from include.source.native import plain
+    from include.source.binlog import plain
 
     class Other:
         __slots__ = ("table",)

@@ -11,7 +11,7 @@ from include.record.schema import Column
 from include.source.database.account import account
 from include.source.database.preflight import _cascades, _policy, _variables, refuse
 from include.source.database.server import Server
-from include.source.database.tables import TableInfo
+from include.source.database.table_info import TableInfo
 from include.source.definition import SourceDefinition
 
 SOURCE = SourceDefinition.model_validate(

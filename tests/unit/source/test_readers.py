@@ -14,16 +14,16 @@ from include.errors import Transient
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column, TableSchema
-from include.source.database.tables import TableInfo
+from include.source.database.table_info import TableInfo
 from include.source.definition import SourceDefinition
 from include.source.rows.shape import Image, TableShape
 from include.source.snapshot.chunk import Chunk, ChunkFailed, ChunkPiece
 from include.source.snapshot.held import SpooledRows
-from include.source.snapshot.key_range import WHOLE
 from include.source.snapshot.reader import Described, Measure
 from include.source.snapshot.readers import ChunkReaders
 from include.source.snapshot.table_reading import TableReading
 from include.source.snapshot.watermark_window import Now, Span
+from include.source.state.key_range import WHOLE
 
 COLUMNS = (Column("id", "int"), Column("other", "int"))
 SHAPE = TableShape(COLUMNS, TableSchema("s", "t", COLUMNS, ("id",)))

@@ -16,9 +16,9 @@ from include.source.database.purge import Horizon
 from include.source.database.purge_watch import PurgeWatch
 from include.source.definition import SourceDefinition
 from include.source.incident import CaptureIncidents
-from include.source.log.group import Group
+from include.source.ports import Group
 from include.source.reporter import Reporter
-from include.source.state import CaptureState, TableSetAside, WaitingXa
+from include.source.state.capture_state import CaptureState, TableSetAside, WaitingXa
 
 SOURCE = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop"])
 

@@ -14,12 +14,12 @@ from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Termin
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.preflight import ServerFinding
-from include.source.database.upstream import LiveServer
 from include.source.definition import SourceDefinition
 from include.source.policy.policy import TableFilter
 from include.source.ports import ResumePoint
 from include.source.run import Capture, Mode
-from include.source.state import CaptureState
+from include.source.state.capture_state import CaptureState
+from include.source.upstream import LiveServer
 
 SOURCE = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop"])
 START = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)
@@ -237,7 +237,7 @@ def test_tables_are_looked_at_beside_the_stream_unless_a_column_must_not_leave(
 
 
 def test_what_was_found_out_about_the_server_meanwhile_ends_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("include.source.database.upstream.server_of", lambda _source: None)
+    monkeypatch.setattr("include.source.upstream.server_of", lambda _source: None)
     clock, asked = ManualClock(1), threading.Event()
     server = LiveServer("shop", SOURCE, clock)
 

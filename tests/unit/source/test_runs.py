@@ -28,15 +28,15 @@ from include.source.binlog.transaction import TransactionBuilder
 from include.source.binlog.unpack import BinlogInput
 from include.source.definition import SourceDefinition
 from include.source.log.direct_log import memory_log
-from include.source.log.group import Group
 from include.source.native import WHY_NOT
+from include.source.ports import Group
 from include.source.replicator import Replicator
 from include.source.rows.columns import mapped
 from include.source.rows.encode import TableEncoders
 from include.source.rows.layout import Layout, layout
 from include.source.rows.shape import TableShape
 from include.source.snapshot.watermark_window import WatermarkWindow
-from include.source.state import CaptureState, TableSetAside
+from include.source.state.capture_state import CaptureState, TableSetAside
 from tests.mutants import flipped, recordings
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"nothing is compiled: {WHY_NOT}")

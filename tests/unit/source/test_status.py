@@ -13,7 +13,8 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.binlog_files import BinlogLook
 from include.source.database.purge import Horizon
 from include.source.log.direct_log import ensure_topics
-from include.source.state import CaptureState, Job, TableSetAside, WaitingXa
+from include.source.state.capture_state import CaptureState, TableSetAside, WaitingXa
+from include.source.state.job import Job
 from include.source.status import lines_of, open_requests, refused_requests, status_of
 
 NOW_US = 1_000_000_000

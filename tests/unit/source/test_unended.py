@@ -16,9 +16,9 @@ from include.log.topics import change, document_spec, source_resolved
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.log.direct_log import DirectLog, memory_log, transactional_id
-from include.source.log.group import Group, OutgoingRecord
 from include.source.log.unended import own_topics, was_committed
-from include.source.state import CaptureState
+from include.source.ports import Group, OutgoingRecord
+from include.source.state.capture_state import CaptureState
 
 A, B, C = ("t", 0), ("t", 1), ("u", 0)
 TOPIC = change("s", "shop", "t")

@@ -11,14 +11,14 @@ from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column
 from include.source.binlog.reader import EventType
+from include.source.catalog.catalog import TableCatalog
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
-from include.source.database.tables import Catalog
 from include.source.definition import SourceDefinition
 from include.source.log.direct_log import memory_log
 from include.source.replicator import Replicator
 from include.source.rows.encode import TableEncoders
-from include.source.state import CaptureState
+from include.source.state.capture_state import CaptureState
 from tests.made_binlog import Log, table_map_body, transactions
 
 START = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)
@@ -38,7 +38,7 @@ def capture(unreadable: str = "table") -> Replicator:
     for name in ("t", "u"):
         infos["shop", name] = info = TableInfo("shop", name)
         info.columns, info.key = [Column("id", "int")], ("id",)
-    catalog = Catalog(lambda: infos, SERVER, source.policy)
+    catalog = TableCatalog(lambda: infos, SERVER, source.policy)
     state = CaptureState(tables={"shop.t": 0, "shop.u": 0}, snapshot="done")
     return Replicator("s", source, catalog, TableEncoders("s", source, log), ManualClock(), START, state)
 

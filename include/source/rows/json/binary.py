@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 from json.encoder import encode_basestring
 from typing import Final
 
+from include.source.malformed import Malformed
 from include.source.rows.json.scalar import double_text, opaque_text
-from include.source.rows.malformed import Malformed
 
 __all__ = ["MOST_DEPTH", "json_text"]
 

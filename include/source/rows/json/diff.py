@@ -11,8 +11,8 @@ import re
 from json.encoder import encode_basestring
 from typing import Any, Final, NoReturn
 
+from include.source.malformed import Malformed
 from include.source.rows.json.binary import MOST_DEPTH, json_text
-from include.source.rows.malformed import Malformed
 
 __all__ = ["apply_diffs"]
 

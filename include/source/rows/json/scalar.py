@@ -10,7 +10,7 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Final
 
-from include.source.rows.malformed import Malformed
+from include.source.malformed import Malformed
 
 __all__ = ["double_text", "opaque_text"]
 

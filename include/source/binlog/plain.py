@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["plain_groups"]
 
 
-def plain_groups(known: Mapping[bytes, object], memory_bytes: int) -> PlainGroups | None:
+def plain_groups(known: Mapping[bytes, object], memory_bytes: int) -> PlainGroups[PlainRun, SourceTransaction] | None:
     """What takes them; None where nothing is compiled. `known`, `memory_bytes`: see there."""
     if WHY_NOT:
         return None

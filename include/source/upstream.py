@@ -24,7 +24,7 @@ from include.source.database.transaction_stream import BinlogIdle, Inflow
 from include.source.definition import SourceDefinition
 from include.source.ports import SessionWatcher
 from include.source.snapshot.reader import SnapshotReader, first_position
-from include.source.state import WaitingXa
+from include.source.state.capture_state import WaitingXa
 
 __all__ = ["Flow", "LiveServer", "Upstream"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from include.source.snapshot.key_range import WHOLE, KeyRange
+from include.source.state.key_range import WHOLE, KeyRange
 
 __all__ = ["FIRST", "Job"]
 

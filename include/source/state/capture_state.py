@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from include.errors import Terminal
 from include.record.position import BinlogPosition, SourcePosition
-from include.source.snapshot.job import Job
+from include.source.state.job import Job
 
-__all__ = ["CaptureState", "Job", "TableSetAside", "WaitingXa"]
+__all__ = ["CaptureState", "TableSetAside", "WaitingXa"]
 
 SnapshotState = Literal["running", "done"]
 

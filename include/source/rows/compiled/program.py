@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from include.source.charsets.charset import single_byte_table, text_decoder
 from include.source.rows.avro import sized
-from include.source.rows.charsets.charset import single_byte_table, text_decoder
 from include.source.rows.json.binary import json_text
 from include.source.rows.layout import FIXED, Field, Layout, decimal_groups
 from include.source.rows.number import number_writer

@@ -8,22 +8,13 @@ transactions are logged as text, which no row is read from.
 
 from __future__ import annotations
 
-from typing import Final
-
 from include.errors import Terminal
 from include.record.schema import Column
 from include.source.binlog.events import TableMap
 from include.source.database.table_info import HIDDEN_END, HIDDEN_START, TableInfo
-from include.source.rows.avro import long_piece
-from include.source.rows.shape import Image
 
-__all__ = ["ImagePair", "altered_until", "logged_columns", "of_today", "until_of"]
+__all__ = ["altered_until", "logged_columns", "until_of"]
 
-ImagePair = tuple[Image | None, Image | None]
-"""(before, after) of a row."""
-
-# The end of what has no end: the greatest TIMESTAMP(6) up to MariaDB 11.4, and since 11.5 (of 64 bits).
-_ENDLESS: Final = tuple(long_piece((1 << bits) * 1_000_000 - 1)[1:] for bits in (31, 32))
 _TIMESTAMP, _DIGITS = 17, 6
 
 
@@ -64,23 +55,4 @@ def altered_until(table: TableMap, info: TableInfo | None) -> int | None:
     strange = any(not info or names[i] not in info.key for i in timed if i in table.key)
     if strange or (hidden and not {HIDDEN_START, HIDDEN_END} <= declared):
         raise ValueError("it may have been system-versioned then")
-    return None
-
-
-def of_today(pairs: list[ImagePair]) -> list[ImagePair]:
-    """What happened to the rows of today; their images as those of any table. `Shape.until` says where they are from.
-
-    A row that goes into the past is deleted; what happens in the past alone is left out.
-    """
-    found = ((_of_today(before), _of_today(after)) for before, after in pairs)
-    return [(before, after) for before, after in found if before is not None or after is not None]
-
-
-def _of_today(image: Image | None) -> Image | None:
-    if image is None:
-        return None
-    # Varints: none is the beginning of another.
-    for end in _ENDLESS:
-        if image.key.startswith(end):
-            return image._replace(key=image.key[len(end) :])
     return None

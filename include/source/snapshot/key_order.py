@@ -1,23 +1,16 @@
-"""Ranges of a table's rows in its key's order: what the chunks of a snapshot are, and which of them are left.
-
-The server alone knows how its collations sort, so bounds are never compared here: a range begins where another one
-ended. All ranges of a table share their bounds, the first has none below and the last none above.
-"""
+"""The order of a table's key: the SQL of its ranges, and which of them are left to read."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from include.errors import Terminal
 from include.record.schema import Column
+from include.source.state.key_range import WHOLE, Bound, KeyRange
 
-__all__ = ["WHOLE", "Bound", "KeyOrder", "KeyRange", "Ledger", "quoted"]
-
-Bound = tuple[str, ...]
-"""The key of a row, one text for each of its columns, as `KeyOrder.bound` selects it."""
+__all__ = ["KeyOrder", "Ledger", "quoted"]
 
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _HEX: Final = re.compile(r"([0-9A-F]{2})*")
@@ -29,27 +22,6 @@ _TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", 
 _BYTES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _QUOTED: Final = frozenset({"date", "datetime", "timestamp", "time", "uuid", "inet4", "inet6"})
 _SORTED: Final = _NUMBERS | _BY_VALUE | _TEXTS | _BYTES | _QUOTED
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRange:
-    """Rows with a key greater than `after`, up to and with `upto`; None: from the first, to the last."""
-
-    after: Bound | None = None
-    upto: Bound | None = None
-
-    def to_json(self) -> list[Any]:
-        """Plain values for the resolved record."""
-        return [None if bound is None else list(bound) for bound in (self.after, self.upto)]
-
-    @classmethod
-    def from_json(cls, value: Sequence[Any]) -> KeyRange:
-        """Inverse of `to_json`."""
-        after, upto = (None if bound is None else tuple(str(part) for part in bound) for bound in value)
-        return cls(after, upto)
-
-
-WHOLE: Final = KeyRange()
 
 
 class KeyOrder:

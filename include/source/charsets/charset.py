@@ -19,8 +19,8 @@ from functools import cache
 from typing import Final, Literal
 
 from include.errors import Terminal
-from include.source.rows.charsets.tables import MULTI_BYTE, SAME, SINGLE_BYTE
-from include.source.rows.malformed import Malformed
+from include.source.charsets.tables import MULTI_BYTE, SAME, SINGLE_BYTE
+from include.source.malformed import Malformed
 
 __all__ = ["CHARSETS", "charset_of", "is_utf8", "max_bytes", "single_byte_table", "text_decoder"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from include.record.schema import Column
-from include.source.native.program import Told, text_op
+from include.source.rows.compiled.program import Told, text_op
 from include.source.rows.shape import TableShape
 from include.source.rows.text import moment_reader, text_charset, value_writer
 

@@ -1,0 +1,1 @@
+"""What capture keeps in its resolved records for a restart."""
