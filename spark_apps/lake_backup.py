@@ -12,7 +12,7 @@ import sys
 from functools import partial
 
 from include.lake.groups_spark import run_application
-from include.lake.incidents.ending import ending_told
+from include.lake.incidents.incidents import ending_told
 from include.log.running.application import main
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import sys
 
 from include.errors import Fenced, LyrebirdError
 from include.lake.groups_spark import upload
-from include.lake.incidents.ending import ending_told
+from include.lake.incidents.incidents import ending_told
 from include.lake.run_params import UPLOADS
 from include.log.running.application import log_to_stderr
 from include.settings.deployment import Deployment

@@ -34,6 +34,7 @@ from include.metrics.exporter import Metrics
 from include.record.json.formats import Keys, Values
 from include.settings.connections import Cluster, Elasticsearch, Registry
 from tests.document_topic import MAPPING, DocumentTopic
+from tests.support.run_folder import MemoryRunFolder
 
 DEFINITION = IndexDefinition.model_validate(
     {"application": "a", "topic": "docs", "entity": "order", "mapping": "m.json", "coerced": ["order.note"]}
@@ -52,7 +53,7 @@ class World:
         self.owners = 0
         self.size = PartSize()
         self.later_us = 0
-        self.files: dict[str, dict[str, Any]] = {}
+        self.folder = MemoryRunFolder()
         self.declared: dict[str, Any] = MAPPING
         self.make(1, serving=True)
 
@@ -60,12 +61,6 @@ class World:
         body = creation("orders", self.definition, self.declared)
         self.index.create(f"orders-v{number}", body if serving else {**body, "aliases": {}})
         change_fed(self.index, "orders", add=[number])
-
-    def keep(self, name: str, value: dict[str, Any]) -> None:
-        self.files[name] = value
-
-    def kept(self, name: str) -> dict[str, Any]:
-        return self.files.get(name, {})
 
     def documents(self, number: int) -> dict[str, tuple[int, bool]]:
         name = f"orders-v{number}"
@@ -88,7 +83,7 @@ class Life:
         self.world, self.clock = world, ManualClock()
         self.clock.advance(world.later_us / 1e6)
         self.parts: list[tuple[str, int, int]] = []
-        self.incidents = IndexIncidents("orders", world, self.clock)
+        self.incidents = IndexIncidents("orders", world.folder, self.clock)
         self.rows: dict[str, int] = {}
         reader, admin = world.log.reader(), world.log.admin()
         opening = Opening(

@@ -3,45 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
 from include.clock import Clock
-from include.metrics.incidents import IncidentLedger, Keeper
+from include.incidents.kind import IncidentKind
+from include.incidents.ledger import IncidentLedger
+from include.metrics.progress import RunFolder
 
-__all__ = ["DocumentIncidents"]
+__all__ = ["UNHEARD", "DocumentIncidents"]
+
+UNHEARD: Final = IncidentKind("unheard", "documents", "error", "documents.md#say-which-changes-count",
+    opens="a row is changed or deleted whose table documents show, and changes of it are no signal",
+    ends="the table is named under `signals` or `corrected`",
+    text="{count:,} rows of {table} were changed or deleted, which signals nothing: documents of {topic} may show them "
+         "as they were. Name {table} under `signals` or `corrected` of the entry in `documents`",
+    fix="Name the table, then write old documents again: `lyrebird audit documents {topic} --repair`.")  # fmt: skip
 
 
-class DocumentIncidents:
+class DocumentIncidents(IncidentLedger):
     """The open incidents of one topic's assembler; `after_batch` once a batch."""
 
-    def __init__(self, topic: str, unheard: Collection[str], keeper: Keeper, clock: Clock) -> None:
+    def __init__(self, topic: str, unheard: Collection[str], folder: RunFolder, clock: Clock) -> None:
         """`unheard`: looked-up tables whose changes signal nothing; incidents of others are over."""
-        self._topic, self._ledger = topic, IncidentLedger(keeper, clock)
-        for key in self._ledger.keys("unheard:"):
-            if key not in {self._key(table) for table in unheard}:
-                self._ledger.end(key)
-        self._ledger.save()
+        super().__init__(folder, clock)
+        self._topic = topic
+        self.only(UNHEARD, [f"{topic}:{table}" for table in unheard])
+        self.save()
 
     def after_batch(self, unheard: Mapping[str, int]) -> list[dict[str, Any]]:
         """The open ones, as progress.json has them.
 
         `unheard`: table → changes and deletes in the batch that signalled nothing.
         """
-        for table, more in unheard.items():
-            key = self._key(table)
-            found = self._ledger.find(key)
-            count = more + (found["count"] if found is not None else 0)
-            self._ledger.note(
-                key,
-                "unheard",
-                self._topic,
-                f"{count:,} rows of {table} were changed or deleted, which signals nothing: documents of {self._topic} "
-                f"may show them as they were. Name {table} under `signals` or `corrected` of the entry in `documents`",
-                f"lyrebird audit documents {self._topic} --repair",
-                count=count,
-            )
-        self._ledger.save()
-        return [each.to_json() for each in self._ledger.all()]
-
-    def _key(self, table: str) -> str:
-        return f"unheard:{self._topic}:{table}"
+        for table, count in unheard.items():
+            topic = self._topic
+            self.note(UNHEARD, f"{topic}:{table}", group=topic, adds=count, topic=topic, table=table)
+        return self.open()

@@ -105,9 +105,8 @@ class _Hosted:
         def on_batch(_: DataFrame, plan: BatchPlan) -> Mapping[str, Any]:
             counts = runner.run(carry_out, plan)
             self._count(counts, runner.committed)
-            incidents.after_batch(counts, runner.committed.lows)
             told = {name: counts[name] for name in ("read", "outputs", "late", "refused", "failed", "verdicts")}
-            return {**told, "incidents": incidents.open()}
+            return {**told, "incidents": incidents.after_batch(counts, runner.committed.lows)}
 
         self.host.run(rows, on_batch)
 

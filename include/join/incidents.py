@@ -3,54 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from include.clock import Clock
+from include.incidents.kind import IncidentKind
+from include.incidents.stream import StreamIncidents, lag_kind, refused_kind
 from include.log import topics
-from include.metrics.incidents import Keeper
-from include.metrics.stream_incidents import StreamIncidents
+from include.metrics.progress import RunFolder
 
-__all__ = ["JoinIncidents"]
+__all__ = ["INCOMPLETE", "LAG", "REFUSED", "JoinIncidents"]
+
+_STAGE, _PAGE = "joins", "joins.md#running-a-join"
+REFUSED: Final = refused_kind(_STAGE, _PAGE, "Look at them, then compare the outputs: `lyrebird audit join {name}`.")
+LAG: Final = lag_kind(_STAGE, _PAGE, "See what is slow, or stands: `lyrebird join status {name}`, `lyrebird status`.")
+INCOMPLETE: Final = IncidentKind("incomplete", _STAGE, "error", _PAGE,
+    opens="a record would change more outputs than `max_product_per_change`", ends="no join key lacks outputs",
+    text="{count:,} join keys of {product} lack outputs, as records of them change more than max_product_per_change; "
+         "each is named in the dead-letter topic of its input",
+    fix="`lyrebird join status {name}`; raise `max_product_per_change` and rebuild the outputs.")  # fmt: skip
 
 
-class JoinIncidents:
+class JoinIncidents(StreamIncidents):
     """The open incidents of one join; `after_batch` once a batch."""
 
-    def __init__(self, join: str, topic: str, application: str, lag_s: float, keeper: Keeper, clock: Clock) -> None:
+    def __init__(self, join: str, topic: str, application: str, lag_s: float, folder: RunFolder, clock: Clock) -> None:
         """`lag_s`: a delay that is longer is told of."""
-        self._join, self._topic, self._application = join, topic, application
-        self._stream = StreamIncidents(join, topic, lag_s, f"lyrebird join status {join}", keeper, clock)
+        super().__init__(join, topic, folder, clock)
+        self._application, self._lag_s = application, lag_s
 
-    def after_batch(self, refused: Mapping[str, int], incomplete: int, commit_us: int | None) -> None:
-        """Open, keep up or end what the batch tells of.
+    def after_batch(self, refused: Mapping[str, int], incomplete: int, commit_us: int | None) -> list[dict[str, Any]]:
+        """Open, keep up or end what the batch tells of; those that are open, as progress.json has them.
 
         Args:
             refused: topic → records that were set aside in it.
             incomplete: join keys that lack outputs, of the whole state.
             commit_us: when what the join is complete to was committed at its source; None: the batch does not tell.
         """
-        self._incomplete(incomplete)
+        if incomplete:
+            self._note(INCOMPLETE, count=incomplete)
+        else:
+            self.end(INCOMPLETE, self._name)
         for topic, count in refused.items():
-            self._stream.refused(
-                topic, count, topics.dead(topic, self._application), f"lyrebird audit join {self._join}"
-            )
-        self._stream.lag(commit_us)
-        self._stream.save()
-
-    def open(self) -> list[dict[str, Any]]:
-        """As progress.json has them."""
-        return self._stream.open()
-
-    def _incomplete(self, incomplete: int) -> None:
-        ledger, key = self._stream.ledger, f"incomplete:{self._join}"
-        if not incomplete:
-            ledger.end(key)
-            return
-        ledger.note(
-            key,
-            "incomplete",
-            self._join,
-            f"{incomplete:,} join keys of {self._topic} lack outputs, as records of them change more than "
-            "max_product_per_change; each is named in the dead-letter topic of its input",
-            f"lyrebird join status {self._join}",
-        )
+            self.refused(REFUSED, count, topic, topics.dead(topic, self._application))
+        self.lag(LAG, commit_us, self._lag_s)
+        return self.open()

@@ -116,9 +116,8 @@ class _Hosted:
             incomplete = runner.committed.counts()["incomplete"]
             refused = {each: counts[f"refused {each}"] for each in runner.topics}
             commits = [cut.position.commit_us for cut in plan.cuts.values()]
-            incidents.after_batch(refused, incomplete, min(commits, default=None))
             told = {name: counts[name] for name in ("read", "held", "stale")}
-            return {**told, "incidents": incidents.open()}
+            return {**told, "incidents": incidents.after_batch(refused, incomplete, min(commits, default=None))}
 
         self.host.run(rows, on_batch)
 

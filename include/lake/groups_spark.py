@@ -29,8 +29,7 @@ from include.lake.definition import (
     groups_of_application,
 )
 from include.lake.host import GroupHost
-from include.lake.incidents.ending import ending_told
-from include.lake.incidents.incidents import LakeIncidents, Watchers
+from include.lake.incidents.incidents import LakeIncidents, ending_told
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Commit
@@ -167,7 +166,7 @@ def build(
         store = store_of(settings, timeout_s=_DRIVER_WAITS_S)
         watcher: GroupWatcher = report
         if incidents is not None:
-            watcher = Watchers(report, incidents.of(name, group, partial(_cuts, store)))
+            watcher = incidents.of(name, group, partial(_cuts, store), report)
         driver = Driver(name, group, log, store, pool, clock, watcher, writer)
         found.append((driver, report, pool))
     return found

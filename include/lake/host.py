@@ -120,7 +120,7 @@ class GroupHost:
                 self._lag[report.name].close(report, driver.planner)
         self._tell(ends=ends)
         if self._incidents is not None:
-            self._incidents.close()
+            self._incidents.save(whole=True)
 
     def _tell(self, *, ends: bool = False) -> None:
         groups = {report.name: report.to_json(driver.planner) for driver, report in self._hosted}
@@ -132,7 +132,7 @@ class GroupHost:
             planners = {report.name: driver.planner for driver, report in self._hosted}
             found = self._incidents.look(planners, ends=ends)
             if self._metrics is not None:
-                self._metrics.count_incidents(self._incidents.fresh(found))
+                self._metrics.count_incidents(self._incidents.fresh())
             told["incidents"] = [each.to_json() for each in found]
         self._run_folder.report(application=self._application, groups=groups, **told)
 

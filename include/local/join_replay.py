@@ -7,7 +7,6 @@ so: it is written when all records of a batch are there, and the next batch when
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -43,6 +42,7 @@ from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.log.ports import Record
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.resolved import Resolved
+from include.metrics.progress import read_file
 from include.record.codec import Decoder, Encoder
 from include.record.position import SourcePosition
 from include.record.version import from_headers, number_of, to_header
@@ -282,8 +282,4 @@ class _Application:
         return " | ".join(process.tail(self._folder / "app.log", 5)) or "its log is empty"
 
     def _read(self, name: str) -> Mapping[str, Any]:
-        try:
-            found: Mapping[str, Any] = json.loads((self._folder / name).read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        return found
+        return read_file(self._folder / name)

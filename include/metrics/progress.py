@@ -19,9 +19,9 @@ from typing_extensions import override
 from include.clock import Clock, SystemClock
 from include.metrics.exporter import write_atomically
 
-__all__ = ["GAVE_UP", "RunFolder", "supervised"]
+__all__ = ["GAVE_UP", "PROGRESS", "RunFolder", "last_run_folder", "read_file", "supervised"]
 
-GAVE_UP = "gave-up.json"
+GAVE_UP, PROGRESS = "gave-up.json", "progress.json"
 _GIVEN = "LYREBIRD_RUN"
 _TELLING = threading.Lock()
 """Parts report from threads of their own."""
@@ -30,6 +30,21 @@ _TELLING = threading.Lock()
 def supervised() -> bool:
     """Whether a guardian has started this process."""
     return bool(os.environ.get(_GIVEN))
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """A file of a run folder; {} when there is none, or no JSON object in it."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def last_run_folder(application: str, state: Path) -> Path:
+    """Where an application on this host reported last, under a guardian or by hand."""
+    folders = [state / "run" / name for name in (application, f"by-hand-{application}")]
+    return max(folders, key=lambda folder: read_file(folder / PROGRESS).get("at_us", 0))
 
 
 @dataclass(frozen=True)
@@ -55,7 +70,7 @@ class RunFolder:
 
     def report(self, **fields: Any) -> None:
         """Say that work goes on, with numbers that a person may want to see in the task log."""
-        write_atomically(self.path / "progress.json", json.dumps({"at_us": self.clock.now_us(), **fields}))
+        write_atomically(self.path / PROGRESS, json.dumps({"at_us": self.clock.now_us(), **fields}))
 
     def of_part(self, part: str, told: dict[str, dict[str, Any]]) -> RunFolder:
         """The folder as one part of an application sees it that has several: what all of them report is one report.
@@ -78,12 +93,8 @@ class RunFolder:
         write_atomically(self.path / name, json.dumps(value))
 
     def kept(self, name: str) -> dict[str, Any]:
-        """What `keep` wrote last, {} when there is nothing or no JSON object."""
-        try:
-            found = json.loads((self.path / name).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
+        """What `keep` wrote last, as `read_file` gives it."""
+        return read_file(self.path / name)
 
     def stop_requested(self) -> bool:
         """Whether to drain and end."""

@@ -13,7 +13,7 @@ from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.source.database.purge_watch import PurgeWatch
 from include.source.definition import SourceDefinition
-from include.source.incident import CaptureIncidents
+from include.source.incidents import CaptureIncidents
 from include.source.ports import Group, SessionWatcher
 
 __all__ = ["Reporter"]
@@ -43,7 +43,6 @@ class Reporter(SessionWatcher):
         self._parts = self._past = 0
         self._reading: tuple[float, int] | None = None
         self._rows, self._skipped, self._transactions = Counter[str](), Counter[str](), 0
-        self._known: set[str] = set()
         self._said: dict[str, Any] = {"started_us": self.clock.now_us()}
 
     def stop_requested(self) -> bool:
@@ -153,10 +152,7 @@ class Reporter(SessionWatcher):
                 self.metrics.set("lyrebird_purge_horizon_hours", hours)
         if self.incidents is not None:
             self.incidents.on_horizon(None if self.purge is None else self.purge.horizon)
-            found = self.incidents.open()
-            for each in found:
-                if each.id not in self._known:
-                    self._known.add(each.id)
-                    self.metrics.count("lyrebird_incidents_total", 1, each.kind)
-            self._said["incidents"] = [each.to_json() for each in found]
+            self._said["incidents"] = self.incidents.open()
+            for kind in self.incidents.fresh():
+                self.metrics.count("lyrebird_incidents_total", 1, kind)
         self.folder.report(**self._said)

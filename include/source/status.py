@@ -177,5 +177,5 @@ def _incidents(found: Mapping[str, Any]) -> list[str]:
     return [
         f"{each['kind']:<10} {each['text']}\n{'':10} `{each['fix']}`"
         for each in found["incidents"]
-        if each.get("text") and (found["log"] or not each.get("table")) and each["text"] not in found["state"]["text"]
+        if each.get("text") and (found["log"] or not each.get("group")) and each["text"] not in found["state"]["text"]
     ]

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from include.metrics.exporter import write_atomically
+from include.metrics.progress import read_file
 from include.settings.environment import state_folder
 
 __all__ = ["Ended", "Observed", "Run", "RunFolder", "run_folder"]
@@ -204,11 +205,7 @@ class RunFolder:
         return lines, offset + left_out + len(whole)
 
     def _read(self, name: str) -> dict[str, Any]:
-        try:
-            content = json.loads((self.path / name).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            return {}
-        return content if isinstance(content, dict) else {}
+        return read_file(self.path / name)
 
 
 def run_folder(application: str) -> RunFolder:

@@ -57,7 +57,7 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
     from include.settings.environment import state_folder
     from include.source.database.binlog_files import BinlogFiles
     from include.source.database.purge_watch import PurgeWatch
-    from include.source.incident import CaptureIncidents
+    from include.source.incidents import CaptureIncidents
     from include.source.log.kafka_log import kafka_log
     from include.source.reporter import Reporter
     from include.source.run import Capture, Mode

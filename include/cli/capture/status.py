@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import orjson
 from include.cli.capture.options import json_option, source_option
 from include.clock import SystemClock
 from include.errors import LyrebirdError, Transient
+from include.metrics.progress import GAVE_UP, PROGRESS, last_run_folder, read_file
 
 if TYPE_CHECKING:
     from include.log.resolved import Resolved
@@ -120,19 +120,10 @@ def _look(
 
 def _progress(state: Path, application: str) -> tuple[dict[str, Any], dict[str, Any], bool]:
     """The newest report of a capture on this host, under a guardian or by hand, why it gave up, whether it lives."""
-    folders = [state / "run" / name for name in (application, f"by-hand-{application}")]
-    newest = max(folders, key=lambda folder: _read(folder / "progress.json").get("at_us", 0))
-    pid = _read(state / "metrics" / f"{application}.json").get("pid")
+    folder = last_run_folder(application, state)
+    pid = read_file(state / "metrics" / f"{application}.json").get("pid")
     alive = isinstance(pid, int) and _lives(pid)
-    return _read(newest / "progress.json"), {} if alive else _read(newest / "gave-up.json"), alive
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return read_file(folder / PROGRESS), {} if alive else read_file(folder / GAVE_UP), alive
 
 
 def _lives(pid: int) -> bool:

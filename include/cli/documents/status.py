@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
@@ -17,6 +15,7 @@ from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.log.planning.plan import Cut
 from include.log.planning.tail import PortTail, ResolvedTail
+from include.metrics.progress import PROGRESS, last_run_folder, read_file
 from include.settings.connections import Kafka
 from include.settings.deployment import Deployment
 from include.settings.environment import state_folder
@@ -130,20 +129,5 @@ def _status(deployment: Deployment, topic: str, definition: DocumentDefinition, 
         ends,
         0.0 if cut is None else (clock.now_us() - cut.position.commit_us) / 1e6,
         [each for each in read_requests(deployment, topic, definition, clock) if each.state not in _DONE],
-        _told(state_folder(), definition.application),
+        read_file(last_run_folder(definition.application, state_folder()) / PROGRESS),
     )
-
-
-def _told(state: Path, application: str) -> dict[str, Any]:
-    """What the application reported last on this host, under a guardian or by hand; {} when it runs elsewhere."""
-    folders = [state / "run" / each for each in (application, f"by-hand-{application}")]
-    found = [_read(folder / "progress.json") for folder in folders]
-    return max(found, key=lambda each: each.get("at_us", 0))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}

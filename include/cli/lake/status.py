@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import orjson
 from include.cli.lake.options import group_option, groups_meant, json_option, open_store
 from include.cli.table import duration, table
 from include.clock import SystemClock, iso
+from include.metrics.progress import GAVE_UP, PROGRESS, last_run_folder, read_file
 
 if TYPE_CHECKING:
     from include.lake.inspect.status import GroupStatus, LastCommit, PartitionStatus
@@ -78,21 +78,12 @@ def _told(state: Path, application: str, name: str) -> dict[str, Any]:
 
     `ended`: why it did; `incidents`: those of the group, and those of all groups of the application.
     """
-    folders = [state / "run" / each for each in (application, f"by-hand-{application}")]
-    newest = max(folders, key=lambda folder: _read(folder / "progress.json").get("at_us", 0))
-    progress = _read(newest / "progress.json")
+    folder = last_run_folder(application, state)
+    progress = read_file(folder / PROGRESS)
     told = dict(progress.get("groups", {}).get(name, {}))
     incidents = [each for each in progress.get("incidents", []) if each.get("group") in ("", name)]
-    more = {"incidents": incidents, "ended": _read(newest / "gave-up.json")}
+    more = {"incidents": incidents, "ended": read_file(folder / GAVE_UP)}
     return {**told, **{key: value for key, value in more.items() if value}}
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _json(status: GroupStatus) -> dict[str, Any]:

@@ -7,82 +7,50 @@ end; where it is run on a schedule, one for all runs that end alike, until one g
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
-from typing_extensions import override
-
-from include.clock import Clock
-from include.errors import LyrebirdError, Terminal
+from include.clock import Clock, SystemClock
+from include.errors import Fenced, Restart, Terminal
+from include.incidents.ledger import Incident, IncidentLedger
 from include.lake.definition import LakeGroup
 from include.lake.incidents.group_incidents import GroupIncidents
-from include.lake.incidents.kinds import LeftStanding, end_incident
+from include.lake.incidents.kinds import FENCED, STANDING, STOPPED, LeftStanding, next_command
 from include.lake.incidents.outages import Troubles
 from include.lake.incidents.unreported_commits import ReadCuts, UntoldCuts
 from include.lake.writing.driver import GroupWatcher
-from include.lake.writing.planner import GroupPlanner, Remade
-from include.lake.writing.task import Outcome
-from include.metrics.incidents import Incident, IncidentLedger, Keeper
+from include.lake.writing.planner import GroupPlanner
+from include.metrics.progress import GAVE_UP, RunFolder
+from include.settings.environment import state_folder
 
-__all__ = ["LakeIncidents", "Watchers"]
+__all__ = ["LakeIncidents", "ending_told"]
 
-
-class Watchers(GroupWatcher):
-    """Several that hear the same, in their order."""
-
-    def __init__(self, *watchers: GroupWatcher) -> None:
-        self._watchers = watchers
-
-    @override
-    def on_outcome(self, outcome: Outcome) -> None:
-        for each in self._watchers:
-            each.on_outcome(outcome)
-
-    @override
-    def on_lost(self, remade: Remade) -> None:
-        for each in self._watchers:
-            each.on_lost(remade)
-
-    @override
-    def on_away(self, error: LyrebirdError) -> None:
-        for each in self._watchers:
-            each.on_away(error)
-
-    @override
-    def on_back(self) -> None:
-        for each in self._watchers:
-            each.on_back()
+_THEN = " Then start it again (under Airflow: clear its task)."
+_NEXT_RUN = " Then the next run goes on."
 
 
-class LakeIncidents:
+class LakeIncidents(IncidentLedger):
     """Of one application. `look` at its planners once a second or so. Not for use from several threads."""
 
-    def __init__(self, application: str, keeper: Keeper, clock: Clock) -> None:
-        self._application, self._clock = application, clock
-        self._ledger = IncidentLedger(keeper, clock)
-        self._troubles = Troubles(application, self._ledger, clock)
+    def __init__(self, application: str, folder: RunFolder, clock: Clock) -> None:
+        super().__init__(folder, clock)
+        self._application = application
+        self._troubles = Troubles(application, self, clock)
         self._groups: dict[str, GroupIncidents] = {}
-        self._known: set[str] = {each.id for each in self._ledger.all()}
 
-    def of(self, name: str, group: LakeGroup, read: ReadCuts) -> GroupWatcher:
-        """The watcher of a group; `read` gives commits of its chains."""
-        untold = UntoldCuts(self._ledger.heard, f"{name}:", read)
-        found = GroupIncidents(name, group, self._ledger, self._troubles, untold, self._clock)
-        self._groups[name] = found
-        return found
+    def of(self, name: str, group: LakeGroup, read: ReadCuts, beside: GroupWatcher) -> GroupWatcher:
+        """The watcher of a group; `read` gives commits of its chains, `beside` hears the same."""
+        untold = UntoldCuts(self.heard, f"{name}:", read)
+        self._groups[name] = GroupIncidents(name, group, self, self._troubles, untold, self._clock, beside)
+        return self._groups[name]
 
     def look(self, planners: Mapping[str, GroupPlanner], *, ends: bool = False) -> list[Incident]:
         """All that are open now; they are kept when it returns. `ends`: what stands still now stays so."""
         for name, planner in planners.items():
             self._groups[name].look(planner, ends=ends)
         self._troubles.look()
-        self._ledger.save()
-        return self._ledger.all()
-
-    def fresh(self, found: Iterable[Incident]) -> list[str]:
-        """Kinds of those that were not open before: for a counter."""
-        kinds = [each.kind for each in found if each.id not in self._known]
-        self._known |= {each.id for each in found}
-        return kinds
+        self.save()
+        return self.all()
 
     def on_end(self, error: Terminal, *, again: bool = False) -> Incident:
         """Why the application ends, where a restart would meet the same. What is told already keeps its id.
@@ -91,30 +59,46 @@ class LakeIncidents:
         """
         if isinstance(error, LeftStanding):
             group = error.details.get("group")
-            for each in self._ledger.all():
-                if each.kind == "standing" and group in (None, each.group):
+            for each in self.all():
+                if each.kind == STANDING.name and group in (None, each.group):
                     return each
-        ended = end_incident(self._application, error, self._clock.now_us(), again=again)
-        if not again:
-            return ended
-        key = f"{ended.kind}:{self._application}:{_alike(error)}"
-        self._ledger.note(key, ended.kind, "", ended.text, ended.fix)
-        self._ledger.save()
-        (noted,) = (each for each in self._ledger.all() if each.id.rpartition(":")[0] == key)
-        return noted
+        ended = self.note(
+            FENCED if isinstance(error, Fenced) else STOPPED,
+            f"{self._application}:{_alike(error) if again else self._clock.now_us()}",
+            fix=next_command(error.fix),
+            kept=again,
+            application=self._application,
+            error=str(error).rstrip("."),
+            then=_NEXT_RUN if again else _THEN,
+        )
+        self.save()
+        return ended
 
     def on_well(self) -> None:
         """A run on a schedule has done all that it had to: whatever ended those before is over."""
-        for kind in ("fenced", "stopped"):
-            for key in self._ledger.keys(f"{kind}:{self._application}:"):
-                self._ledger.end(key)
-
-    def close(self) -> None:
-        """Keep all; the application ends."""
-        self._ledger.save(whole=True)
+        for kind in (FENCED, STOPPED):
+            for subject in self.subjects(kind, f"{self._application}:"):
+                self.end(kind, subject)
 
 
 def _alike(error: Terminal) -> str:
     """The same for ends that are one incident: without what differs from run to run, as offsets and reasons do."""
     where = [str(error.details.get(name)) for name in ("file", "path", "topic") if name in error.details]
     return hashlib.sha256("\0".join([error.message, *where]).encode()).hexdigest()[:8]
+
+
+@contextmanager
+def ending_told(application: str, *, again: bool = False) -> Iterator[None]:
+    """Leave why the work inside ended in gave-up.json, where a restart would meet the same; raises it again.
+
+    `again`: the application is run on a schedule. What the same run has left there already stays.
+    """
+    try:
+        yield
+    except Terminal as error:
+        if not isinstance(error, Restart):
+            clock = SystemClock()
+            folder = RunFolder.from_environment(application, state_folder(), clock)
+            if not folder.kept(GAVE_UP):
+                folder.give_up(LakeIncidents(application, folder, clock).on_end(error, again=again).to_json())
+        raise

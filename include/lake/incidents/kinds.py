@@ -1,48 +1,97 @@
-"""Incidents of the lake: their kinds, and the command to run next."""
+"""Incidents of the lake: their kinds, and the command to run next that an advice names."""
 
 from __future__ import annotations
 
-import re
-from typing import Final, Literal
+from typing import Final
 
-from include.errors import Fenced, LyrebirdError, Terminal
-from include.metrics.incidents import Incident
+from include.errors import Terminal
+from include.incidents.kind import IncidentKind, advised
+from include.lake.incidents.diagnosis import System
 
-__all__ = ["IncidentKind", "LeftStanding", "end_incident", "next_command"]
-
-IncidentKind = Literal[
-    "lost", "quarantine", "late", "hanging", "standing", "store", "log", "registry", "disk", "fenced", "stopped"
+__all__ = [
+    "FENCED",
+    "HANGING",
+    "LATE",
+    "LOST",
+    "MORE_LOST",
+    "REFUSED",
+    "STANDING",
+    "STOPPED",
+    "SYSTEMS",
+    "LeftStanding",
+    "next_command",
 ]
-"""lost: records went before they were stored; quarantine: parsers refuse records; late: what waits is older than the
-upload policy allows, and a minute; hanging: a transaction has had no end for longer than the policy's age; standing: a
-partition that must not go on; store, log, registry, disk: refuses or does not answer for a minute; fenced: a newer
-revision has taken over; stopped: the application has ended for a cause that a restart does not mend. The last two end
-the process."""
 
-_COMMAND: Final = re.compile(r"`(lyrebird [^`]+)`")
+_PAGE: Final = "lake-operations.md#mails-and-what-to-do"
+LOST: Final = IncidentKind("lost", "lake", "critical", _PAGE,
+    opens="records went before they were stored; one for each range", ends="a week has passed",
+    text="{name} has lost {lost}: {why}",
+    fix="Raise the topic's retention; find out why the group was behind: "
+        "`lyrebird lake status --group {name} --topic {topic}`.")  # fmt: skip
+MORE_LOST: Final = IncidentKind("lost", "lake", "critical", _PAGE,
+    opens="more than twenty ranges of a group are lost: these together", ends="no more have been lost for a day",
+    text="{name}: more ranges are lost, {count} since {since}, the last: {lost}", fix=LOST.fix)  # fmt: skip
+REFUSED: Final = IncidentKind("quarantine", "lake", "error", "lake.md#records-that-are-set-aside",
+    opens="the first record of a topic is refused by parser or format; again at ten times as many, and each day while "
+          "more come",
+    ends="none has come for a day",
+    text="{name}: records of {topic} are set aside, {count} since {since}: the parser or the format refuses them",
+    fix="`lyrebird lake cat {object}` shows the reason. Mend the parser by [another version](lake.md#versions), then "
+        "[make the days again](lake-operations.md#make-days-again).")  # fmt: skip
+LATE: Final = IncidentKind("late", "lake", "warning", _PAGE,
+    opens="what waits is older than `max_age_s` and a minute; names the worst partition; streams only",
+    ends="nothing has been late for a minute",
+    text="{name} is late with {spot.topic}/{spot.partition}: offsets that wait: {waiting}, the oldest for {age_s} s "
+         "where the policy allows {most_s}; late are {late} of {all} partitions.{cause}",
+    fix="See whether the application runs (`lyrebird lake status --group {name}`), and its log.")  # fmt: skip
+HANGING: Final = IncidentKind("hanging", "lake", "error", "lake-operations.md#see-whether-all-is-well",
+    opens="a transaction has had no end for longer than `max_age_s`; names the worst partition",
+    ends="none of them is open any more",
+    text="{name} is shown nothing of {spot.topic}/{spot.partition} from offset {hidden.stable} on, as a transaction "
+         "that begins there has no end: {waiting} offsets wait behind it, and retention takes them unread; so it is in "
+         "{hanging} of {all} partitions. Unless its producer still writes, abort it.",
+    fix="`kafka-transactions.sh --bootstrap-server … find-hanging --topic {spot.topic} --partition {spot.partition}`; "
+        "abort it, unless its producer still writes: retention takes the records behind it.")  # fmt: skip
+STANDING: Final = IncidentKind("standing", "lake", "error", _PAGE,
+    opens="a partition must not go on: its log was truncated, its chain is damaged, a parser's version is gone; one "
+          "for each topic and cause",
+    ends="its partitions have gone on",
+    text="{name} stands still at {topic}, partitions {partitions}: {reason}. {then}",
+    fix="Mend the cause (`lyrebird lake status --group {name} --topic {topic}`), then start the application again "
+        "(clear its task). On a schedule the next run goes on.")  # fmt: skip
+_SYSTEMS: Final[dict[System, str]] = {
+    "store": "the object store", "log": "Kafka", "registry": "the schema registry", "disk": "the disk of a host",
+}  # fmt: skip
+SYSTEMS: Final[dict[System, IncidentKind]] = {
+    system: IncidentKind(system, "lake", "warning", _PAGE,
+        opens=f"{what} refuses or is silent for a minute; the mail says why: wrong credentials, no room, …",
+        ends="a minute has passed since it answered",
+        text=f"{{application}} waits for {what} since {{since}}: {{trouble}}: {{problem}} {{advice}}",
+        fix="Mend it there: `lyrebird lake status`. A stream goes on by itself; a run of `lake_upload` ends, and the "
+            "next one goes on.")
+    for system, what in _SYSTEMS.items()
+}  # fmt: skip
+FENCED: Final = IncidentKind("fenced", "lake", "critical", _PAGE,
+    opens="a newer [revision](glossary.md#revision) has taken over; the application ends",
+    ends="", text="{application} was taken over: {error}.",
+    fix="End what still runs of the older one: `lyrebird lake status`. Nothing is lost.")  # fmt: skip
+STOPPED: Final = IncidentKind("stopped", "lake", "critical", _PAGE,
+    opens="the application ends for a cause that a restart does not mend",
+    ends="", text="{application} has stopped: {error}.{then}",
+    fix="Mend it (`lyrebird lake status`), then clear its task.")  # fmt: skip
+
 _AUDIT: Final = "lyrebird lake audit"
-_THEN: Final = " Then start it again (under Airflow: clear its task)."
-_NEXT_RUN: Final = " Then the next run goes on."
 
 
 class LeftStanding(Terminal):
     """A run on a schedule has ended and left partitions behind that must not go on: their incident is open."""
 
 
-def next_command(text: str, group: str = "", topic: str = "") -> str:
-    """The first command that an advice names; else the one that shows the group or the topic."""
-    for command in _COMMAND.findall(text):
+def next_command(advice: str, topic: str = "") -> str:
+    """The first whole command of an advice; "" where it names none."""
+    for command in advised(advice):
         if command == _AUDIT and topic:
             return f"{_AUDIT} {topic}"
         if "…" not in command and command != _AUDIT:
-            return str(command)
-    options = {"--group": group, "--topic": topic}
-    return " ".join(["lyrebird lake status", *(f"{name} {value}" for name, value in options.items() if value)])
-
-
-def end_incident(application: str, error: LyrebirdError, at_us: int, *, again: bool = False) -> Incident:
-    """What an application ends with, where starting it again would help nobody; `again`: it runs on a schedule."""
-    kind: IncidentKind = "fenced" if isinstance(error, Fenced) else "stopped"
-    how, then = ("was taken over", "") if kind == "fenced" else ("has stopped", _NEXT_RUN if again else _THEN)
-    text = f"{application} {how}: {str(error).rstrip('.')}.{then}"
-    return Incident(f"{kind}:{application}:{at_us}", kind, "", text, next_command(error.fix))
+            return command
+    return ""

@@ -10,19 +10,13 @@ from typing import Final
 
 from include.clock import Clock, iso
 from include.errors import LyrebirdError
+from include.incidents.ledger import IncidentLedger
 from include.lake.incidents.diagnosis import Diagnosis, System, diagnose, system_of
-from include.lake.incidents.kinds import next_command
-from include.metrics.incidents import IncidentLedger
+from include.lake.incidents.kinds import SYSTEMS, next_command
 
 __all__ = ["Troubles"]
 
 _MINUTE_US: Final = 60_000_000
-_SYSTEMS: Final[dict[System, str]] = {
-    "store": "the object store",
-    "log": "Kafka",
-    "registry": "the schema registry",
-    "disk": "the disk of a host",
-}
 
 
 class Troubles:
@@ -30,7 +24,7 @@ class Troubles:
 
     def __init__(self, application: str, ledger: IncidentLedger, clock: Clock) -> None:
         self._application, self._ledger, self._clock = application, ledger, clock
-        self._since_us: dict[System, dict[str, int]] = {name: {} for name in _SYSTEMS}
+        self._since_us: dict[System, dict[str, int]] = {name: {} for name in SYSTEMS}
         self._good_us: dict[System, int] = {}
         self._last: dict[System, Diagnosis] = {}
 
@@ -53,7 +47,7 @@ class Troubles:
     @property
     def there(self) -> bool:
         """Whether something has failed anywhere and not gone well since, or only just has."""
-        return any(places or self._ledger.find(system) is not None for system, places in self._since_us.items())
+        return any(places or self._ledger.find(SYSTEMS[system]) for system, places in self._since_us.items())
 
     def at(self, place: str) -> bool:
         """Whether something has failed at `place` for one of the systems, and not gone well since."""
@@ -68,10 +62,11 @@ class Troubles:
                 if now_us - since_us >= _MINUTE_US:
                     self._note(system, since_us)
             elif now_us - self._good_us.get(system, now_us) >= _MINUTE_US:
-                self._ledger.end(system)
+                self._ledger.end(SYSTEMS[system])
 
     def _note(self, system: System, since_us: int) -> None:
-        last, open_ = self._last[system], self._ledger.find(system)
-        since = iso(since_us) if open_ is None else open_["since"]
-        text = f"{self._application} waits for {_SYSTEMS[system]} since {since}: {last.trouble}: {last.text} {last.fix}"
-        self._ledger.note(system, system, "", text, next_command(last.fix), since=since)
+        last, kind = self._last[system], SYSTEMS[system]
+        since = self._ledger.find(kind).get("since", iso(since_us))
+        words = {"since": since, "trouble": last.trouble, "problem": last.text, "advice": last.fix}
+        fix = next_command(last.fix)
+        self._ledger.note(kind, fix=fix, more={"since": since}, application=self._application, **words)

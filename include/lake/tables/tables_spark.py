@@ -18,9 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from include.clock import SystemClock
+from include.incidents.stream import StreamIncidents
 from include.lake.tables.columns import BUCKET
 from include.lake.tables.definition import TableEntry, declared_tables, table_topics, tables_of_application
 from include.lake.tables.delta_log import DeltaLog, storage_options
+from include.lake.tables.incidents import LAG, REFUSED
 from include.lake.tables.runner import TablesRunner
 from include.lake.tables.spark_task import TablesPlan, apply, gather, read_files
 from include.lake.tables.task import first_buckets
@@ -36,7 +38,6 @@ from include.log.publishing.letters import LettersOnce
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.running import batches_spark as stream
 from include.log.running.hosting import Host, host
-from include.metrics.stream_incidents import StreamIncidents
 from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of
@@ -206,14 +207,7 @@ class _Hosted:
         kafka: Kafka,
     ) -> None:
         clock, again = SystemClock(), _Again(self.host.asked)
-        incidents = StreamIncidents(
-            self.name,
-            f"the tables of {self.name}",
-            self.entry.lag_alarm_s,
-            "lyrebird table status",
-            self.host.run_folder,
-            clock,
-        )
+        incidents = StreamIncidents(self.name, f"the tables of {self.name}", self.host.run_folder, clock)
         looked_s = clock.monotonic_s()
         self._anew = False
         rows = stream.read_stream(
@@ -232,10 +226,10 @@ class _Hosted:
             counts = runner.run(plan)
             self._count(counts, runner)
             for topic in ids:
-                dead, fix = topics.dead(topic, self.host.application), f"lyrebird table status {topic}"
-                incidents.refused(topic, counts[f"refused {topic}"], dead, fix)
-            incidents.lag(min((cut.position.commit_us for cut in plan.cuts.values()), default=None))
-            incidents.save()
+                dead = topics.dead(topic, self.host.application)
+                incidents.refused(REFUSED, counts[f"refused {topic}"], topic, dead)
+            commits = [cut.position.commit_us for cut in plan.cuts.values()]
+            incidents.lag(LAG, min(commits, default=None), self.entry.lag_alarm_s)
             if clock.monotonic_s() - looked_s >= _LOOK_S:
                 looked_s = clock.monotonic_s()
                 if set(table_topics(self.entry, admin.names())) - ids.keys() or runner.asked_anew():

@@ -12,6 +12,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from include.clock import Clock, SystemClock
+from include.incidents.ledger import Incident
 from include.lake.definition import LakeGroup
 from include.lake.incidents.incidents import LakeIncidents
 from include.lake.inspect.status import group_status
@@ -20,10 +21,10 @@ from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Commit
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
+from include.lake.writing.report import GroupReport
 from include.lake.writing.worker import TaskPlace, store_of
 from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
-from include.metrics.incidents import Incident
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, StoreSettings
 from tests.integration.lake.hosted import Threads
@@ -84,7 +85,7 @@ class Scene:
         self.close()
         self.pool = Threads(TaskPlace.of(self.group, Kafka(bootstrap=self.kafka), None, settings, self.folder))
         self.incidents = LakeIncidents("lake", RunFolder(self.folder, self.clock), self.clock)
-        watcher = self.incidents.of("dates", self.group, self.cuts)
+        watcher = self.incidents.of("dates", self.group, self.cuts, GroupReport("dates"))
         log, store = KafkaGroupLog(self.kafka), store_of(settings)
         self.driver = Driver("dates", self.group, log, store, self.pool, self.clock, watcher, "test")
 
@@ -152,7 +153,7 @@ def test_what_a_group_meets_is_told_once_each_over_a_restart_with_a_bad_key(scen
     assert "the price list does not answer" in found["late"].text
     assert found["standing"].fix == f"lyrebird lake audit {unique}-damaged"
 
-    scene.incidents.close()
+    scene.incidents.save(whole=True)
     scene.start(scene.settings.model_copy(update={"secret_key": "of-somebody-else"}))
     wanted = sorted([*wanted, "store"])
     again = {each.kind: each for each in scene.run("the store is told", lambda told: kinds(told) == wanted)}

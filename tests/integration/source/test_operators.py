@@ -40,7 +40,7 @@ def test_a_table_set_aside_is_an_incident_until_it_is_taken_up_again(world: Worl
     )
     world.wait(lambda: _incidents(world) != [])
     (incident,) = _incidents(world)
-    assert (incident["kind"], incident["table"]) == ("aside", f"{n}.b")
+    assert (incident["kind"], incident["group"]) == ("aside", f"{n}.b")
     assert incident["fix"] == f"lyrebird capture resume-table --source {n} {n}.b"
     # The incident shows at the first of the two changes that cannot be read; the insert comes after both.
     world.wait(lambda: world.status()["rows"].get("c", 0) >= 1 and world.status()["lag_bytes"] is not None)
@@ -89,7 +89,7 @@ def test_changes_that_a_cascade_hides_are_an_incident_until_the_table_is_read_ag
     world.sql(f"DELETE FROM {n}.b WHERE id = 1", f"DELETE FROM {n}.b WHERE id = 2")
     world.wait(lambda: _incidents(world) != [])
     (incident,) = _incidents(world)
-    assert (incident["kind"], incident["table"]) == ("orphans", f"{n}.child")
+    assert (incident["kind"], incident["group"]) == ("orphans", f"{n}.child")
     assert world.status()["uncovered"] == [f"{n}.child"]
     world.run("resume-table", "child", "--wait", "--timeout", "40")
     world.wait_until_complete()

@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from tests.support.manual import commands, dag_pages, deployment_reference, metrics
+from tests.support.manual import commands, dag_pages, deployment_reference, incidents, metrics
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
@@ -40,6 +40,7 @@ if __name__ == "__main__":
         ("deployment-reference", deployment_reference.page()),
         ("cli", commands.page()),
         ("metrics", metrics.page()),
+        ("incidents", incidents.page()),
         ("dags", dags_page()),
     ):
         (DOCS / f"{name}.md").write_text(text, "utf-8")

@@ -11,7 +11,16 @@ import click
 
 from include.cli.main import lyrebird
 
-__all__ = ["ROOT", "anchors", "broken_commands", "broken_links", "broken_paths", "broken_targets", "pages"]
+__all__ = [
+    "ROOT",
+    "anchors",
+    "broken_commands",
+    "broken_links",
+    "broken_paths",
+    "broken_targets",
+    "pages",
+    "wrong_call",
+]
 
 ROOT = Path(__file__).parents[3]
 _FENCE = re.compile(r"^(```+)[^\n]*\n(.*?)^\1", re.MULTILINE | re.DOTALL)
@@ -75,7 +84,7 @@ def _files() -> frozenset[str]:
 
 def broken_commands(page: Path) -> list[str]:
     """Calls of `lyrebird` on a page whose command or option does not exist, each with what is wrong."""
-    return [f"{call}: {wrong}" for call in _calls(page.read_text("utf-8")) if (wrong := _wrong(call))]
+    return [f"{call}: {wrong}" for call in _calls(page.read_text("utf-8")) if (wrong := wrong_call(call))]
 
 
 def _calls(text: str) -> Iterator[str]:
@@ -90,7 +99,7 @@ def _calls(text: str) -> Iterator[str]:
             yield from (call.strip() for call in _CALL.findall(line))
 
 
-def _wrong(call: str) -> str:
+def wrong_call(call: str) -> str:
     """What does not exist of a call; "" where all does."""
     words = _WORD.findall(call.partition(" #")[0])[1:]
     command: click.Command = lyrebird

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from include.clock import ManualClock
@@ -11,6 +9,7 @@ from include.document.incidents import DocumentIncidents
 from include.document.signals import Inputs
 from include.log import topics
 from tests.order_world import TOPIC, Process, World, live
+from tests.support.run_folder import MemoryRunFolder
 
 LINES, POLICIES = (topics.change("shop", "shop", table) for table in ("lines", "policies"))
 
@@ -27,17 +26,6 @@ def running(world: World) -> Process:
     process = Process(world)
     process.settle(4)
     return process
-
-
-class Folder:
-    def __init__(self) -> None:
-        self.files: dict[str, dict[str, Any]] = {}
-
-    def keep(self, name: str, value: dict[str, Any]) -> None:
-        self.files[name] = value
-
-    def kept(self, name: str) -> dict[str, Any]:
-        return self.files.get(name, {})
 
 
 def test_changes_and_deletes_of_what_documents_show_are_counted_and_alter_nothing(
@@ -92,7 +80,7 @@ def test_an_assembler_that_begins_to_count_writes_nothing_anew(world: World, mon
 
 
 def test_the_first_change_is_an_incident_that_lasts_until_the_table_is_declared() -> None:
-    folder, clock = Folder(), ManualClock(5_000_000)
+    folder, clock = MemoryRunFolder(), ManualClock(5_000_000)
     incidents = DocumentIncidents(TOPIC, ["lines", "policies"], folder, clock)
     assert incidents.after_batch({}) == []
     (first,) = incidents.after_batch({"lines": 2})

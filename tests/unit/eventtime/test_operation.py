@@ -20,6 +20,7 @@ from include.eventtime.status import job_status
 from include.log import topics
 from include.log.registry.memory import MemoryRegistry
 from include.record.codec import Encoder
+from tests.support.run_folder import MemoryRunFolder
 from tests.unit.eventtime.runner_world import APPLICATION, Process, World
 from tests.unit.eventtime.test_skew import FAST, LENGTH_S, Backlog
 
@@ -28,19 +29,8 @@ pytestmark = pytest.mark.unit
 MINUTE_US = 60_000_000
 
 
-class Keeper:
-    def __init__(self) -> None:
-        self.said: dict[str, dict[str, Any]] = {}
-
-    def keep(self, name: str, value: dict[str, Any]) -> None:
-        self.said[name] = value
-
-    def kept(self, name: str) -> dict[str, Any]:
-        return self.said.get(name, {})
-
-
 def incidents(world: World) -> JobIncidents:
-    return JobIncidents("job", world.job.entry, Keeper(), ManualClock(1_000_000))
+    return JobIncidents("job", world.job.entry, MemoryRunFolder(), ManualClock(1_000_000))
 
 
 def test_status_tells_how_far_a_job_is_and_who_holds_it_back() -> None:

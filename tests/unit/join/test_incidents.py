@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from include.clock import ManualClock
 from include.join.incidents import JoinIncidents
+from tests.support.run_folder import MemoryRunFolder
 
 pytestmark = pytest.mark.unit
 
 
-class Kept:
-    """A run folder's files in memory."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, dict[str, Any]] = {}
-
-    def keep(self, name: str, value: dict[str, Any]) -> None:
-        self.files[name] = value
-
-    def kept(self, name: str) -> dict[str, Any]:
-        return self.files.get(name, {})
-
-
-def opened(kept: Kept, clock: ManualClock) -> JoinIncidents:
+def opened(kept: MemoryRunFolder, clock: ManualClock) -> JoinIncidents:
     return JoinIncidents("sales", "shop.sales", "join_shop", 60.0, kept, clock)
 
 
 def test_an_incident_has_one_id_over_a_restart_and_ends() -> None:
-    kept, clock = Kept(), ManualClock(5_000_000_000)
+    kept, clock = MemoryRunFolder(), ManualClock(5_000_000_000)
     incidents = opened(kept, clock)
     incidents.after_batch({}, 3, None)
     (first,) = incidents.open()
@@ -47,7 +33,7 @@ def test_an_incident_has_one_id_over_a_restart_and_ends() -> None:
 
 
 def test_records_set_aside_are_counted_until_none_has_come_for_an_hour() -> None:
-    kept, clock = Kept(), ManualClock(5_000_000_000)
+    kept, clock = MemoryRunFolder(), ManualClock(5_000_000_000)
     incidents = opened(kept, clock)
     incidents.after_batch({"a": 2, "b": 0}, 0, None)
     incidents.after_batch({"a": 5}, 0, None)
@@ -59,7 +45,7 @@ def test_records_set_aside_are_counted_until_none_has_come_for_an_hour() -> None
 
 
 def test_a_delay_is_told_of_while_it_lasts() -> None:
-    kept, clock = Kept(), ManualClock(5_000_000_000)
+    kept, clock = MemoryRunFolder(), ManualClock(5_000_000_000)
     incidents = opened(kept, clock)
     incidents.after_batch({}, 0, clock.now_us() - 59_000_000)
     assert incidents.open() == []

@@ -9,7 +9,7 @@ import pytest
 
 from include.errors import Terminal, Transient
 from include.lake.host import GroupHost
-from include.lake.incidents.incidents import LakeIncidents, Watchers
+from include.lake.incidents.incidents import LakeIncidents
 from include.lake.protocol.cut import Commit, Gap
 from include.lake.protocol.inventory import stored_topics
 from include.lake.protocol.pointer import read_pointer
@@ -139,12 +139,12 @@ def test_a_run_on_a_schedule_and_the_stream_take_over_from_each_other(world: Wor
 def test_what_a_person_must_know_is_told_with_the_progress_and_kept_beside_it(world: World, tmp_path: Path) -> None:
     folder = RunFolder(tmp_path, world.clock)
     incidents = LakeIncidents("lake", folder, world.clock)
-    watcher = incidents.of("raw", GROUP, lambda _chain, _since: ())
+    watcher = incidents.of("raw", GROUP, lambda _chain, _since: (), world)
     world.make("events")
     world.write("events", 300)
     world.fails[Spot("events", world.topics()[0].named_id, 0)] = Terminal("truncated")
     steps = iter(range(400))
-    world.driver = Driver("raw", GROUP, world, world.store, world, world.clock, Watchers(world, watcher), "here")
+    world.driver = Driver("raw", GROUP, world, world.store, world, world.clock, watcher, "here")
     metrics = Metrics("lake")
     hosted = [(world.driver, GroupReport("raw"))]
     shown = GroupMetrics(metrics, world.clock)

@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from include.cli import check
-from tests.support.manual import commands, deployment_reference, metrics
+from tests.support.manual import commands, deployment_reference, incidents, metrics
 from tests.support.manual.references import ROOT
 
-MADE = {"deployment-reference": deployment_reference.page, "cli": commands.page, "metrics": metrics.page}
+MADE = {
+    "deployment-reference": deployment_reference.page,
+    "cli": commands.page,
+    "metrics": metrics.page,
+    "incidents": incidents.page,
+}
 
 
 @pytest.mark.parametrize("name", MADE)

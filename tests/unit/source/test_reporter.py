@@ -15,41 +15,18 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.purge import Horizon
 from include.source.database.purge_watch import PurgeWatch
 from include.source.definition import SourceDefinition
-from include.source.incident import CaptureIncidents
+from include.source.incidents import CaptureIncidents
 from include.source.ports import Group
 from include.source.reporter import Reporter
 from include.source.state.capture_state import CaptureState, TableSetAside, WaitingXa
+from tests.support.run_folder import MemoryRunFolder
 
 SOURCE = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop"])
 
 
-class Folder:
-    """A run folder in memory."""
-
-    def __init__(self) -> None:
-        self.progress: dict[str, Any] = {}
-        self.files: dict[str, dict[str, Any]] = {}
-        self.gave_up: dict[str, Any] = {}
-
-    def give_up(self, incident: dict[str, Any]) -> None:
-        self.gave_up = incident
-
-    def report(self, **fields: Any) -> None:
-        self.progress = fields
-
-    def keep(self, name: str, value: dict[str, Any]) -> None:
-        self.files[name] = value
-
-    def kept(self, name: str) -> dict[str, Any]:
-        return self.files.get(name, {})
-
-    def stop_requested(self) -> bool:
-        return False
-
-
 class Scene:
     def __init__(self, horizon: Horizon | None = None) -> None:
-        self.folder, self.clock, self.metrics = Folder(), ManualClock(10_000_000), Metrics("capture-s")
+        self.folder, self.clock, self.metrics = MemoryRunFolder(), ManualClock(10_000_000), Metrics("capture-s")
         self.looks: list[BinlogPosition] = []
 
         def look(_source: SourceDefinition, position: BinlogPosition) -> Horizon:
@@ -59,9 +36,9 @@ class Scene:
             return horizon
 
         self.watch = PurgeWatch(look)
-        incidents = CaptureIncidents("s", self.folder, self.clock)  # type: ignore[arg-type]
+        incidents = CaptureIncidents("s", self.folder, self.clock)
         self.reporter = Reporter(
-            self.folder,  # type: ignore[arg-type]
+            self.folder,
             self.metrics,
             self.clock,
             incidents=incidents,
@@ -80,7 +57,7 @@ class Scene:
         group = Group((), at, state or CaptureState(), 1, (), sum(counted.values()), 1, counted, skipped or {}, past=2)
         self.reporter.on_commit(group, caught_up=False)
         self.clock.advance(1)
-        return self.folder.progress
+        return self.folder.files.get("progress.json", {})
 
 
 def test_rows_by_op_and_events_passed_over_by_type_add_up() -> None:
@@ -132,11 +109,11 @@ def test_waiting_for_a_server_is_shown_at_once_beside_what_was_known_until_it_is
     scene = Scene()
     scene.commit({"c": 1})
     scene.reporter.on_retry(Transient("no answer", system="mysql"), 3)
-    assert (scene.folder.progress["attempt"], scene.folder.progress["rows"]) == (3, 1)
-    since_us = scene.folder.progress["waiting_since_us"]
+    assert (scene.folder.files["progress.json"]["attempt"], scene.folder.files["progress.json"]["rows"]) == (3, 1)
+    since_us = scene.folder.files["progress.json"]["waiting_since_us"]
     scene.clock.advance(1)
     scene.reporter.on_retry(Transient("no answer", system="mysql"), 4)
-    said = scene.folder.progress
+    said = scene.folder.files["progress.json"]
     assert (said["waiting_since_us"], said["waits_for"], said["attempt"]) == (since_us, "mysql", 4)
     scene.clock.advance(1)
     assert not {"waiting_for", "waits_for", "waiting_since_us", "attempt"} & scene.commit().keys()
@@ -179,9 +156,9 @@ def test_a_server_that_does_not_tell_its_files_changes_nothing() -> None:
 def test_a_take_over_is_reported_before_the_end() -> None:
     scene = Scene()
     scene.reporter.on_end(Fenced("another process has taken over", fix="This one ends."))
-    (incident,) = scene.folder.progress["incidents"]
+    (incident,) = scene.folder.files["progress.json"]["incidents"]
     assert (incident["kind"], incident["fix"]) == ("fenced", "lyrebird capture status --source s")
-    assert scene.folder.gave_up == incident
+    assert scene.folder.files["gave-up.json"] == incident
 
 
 def test_the_watch_looks_from_its_own_thread_until_it_is_closed() -> None:

@@ -163,8 +163,8 @@ def test_refused_requests_are_told_with_their_reason() -> None:
 
 
 def test_why_a_capture_ended_is_told_until_the_next_one_runs() -> None:
-    gone = {"id": "stopped:1", "kind": "stopped", "table": "", "text": "capture has stopped: gone", "fix": "lyrebird x"}
-    table = {"id": "aside:1", "kind": "aside", "table": "shop.t", "text": "table shop.t is set aside", "fix": "y"}
+    gone = {"id": "stopped:1", "kind": "stopped", "group": "", "text": "capture has stopped: gone", "fix": "lyrebird x"}
+    table = {"id": "aside:1", "kind": "aside", "group": "shop.t", "text": "table shop.t is set aside", "fix": "y"}
     lines = lines_of(status(CaptureState(), {"incidents": [table, gone]}, running=False))
     assert lines[-1] == "stopped    capture has stopped: gone\n           `lyrebird x`"
     assert "shop.t" not in "".join(lines)

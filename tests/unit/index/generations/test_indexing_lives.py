@@ -35,7 +35,8 @@ def test_a_generation_that_is_missing_is_one_incident_and_holds_up_nobody() -> N
     for n in (40, 41):
         world.topic.put(n)
         told += life.batch()["incidents"]
-    assert {each["id"] for each in told} == {f"lost:orders-v2:{told[0]['at_us']}"}
+    (id_,) = {each["id"] for each in told}
+    assert id_.startswith("lost:orders-v2:")
     assert told[0]["fix"] == "lyrebird index rebuild orders"
     assert [each["id"] for each in world.start().incidents.open()] == [told[0]["id"]]
     assert {"40", "41"} <= set(world.documents(1))
@@ -63,7 +64,8 @@ def test_an_index_of_an_older_mapping_file_is_one_incident_until_a_rebuilt_one_s
     for n in (40, 41):
         world.topic.put(n)
         told += life.batch()["incidents"]
-    assert {each["id"] for each in told} == {f"unlike:orders-v1:{told[0]['at_us']}"}
+    (id_,) = {each["id"] for each in told}
+    assert id_.startswith("unlike:orders-v1:")
     assert "order.state: declared normalizer folded, normalizer unset in the index" in told[0]["text"]
     assert told[0]["fix"] == "lyrebird index rebuild orders"
     world.make(2)

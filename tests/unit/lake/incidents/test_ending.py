@@ -10,8 +10,7 @@ import pytest
 
 from include.errors import Fenced, LyrebirdError, Restart, Terminal
 from include.lake.host import GroupHost
-from include.lake.incidents.ending import ending_told
-from include.lake.incidents.incidents import LakeIncidents, Watchers
+from include.lake.incidents.incidents import LakeIncidents, ending_told
 from include.lake.reading.group_log import Spot
 from include.lake.run_params import UPLOADS
 from include.lake.writing.driver import Driver
@@ -43,7 +42,7 @@ class Runs:
         world.write("events", 30)
         world.write("events", 30, 1)
         incidents = LakeIncidents(UPLOADS, self.folder, self.clock)
-        watchers = Watchers(world, incidents.of("raw", SCHEDULED, lambda _chain, _since: ()))
+        watchers = incidents.of("raw", SCHEDULED, lambda _chain, _since: (), world)
         world.submitted.clear()
         driver = Driver("raw", SCHEDULED, world, world.store, world, self.clock, watchers, "here")
         (self.folder.path / "gave-up.json").unlink(missing_ok=True)

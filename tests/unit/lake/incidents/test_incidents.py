@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from include.errors import BackPressure, Fenced, Terminal, Transient
+from include.incidents.ledger import Incident
 from include.lake.definition import LakeGroup
-from include.lake.incidents.incidents import LakeIncidents, Watchers
+from include.lake.incidents.incidents import LakeIncidents
 from include.lake.incidents.kinds import LeftStanding, next_command
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey
@@ -20,32 +19,19 @@ from include.lake.reading.group_log import Spot
 from include.lake.writing.driver import Driver
 from include.lake.writing.planner import GroupPlanner, Range, Remade
 from include.lake.writing.task import Outcome, Task
-from include.metrics.incidents import Incident
 from tests.lake_world import GROUP, World
+from tests.support.run_folder import MemoryRunFolder
 
 S3 = {"system": "s3", "bucket": "lake", "endpoint": "http://store"}
 KAFKA_AWAY = Transient("Kafka does not answer", system="kafka")
 LOST = Spot("events", "id", 3)
 
 
-class Folder:
-    """A run folder in memory."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, dict[str, Any]] = {}
-
-    def keep(self, name: str, value: dict[str, Any]) -> None:
-        self.files[name] = json.loads(json.dumps(value))
-
-    def kept(self, name: str) -> dict[str, Any]:
-        return self.files.get(name, {})
-
-
 class Scene:
     """A group that is driven, and looked at once a second."""
 
     def __init__(self, folder: Path, group: LakeGroup = GROUP) -> None:
-        self.world, self.folder, self.group = World(folder), Folder(), group
+        self.world, self.folder, self.group = World(folder), MemoryRunFolder(), group
         self.world.make("events", 2)
         self.restart()
 
@@ -53,9 +39,8 @@ class Scene:
         world = self.world
         world.submitted.clear()
         self.incidents = LakeIncidents("lake", self.folder, world.clock)
-        self.watcher = self.incidents.of("raw", self.group, self.cuts)
-        watchers = Watchers(world, self.watcher)
-        world.driver = Driver("raw", self.group, world, world.store, world, world.clock, watchers, "here")
+        self.watcher = self.incidents.of("raw", self.group, self.cuts, world)
+        world.driver = Driver("raw", self.group, world, world.store, world, world.clock, self.watcher, "here")
 
     def cuts(self, chain: ChainKey, since: int) -> Iterable[Commit]:
         return Chain(self.world.store, chain).commits(since, contiguous=False)
@@ -436,24 +421,27 @@ def test_an_end_is_told_with_the_command_of_its_advice(scene: Scene) -> None:
 def test_a_run_that_ends_for_what_stands_still_ends_with_that_incident(scene: Scene) -> None:
     ended = LeftStanding("not all of the log is stored")
     assert scene.incidents.on_end(ended).id.startswith("stopped:lake:")
+    scene.restart()
     scene.world.write("events", 250)
     scene.world.fails[scene.spot()] = Terminal("the log was truncated")
     standing = only(scene.run(15))
     assert scene.incidents.on_end(ended).id == standing.id
 
 
-def test_commands_are_taken_from_an_advice_or_show_the_place() -> None:
-    assert next_command("Run `lyrebird lake audit` on it.", "raw") == "lyrebird lake status --group raw"
-    assert next_command("Run `lyrebird lake audit` on it.", "raw", "t") == "lyrebird lake audit t"
-    assert next_command("Run `lyrebird lake cat …`.") == "lyrebird lake status"
+def test_a_command_of_an_advice_is_whole_or_none() -> None:
+    assert next_command("Run `lyrebird lake audit` on it.") == ""
+    assert next_command("Run `lyrebird lake audit` on it.", "t") == "lyrebird lake audit t"
+    assert next_command("Run `lyrebird lake cat …`.") == ""
+    assert next_command("See `lyrebird doctor`.") == "lyrebird doctor"
 
 
 def test_new_incidents_are_counted_once_and_not_again_after_a_restart(scene: Scene) -> None:
     found = scene.hear(cut(5, 9, lost=2, refused=1))
-    assert sorted(scene.incidents.fresh(found)) == ["lost", "quarantine"]
-    assert scene.incidents.fresh(found) == []
+    assert sorted(scene.incidents.fresh()) == sorted(each.kind for each in found) == ["lost", "quarantine"]
+    assert scene.incidents.fresh() == []
     scene.restart()
-    assert scene.incidents.fresh(scene.look()) == []
+    scene.look()
+    assert scene.incidents.fresh() == []
 
 
 def test_how_far_it_has_heard_is_kept_from_the_first_cut_of_a_chain_on_each_minute_and_at_the_end(scene: Scene) -> None:
@@ -469,7 +457,7 @@ def test_how_far_it_has_heard_is_kept_from_the_first_cut_of_a_chain_on_each_minu
     scene.look()
     assert kept() == 20
     scene.hear(cut(20, 30))
-    scene.incidents.close()
+    scene.incidents.save(whole=True)
     assert kept() == 30
 
 

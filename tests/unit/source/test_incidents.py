@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from include.clock import ManualClock
@@ -11,49 +9,39 @@ from include.errors import Fenced, Terminal, Transient
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.purge import Horizon
-from include.source.incident import CaptureIncidents, incidents_of, next_command
+from include.source.incidents import CaptureIncidents, next_command
 from include.source.state.capture_state import CaptureState, TableSetAside, WaitingXa
+from tests.support.run_folder import MemoryRunFolder
 
 WHY = TableSetAside("0-1-7", "bin.000001:9", "a row cannot be read", 1)
 SHORT, LONG = Horizon(3.0, "its limit of time"), Horizon(48.0, "its limit of time")
 
 
-class Folder:
-    """A run folder in memory."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, dict[str, Any]] = {}
-
-    def keep(self, name: str, value: dict[str, Any]) -> None:
-        self.files[name] = value
-
-    def kept(self, name: str) -> dict[str, Any]:
-        return self.files.get(name, {})
-
-
 class Scene:
     def __init__(self) -> None:
-        self.folder, self.clock = Folder(), ManualClock(1_000_000)
+        self.folder, self.clock = MemoryRunFolder(), ManualClock(1_000_000)
         self.restart()
 
     def restart(self) -> None:
-        self.incidents = CaptureIncidents("shop", self.folder, self.clock)  # type: ignore[arg-type]
+        self.incidents = CaptureIncidents("shop", self.folder, self.clock)
 
     @property
     def ids(self) -> list[str]:
-        return [each.id for each in self.incidents.open()]
+        return [each["id"] for each in self.incidents.open()]
 
 
 def test_a_table_set_aside_and_one_in_want_of_rows_say_what_to_run() -> None:
     no_gtid = TableSetAside("", "bin.000001:9", "a cascade", 1)
-    found = incidents_of("shop", CaptureState(aside={"shop.t": WHY}, orphans={"shop.u": no_gtid}))
-    assert [(each.kind, each.table, each.id) for each in found] == [
+    scene = Scene()
+    scene.incidents.on_state(CaptureState(aside={"shop.t": WHY}, orphans={"shop.u": no_gtid}))
+    found = scene.incidents.open()
+    assert [(each["kind"], each["group"], each["id"]) for each in found] == [
         ("aside", "shop.t", "aside:shop.t:bin.000001:9"),
         ("orphans", "shop.u", "orphans:shop.u:bin.000001:9"),
     ]
-    assert found[0].fix == "lyrebird capture resume-table --source shop shop.t"
-    assert found[0].text == "table shop.t of shop is set aside: a row cannot be read. Since 0-1-7 (bin.000001:9)."
-    assert found[1].text == "table shop.u of shop may lack changes: a cascade. Since bin.000001:9."
+    assert found[0]["fix"] == "lyrebird capture resume-table --source shop shop.t"
+    assert found[0]["text"] == "table shop.t of shop is set aside: a row cannot be read. Since 0-1-7 (bin.000001:9)."
+    assert found[1]["text"] == "table shop.u of shop may lack changes: a cascade. Since bin.000001:9."
 
 
 def test_a_table_that_is_resumed_is_no_incident_any_more() -> None:
@@ -93,11 +81,11 @@ def test_a_transaction_that_is_prepared_for_an_hour_is_one_incident_until_it_end
     assert scene.ids == []
     scene.clock.advance(3600)
     (found,) = scene.incidents.open()
-    assert (found.kind, found.id) == ("prepared", "prepared:X'61',X'',1:bin.000002:70")
-    assert "XA RECOVER" in found.text
+    assert (found["kind"], found["id"]) == ("prepared", "prepared:X'61',X'',1:bin.000002:70")
+    assert "XA RECOVER" in found["text"]
     scene.restart()
     scene.incidents.on_state(state)
-    assert scene.ids == [found.id]
+    assert scene.ids == [found["id"]]
     scene.incidents.on_state(CaptureState())
     assert scene.ids == []
 
@@ -114,8 +102,8 @@ def test_a_long_wait_is_one_incident_until_capture_goes_on() -> None:
     scene.restart()
     scene.incidents.on_wait(away)
     (incident,) = scene.incidents.open()
-    assert (incident.id, incident.kind, incident.fix) == (first, "waiting", "lyrebird status")
-    assert incident.text.startswith("capture of shop waits since 1970-01-01T00:00:01")
+    assert (incident["id"], incident["kind"], incident["fix"]) == (first, "waiting", "lyrebird status")
+    assert incident["text"].startswith("capture of shop waits since 1970-01-01T00:00:01")
     scene.incidents.on_progress()
     assert scene.ids == []
     scene.incidents.on_wait(away)
@@ -148,18 +136,40 @@ def test_a_take_over_is_told_as_such() -> None:
     ("fix", "command"),
     [
         ("Is Kafka up? See `lyrebird status`.", "lyrebird status"),
-        ("`SET GLOBAL x`, then `lyrebird capture resume-table`.", "lyrebird capture check --source shop"),
+        ("`SET GLOBAL x`, then `lyrebird capture resume-table`.", ""),
         ("Run `lyrebird capture run --source shop --snapshot`.", "lyrebird capture run --source shop --snapshot"),
-        ("`lyrebird capture resume-table --source … …`", "lyrebird capture check --source shop"),
-        ("", "lyrebird capture check --source shop"),
+        ("`lyrebird capture resume-table --source … …`", ""),
+        ("", ""),
     ],
 )
 def test_a_next_command_is_whole_or_another_one(fix: str, command: str) -> None:
     assert next_command("shop", Terminal("no", fix=fix)) == command
 
 
-def test_a_file_of_another_shape_is_begun_anew() -> None:
+def test_a_short_horizon_that_was_kept_before_there_was_one_form_keeps_its_id() -> None:
     scene = Scene()
-    scene.folder.files["incidents.json"] = {"purge": None}
+    scene.folder.files["incidents.json"] = {"purge": {"at_us": 5, "text": "in 2.0 h it is purged"}}
+    scene.restart()
+    assert scene.ids == ["purge:5"]
+    scene.incidents.on_horizon(SHORT)
+    assert scene.ids == ["purge:5"]
+    assert list(scene.folder.files["incidents.json"]) == ["open", "heard"]
+
+
+def test_a_wait_that_is_shorter_than_five_minutes_is_forgotten_by_a_restart() -> None:
+    scene = Scene()
+    scene.incidents.on_wait(Transient("Kafka does not answer", system="kafka"))
+    assert scene.ids == []
+    scene.restart()
+    scene.clock.advance(3600)
+    assert scene.ids == []
+
+
+def test_what_stands_in_the_log_is_told_again_from_there() -> None:
+    scene = Scene()
+    scene.incidents.on_state(CaptureState(aside={"shop.t": WHY}))
+    (first,) = scene.ids
     scene.restart()
     assert scene.ids == []
+    scene.incidents.on_state(CaptureState(aside={"shop.t": WHY}))
+    assert scene.ids == [first]
