@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
+from include.audit.chain.run_params import ChainAuditRun
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from supervision.alerts import default_args, mails
@@ -28,6 +29,7 @@ from supervision.audit_tasks import AuditVerdictOperator
 from supervision.chain_audit import check_chain_audit, judge_chain_audit
 from supervision.command import LyrebirdOperator
 from supervision.nightly import only_at
+from supervision.params import params_of
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
@@ -44,28 +46,7 @@ with DAG(
     tags=["audit", "lake"],
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird lake status"),
-    params={
-        "topics": Param(
-            [],
-            type="array",
-            items={"type": "string"},
-            title="Topics",
-            description="Names of topics; none means all that the groups have.",
-        ),
-        "groups": Param(
-            [],
-            type="array",
-            items={"type": "string", "enum": GROUPS},
-            title="Groups",
-            description="Names in the deployment files; none means all.",
-        ),
-        "deep": Param(
-            False,
-            type="boolean",
-            title="Deep",
-            description="Read every object: its bytes, records and offsets.",
-        ),
-    },
+    params=params_of(ChainAuditRun, groups=GROUPS),
 ):
     checked = task(refusing(check_chain_audit), task_id="check", multiple_outputs=True)(groups=GROUPS)
     audit = LyrebirdOperator(

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
+from include.audit.documents.run_params import DocumentsAuditRun
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
@@ -27,12 +28,12 @@ from supervision.alerts import default_args, mails
 from supervision.audit_tasks import AuditJobOperator, AuditVerdictOperator
 from supervision.document_audit import check_document_audit, judge_document_audit
 from supervision.nightly import only_at
+from supervision.params import params_of
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
 TOPICS = sorted(str(name) for name in deployment.values.get("documents") or {})
-NIGHTLY_SHARE = 16
 
 with DAG(
     dag_id="audit_documents",
@@ -43,33 +44,9 @@ with DAG(
     tags=["audit", "search"],
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird documents status"),
-    params={
-        "topics": Param(
-            [],
-            type="array",
-            items={"type": "string", "enum": TOPICS} if TOPICS else {"type": "string"},
-            title="Topics",
-            description="Entries of `documents`; none means all.",
-        ),
-        "share": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            maximum=9999,
-            title="Share",
-            description=f"One of so many parts of keys, daily another. Empty: all; at night one of {NIGHTLY_SHARE}.",
-        ),
-        "repair": Param(
-            False,
-            type="boolean",
-            title="Repair",
-            description="Let the running assembler write anew what is wrong, and look again.",
-        ),
-    },
+    params=params_of(DocumentsAuditRun, topics=TOPICS),
 ):
-    checked = task(refusing(check_document_audit), task_id="check", multiple_outputs=True)(
-        topics=TOPICS, nightly_share=NIGHTLY_SHARE
-    )
+    checked = task(refusing(check_document_audit), task_id="check", multiple_outputs=True)(topics=TOPICS)
     audit = AuditJobOperator(
         task_id="audit",
         name="audit_documents",

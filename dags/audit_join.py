@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
 from include.audit.definition import join_audits
+from include.audit.joins.run_params import JoinAuditRun
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
@@ -26,6 +27,7 @@ from supervision.alerts import default_args, mails
 from supervision.audit_tasks import AuditJobOperator, AuditVerdictOperator
 from supervision.join_audit import check_join_audit, judge_join_audit
 from supervision.nightly import only_at
+from supervision.params import params_of
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
@@ -42,16 +44,7 @@ with DAG(
     tags=["audit", "join"],
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird status"),
-    params={
-        "audits": Param(
-            [],
-            type="array",
-            items={"type": "string", "enum": AUDITS} if AUDITS else {"type": "string"},
-            title="Audits",
-            description="Names in the deployment files; none means all.",
-        ),
-        "sample": Param(1, type="integer", minimum=1, title="Sample", description="One of so many outputs."),
-    },
+    params=params_of(JoinAuditRun, audits=AUDITS),
 ):
     checked = task(refusing(check_join_audit), task_id="check", multiple_outputs=True)(audits=AUDITS)
     audit = AuditJobOperator(

@@ -20,16 +20,18 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
 from include.audit.definition import audited_indexes
 from include.audit.expectations.definition import expectations_by_audit
+from include.audit.search.run_params import SearchAuditRun
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 from supervision.alerts import default_args, mails
 from supervision.audit_tasks import AuditJobOperator, AuditVerdictOperator, expectation_tasks
 from supervision.nightly import only_at
+from supervision.params import params_of
 from supervision.refusing import refusing
 from supervision.search_audit import check_search_audit, judge_search_audit
 
@@ -48,28 +50,7 @@ with DAG(
     tags=["audit", "search"],
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird status"),
-    params={
-        "audits": Param(
-            [],
-            type="array",
-            items={"type": "string", "enum": AUDITS},
-            title="Audits",
-            description="Names in the deployment files; none means all.",
-        ),
-        "mode": Param(
-            "digest",
-            type="string",
-            enum=["digest", "bisect"],
-            title="Mode",
-            description="digest finds all differences in a few requests; bisect counts ranges of keys.",
-        ),
-        "repair": Param(
-            False,
-            type="boolean",
-            title="Repair",
-            description="Write anew from the topic what is found, and audit again.",
-        ),
-    },
+    params=params_of(SearchAuditRun, audits=AUDITS),
 ):
     checked = task(refusing(check_search_audit), task_id="check", multiple_outputs=True)(
         audits=AUDITS, expecting=list(EXPECTATIONS)

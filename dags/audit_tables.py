@@ -18,15 +18,17 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
 from include.audit.merkle.definition import audited_sources
+from include.audit.merkle.run_params import TableAuditRun
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 from supervision.alerts import default_args, mails
 from supervision.audit_tasks import AuditJobOperator, AuditVerdictOperator
 from supervision.nightly import only_at
+from supervision.params import params_of
 from supervision.refusing import refusing
 from supervision.table_audit import check_table_audit, judge_table_audit
 
@@ -44,54 +46,7 @@ with DAG(
     tags=["audit", "source", "lake"],
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird capture status"),
-    params={
-        "source": Param(
-            None,
-            type=["null", "string"],
-            enum=[None, *SOURCES],
-            title="Source",
-            description="Whose tables; none means all that `table_audits` names.",
-        ),
-        "tables": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string", "pattern": r"^[^,\s]+$"},
-            title="Tables",
-            description="Names of captured tables, one an entry; none means all that the audit declares.",
-        ),
-        "against": Param(
-            None,
-            type=["null", "string"],
-            enum=[None, "lake", "topic"],
-            title="Against",
-            description="The copy; none means the lake's table where there is one, else the topic.",
-        ),
-        "where": Param(
-            None,
-            type=["null", "string"],
-            title="Condition",
-            description="Chooses rows of the tables named, by columns and literals: `id > 7`; none means all.",
-        ),
-        "date_column": Param(
-            None,
-            type=["null", "string"],
-            pattern="^[A-Za-z0-9_$]*$",
-            title="Date column",
-            description="Of the tables named: chooses their rows by the dates below; none means all.",
-        ),
-        "date_from": Param(
-            None, type=["null", "string"], format="date", title="From", description="First day, by UTC."
-        ),
-        "date_until": Param(
-            None, type=["null", "string"], format="date", title="Until", description="The day after the last one."
-        ),
-        "repair": Param(
-            False,
-            type="boolean",
-            title="Repair",
-            description="Let the running capture read again what is wrong, and compare again.",
-        ),
-    },
+    params=params_of(TableAuditRun, source=SOURCES),
 ):
     jobs = task(refusing(check_table_audit), task_id="check")(sources=NIGHTLY)
     audit = AuditJobOperator.partial(

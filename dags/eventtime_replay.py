@@ -20,9 +20,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
 from include.eventtime.config.definition import declared_jobs
+from include.eventtime.rerun.run_params import ReplayRun
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
@@ -30,7 +31,7 @@ from supervision.alerts import default_args, mails
 from supervision.audit_tasks import AuditJobOperator, AuditVerdictOperator
 from supervision.eventtime_replay import check_replay, judge_replay
 from supervision.nightly import only_at
-from supervision.params import days_params
+from supervision.params import params_of
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
@@ -46,16 +47,7 @@ with DAG(
     tags=["audit", "eventtime"],
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird eventtime status"),
-    params={
-        "jobs": Param(
-            [],
-            type="array",
-            items={"type": "string", "enum": JOBS} if JOBS else {"type": "string"},
-            title="Jobs",
-            description="Names in the deployment files; none means all.",
-        ),
-        **days_params("First day, UTC; empty: yesterday, or the day of a run of Airflow's own backfill."),
-    },
+    params=params_of(ReplayRun, jobs=JOBS),
 ):
     checked = task(refusing(check_replay), task_id="check", multiple_outputs=True)(jobs=JOBS)
     replay = AuditJobOperator(

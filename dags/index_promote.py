@@ -17,14 +17,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
+from include.index.run_params import PromoteRun
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.names import declared
 from supervision.alerts import default_args
 from supervision.command import LyrebirdOperator
 from supervision.index_tasks import check_promotion
+from supervision.params import params_of
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
@@ -40,28 +42,7 @@ with DAG(
     tags=["search"],
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird index generations {{ params.index }}"),
-    params={
-        "index": Param(
-            INDEXES[0],
-            type="string",
-            enum=INDEXES,
-            title="Index",
-            description="The index of the deployment files whose readers follow.",
-        ),
-        "generation": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            title="Generation",
-            description="Its number; empty: the one that was rebuilt last.",
-        ),
-        "accept_differences": Param(
-            False,
-            type="boolean",
-            title="Accept differences",
-            description="Move also when something speaks against it.",
-        ),
-    },
+    params=params_of(PromoteRun, index=INDEXES),
 ):
     checked = task(refusing(check_promotion), task_id="check", multiple_outputs=True)(indexes=INDEXES)
     prove = LyrebirdOperator(task_id="prove", arguments=checked["prove"], execution_timeout=timedelta(hours=2))

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
+from include.index.run_params import RebuildRun
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
@@ -28,6 +29,7 @@ from supervision.alerts import default_args
 from supervision.command import LyrebirdOperator
 from supervision.first_tasks import unless_dry_run
 from supervision.index_tasks import check_rebuild
+from supervision.params import params_of
 from supervision.refusing import refusing
 from supervision.spark_operators import SparkJobOperator
 
@@ -44,21 +46,7 @@ with DAG(
     tags=["search"],
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird index generations {{ params.index }}"),
-    params={
-        "index": Param(
-            INDEXES[0],
-            type="string",
-            enum=INDEXES,
-            title="Index",
-            description="The index of the deployment files that is made again.",
-        ),
-        "dry_run": Param(
-            False,
-            type="boolean",
-            title="Dry run",
-            description="Only say what would be done.",
-        ),
-    },
+    params=params_of(RebuildRun, index=INDEXES),
 ):
     checked = task(refusing(check_rebuild), task_id="check", multiple_outputs=True)(indexes=INDEXES)
     plan = LyrebirdOperator(task_id="plan", arguments=checked["plan"], execution_timeout=timedelta(minutes=10))

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
-from include.lake.backfill.run_params import partition_groups
+from include.lake.backfill.run_params import BackfillRun, partition_groups
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
@@ -33,7 +33,7 @@ from supervision.alerts import default_args
 from supervision.command import LyrebirdOperator
 from supervision.first_tasks import check_backfill, unless_dry_run
 from supervision.on_request import DaysOnRequest
-from supervision.params import days_params
+from supervision.params import params_of
 from supervision.refusing import refusing
 from supervision.spark_operators import SparkJobOperator
 
@@ -49,69 +49,7 @@ with DAG(
     tags=["lake"],
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird lake status"),
-    params={
-        "topic": Param(
-            None,
-            type=["null", "string"],
-            pattern=r"^[A-Za-z0-9._-]+$",
-            title="Topic",
-            description="Its name in Kafka.",
-        ),
-        **days_params("First day, in the parser's zone. Empty in a run of Airflow's backfill: its own day."),
-        "offsets": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string", "pattern": "^[0-9]+:[0-9]+-[0-9]+$"},
-            title="Offsets",
-            description="Instead of days: partition:from-until, one an entry.",
-        ),
-        "version": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            title="Parser version",
-            description="Of the deployment files; empty: as they declare it now.",
-        ),
-        "as_of": Param(
-            None,
-            type=["null", "string"],
-            format="date-time",
-            title="Parser as of",
-            description="Instead of a version: the parser as it was declared then.",
-        ),
-        "source": Param(
-            "raw",
-            type="string",
-            enum=["raw", "kafka", "secor"],
-            title="Source",
-            description="raw: objects of the backup group; kafka: the log, while it has them; secor: its archive.",
-        ),
-        "raw": Param(
-            None,
-            type=["null", "string"],
-            title="Raw copy",
-            description="The backup group (empty: the only one with the topic), or the folder of Secor's archive.",
-        ),
-        "group": Param(
-            None,
-            type=["null", "string"],
-            enum=[None, *GROUPS],
-            title="Group",
-            description="The partition group; empty: the only one with the topic.",
-        ),
-        "dry_run": Param(
-            False,
-            type="boolean",
-            title="Dry run",
-            description="Only say what would be made again.",
-        ),
-        "accept_differences": Param(
-            False,
-            type="boolean",
-            title="Accept differences",
-            description="Promote also when more records are refused, or counts or bytes are not as expected.",
-        ),
-    },
+    params=params_of(BackfillRun, group=GROUPS),
 ):
     checked = task(refusing(check_backfill), task_id="check", multiple_outputs=True)(groups=GROUPS)
     plan = LyrebirdOperator(

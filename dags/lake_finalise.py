@@ -20,15 +20,17 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, AssetAlias, Param, task
+from airflow.sdk import DAG, AssetAlias, task
 
 from include.lake.backfill.run_params import partition_groups
+from include.lake.finalising.run_params import FinaliseRun
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from supervision.alerts import default_args
 from supervision.command import LyrebirdOperator
 from supervision.finalised_dates import DATES, announce_dates, check_finalise, judge_dates
 from supervision.nightly import only_at
+from supervision.params import params_of
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
@@ -45,22 +47,7 @@ with DAG(
     tags=["lake"],
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird lake status"),
-    params={
-        "topics": Param(
-            [],
-            type="array",
-            items={"type": "string"},
-            title="Topics",
-            description="Names of topics; none means all that are stored.",
-        ),
-        "groups": Param(
-            [],
-            type="array",
-            items={"type": "string", "enum": GROUPS},
-            title="Groups",
-            description="Partition groups of the deployment files; none means all.",
-        ),
-    },
+    params=params_of(FinaliseRun, groups=GROUPS),
 ):
     checked = task(refusing(check_finalise), task_id="check", multiple_outputs=True)(groups=GROUPS)
     finalise = LyrebirdOperator(

@@ -18,14 +18,15 @@ such a run fails as the one before it, and sends no mail.
 
 from __future__ import annotations
 
-from airflow.sdk import DAG, MultipleCronTriggerTimetable, Param, task
+from airflow.sdk import DAG, MultipleCronTriggerTimetable, task
 
-from include.lake.run_params import UPLOADS, scheduled
+from include.lake.run_params import UPLOADS, UploadRun, scheduled
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from supervision.alerts import default_args
 from supervision.budget import RestartBudget
 from supervision.first_tasks import check_upload
+from supervision.params import params_of
 from supervision.refusing import refusing
 from supervision.spark_operators import SparkStreamingOperator
 
@@ -43,21 +44,7 @@ with DAG(
     tags=["lake"],
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird lake status"),
-    params={
-        "groups": Param(
-            [],
-            type="array",
-            items={"type": "string", "enum": GROUPS},
-            title="Groups",
-            description="Names in the deployment files; none means those that are declared as scheduled.",
-        ),
-        "flush": Param(
-            False,
-            type="boolean",
-            title="Flush",
-            description="All there is, not only what is due by the upload policy: it makes smaller objects.",
-        ),
-    },
+    params=params_of(UploadRun, groups=GROUPS),
 ):
     checked = task(refusing(check_upload), task_id="check", multiple_outputs=True)(
         groups=GROUPS, by_schedule=BY_SCHEDULE

@@ -19,15 +19,16 @@ registry that has been away for five minutes.
 
 from __future__ import annotations
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.names import declared
+from include.source.run_params import ReplicationRun
 from supervision.alerts import default_args
 from supervision.first_tasks import check_replication
 from supervision.operator import StreamingOperator
-from supervision.params import source_param
+from supervision.params import params_of
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
@@ -43,15 +44,7 @@ with DAG(
     tags=["source", "stream"],
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird capture status --source {{ params.source }}"),
-    params={
-        "source": source_param(SOURCES, "that is captured"),
-        "unless_running": Param(
-            False,
-            type="boolean",
-            title="Unless it runs",
-            description="Do nothing when its capture already runs, instead of refusing.",
-        ),
-    },
+    params=params_of(ReplicationRun, source=SOURCES),
 ):
     checked = task(refusing(check_replication), task_id="check", multiple_outputs=True)()
     StreamingOperator(task_id="capture", application=checked["application"], argv=checked["argv"], alerts=ALERTS)

@@ -21,18 +21,18 @@ from datetime import timedelta
 
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.names import declared
-from include.source.run_params import LONGEST_SNAPSHOT_S, SNAPSHOT_MODES
+from include.source.run_params import LONGEST_SNAPSHOT_S, SnapshotRun
 from supervision.alerts import default_args
 from supervision.budget import RestartBudget
 from supervision.command import LyrebirdOperator
 from supervision.first_tasks import choose_snapshot
 from supervision.operator import StreamingOperator
-from supervision.params import source_param
+from supervision.params import params_of
 from supervision.refusing import refusing
 
 deployment = Deployment.load()
@@ -48,66 +48,7 @@ with DAG(
     tags=["source"],
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird capture status --source {{ params.source }}"),
-    params={
-        "source": source_param(SOURCES, "whose tables are copied"),
-        "tables": Param(
-            None,
-            type=["null", "array"],
-            items={"type": "string", "pattern": r"^[^,\s]+$"},
-            title="Tables",
-            description="Names of captured tables, one an entry; none means all of the source.",
-        ),
-        "where": Param(
-            None,
-            type=["null", "string"],
-            title="Condition",
-            description="Chooses rows of the tables named, by columns and literals: `id > 7`; none means all.",
-        ),
-        "date_column": Param(
-            None,
-            type=["null", "string"],
-            pattern="^[A-Za-z0-9_$]*$",
-            title="Date column",
-            description="Of the tables named: chooses their rows by the dates below; none means all.",
-        ),
-        "date_from": Param(
-            None,
-            type=["null", "string"],
-            format="date",
-            title="From",
-            description="First day, by UTC.",
-        ),
-        "date_until": Param(
-            None,
-            type=["null", "string"],
-            format="date",
-            title="Until",
-            description="The day after the last one.",
-        ),
-        "rows_per_s": Param(
-            None,
-            type=["null", "integer"],
-            minimum=0,
-            title="Rows a second",
-            description="At most so many are read, so that the server is left room; 0: no limit; empty: as declared.",
-        ),
-        "plan": Param(
-            False,
-            type="boolean",
-            title="Plan",
-            description="Only say what would be read.",
-        ),
-        "mode": Param(
-            "auto",
-            type="string",
-            enum=list(SNAPSHOT_MODES),
-            title="Mode",
-            description=(
-                "auto: ask the running capture, or start one; request: only ask; start: only when none runs; "
-                "anew: start one that reads all again from now on, as after a purged binlog."
-            ),
-        ),
-    },
+    params=params_of(SnapshotRun, source=SOURCES),
 ):
     checked = task.branch(refusing(choose_snapshot), task_id="check")(sources=SOURCES)
     request = LyrebirdOperator(

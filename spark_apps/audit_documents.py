@@ -1,6 +1,6 @@
 """Compares the documents of topics with the database, once, and ends.
 
-    spark-submit spark_apps/audit_documents.py --topic assembled_order [--share 16] [--repair ID] [--report FILE]
+    spark-submit spark_apps/audit_documents.py --topic assembled_order [--sample 16] [--repair ID] [--report FILE]
 
 With `--repair` the running assembler writes anew what is wrong, once for the same ID; then it is looked at again.
 Prints findings and the next command, then all reports as JSON on the last line. Ends with 0 when nothing is wrong, 1
@@ -10,12 +10,14 @@ end with 0: who reads the report judges it.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
+import click
+
 from include.audit.documents.run import DocumentsAudit
+from include.audit.documents.run_params import DocumentsAuditRun
 from include.clock import SystemClock
 from include.document.definition import definitions
 from include.errors import LyrebirdError
@@ -24,29 +26,31 @@ from include.metrics.exporter import write_atomically
 from include.settings.deployment import Deployment
 
 
-def main() -> int:
-    """Parse arguments, load the deployment files, audit; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--topic", dest="topics", action="append", required=True, help="again for another")
-    parser.add_argument("--share", type=int, default=1, help="one of so many parts of the keys")
-    parser.add_argument("--repair", metavar="ID", default="", help="mend; ID: the same when this is tried again")
-    parser.add_argument("--report", type=Path, help="file for the reports as JSON")
-    arguments = parser.parse_args()
+# `--share` is the older spelling of `--sample`: that of tasks begun before.
+@click.command(
+    help=__doc__, context_settings={"token_normalize_func": lambda word: "sample" if word == "share" else word}
+)
+@DocumentsAuditRun.options("topics", required=True)
+@DocumentsAuditRun.options("share", default=1)
+@click.option("--repair", metavar="ID", default="", help="Mend; ID: the same when this is tried again.")
+@click.option("--report", type=click.Path(path_type=Path), help="File for the reports as JSON.")
+def main(topics: tuple[str, ...], share: int, repair: str, report: Path | None) -> None:
+    """Load the deployment files, audit; ends with the exit code."""
     reports = []
     try:
         deployment = Deployment.load()
         declared = definitions(deployment)
         spark = session("audit_documents")
         try:
-            for topic in arguments.topics:
+            for topic in topics:
                 audit = DocumentsAudit(
                     spark,
                     deployment,
                     topic,
                     declared[topic],
                     SystemClock(),
-                    share=arguments.share,
-                    repair=f"{arguments.repair}.{topic}" if arguments.repair else "",
+                    share=share,
+                    repair=f"{repair}.{topic}" if repair else "",
                 )
                 reports.append(audit.run())
                 sys.stdout.write("\n".join([*reports[-1].lines(), ""]))
@@ -54,14 +58,14 @@ def main() -> int:
             spark.stop()
     except LyrebirdError as error:
         sys.stderr.write(f"error: {error}\n")
-        return 2
+        sys.exit(2)
     text = json.dumps({"documents": {each.topic: each.to_json() for each in reports}})
     sys.stdout.write(text + "\n")
-    if arguments.report:
-        write_atomically(arguments.report, text)
-        return 0
-    return 1 if any(each.findings for each in reports) else 0
+    if report:
+        write_atomically(report, text)
+        sys.exit(0)
+    sys.exit(1 if any(each.findings for each in reports) else 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

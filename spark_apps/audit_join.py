@@ -9,13 +9,15 @@ with 0: who reads the report judges it.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
+import click
+
 from include.audit.definition import join_audits
 from include.audit.joins.joins_spark import audit_join
+from include.audit.joins.run_params import JoinAuditRun
 from include.clock import SystemClock
 from include.errors import LyrebirdError
 from include.log.running.batches_spark import session
@@ -23,33 +25,31 @@ from include.metrics.exporter import write_atomically
 from include.settings.deployment import Deployment
 
 
-def main() -> int:
-    """Parse arguments, load the deployment files, audit; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--audit", dest="names", action="append", required=True, help="again for another")
-    parser.add_argument("--sample", type=int, default=1, help="one of so many outputs is compared")
-    parser.add_argument("--report", type=Path, help="file for the reports as JSON")
-    arguments = parser.parse_args()
+@click.command(help=__doc__)
+@JoinAuditRun.options("audits", required=True)
+@JoinAuditRun.options("sample")
+@click.option("--report", type=click.Path(path_type=Path), help="File for the reports as JSON.")
+def main(audits: tuple[str, ...], sample: int, report: Path | None) -> None:
+    """Load the deployment files, audit; ends with the exit code."""
     reports = []
     try:
         deployment = Deployment.load()
         spark = session("audit_join")
         try:
-            for name, join in join_audits(deployment, arguments.names).items():
-                report = audit_join(spark, deployment, name, join, clock=SystemClock(), sample=arguments.sample)
-                reports.append(report)
-                sys.stdout.write("\n".join([*report.lines(), ""]))
+            for name, join in join_audits(deployment, audits).items():
+                reports.append(audit_join(spark, deployment, name, join, clock=SystemClock(), sample=sample))
+                sys.stdout.write("\n".join([*reports[-1].lines(), ""]))
         finally:
             spark.stop()
     except LyrebirdError as error:
         sys.stderr.write(f"error: {error}\n")
-        return 2
-    text = json.dumps({"audits": {report.audit: report.to_json() for report in reports}})
+        sys.exit(2)
+    text = json.dumps({"audits": {each.audit: each.to_json() for each in reports}})
     sys.stdout.write(text + "\n")
-    if arguments.report:
-        write_atomically(arguments.report, text)
-    return 0 if arguments.report or all(report.clean for report in reports) else 1
+    if report:
+        write_atomically(report, text)
+    sys.exit(0 if report or all(each.clean for each in reports) else 1)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

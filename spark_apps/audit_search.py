@@ -9,44 +9,44 @@ with 0: who reads the report judges it. With `--expectations AUDIT FILE` those o
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
+import click
+
 from include.audit.definition import search_audits
 from include.audit.expectations.expectations_spark import expectations_after
+from include.audit.search.audit import Mode
 from include.audit.search.expected_spark import audit_by_spark
 from include.audit.search.report import together
+from include.audit.search.run_params import SearchAuditRun
 from include.clock import SystemClock
 from include.errors import LyrebirdError
 from include.settings.deployment import Deployment
 
 
-def main() -> int:
-    """Parse arguments, load the deployment files, audit; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--audit", dest="names", action="append", required=True, help="again for another")
-    parser.add_argument("--mode", choices=["digest", "bisect"], default="digest", help="how differences are found")
-    parser.add_argument("--repair", action="store_true", help="write anew what is wrong, and audit again")
-    parser.add_argument("--report", type=Path, help="file for the reports as JSON")
-    parser.add_argument(
-        "--expectations", nargs=2, action="append", default=[], metavar=("AUDIT", "FILE"), help="look at these as well"
-    )
-    arguments = parser.parse_args()
+@click.command(help=__doc__)
+@SearchAuditRun.options("audits", required=True)
+@SearchAuditRun.options("mode", "repair")
+@click.option("--report", type=click.Path(path_type=Path), help="File for the reports as JSON.")
+@click.option("--expectations", type=(str, Path), multiple=True, metavar="AUDIT FILE", help="Look at these as well.")
+def main(
+    audits: tuple[str, ...], mode: Mode, repair: bool, report: Path | None, expectations: tuple[tuple[str, Path], ...]
+) -> None:
+    """Load the deployment files, audit; ends with the exit code."""
     try:
         deployment = Deployment.load()
-        specs = [spec for name in arguments.names for spec in search_audits(deployment, name)]
-        results = {audit: Path(file) for audit, file in arguments.expectations}
-        then = expectations_after(deployment, arguments.report, results, SystemClock())
-        reports = audit_by_spark(deployment, specs, repair=arguments.repair, mode=arguments.mode, then=then)
+        specs = [spec for name in audits for spec in search_audits(deployment, name)]
+        then = expectations_after(deployment, report, dict(expectations), SystemClock())
+        reports = audit_by_spark(deployment, specs, repair=repair, mode=mode, then=then)
     except LyrebirdError as error:
         sys.stderr.write(f"error: {error}\n")
-        return 2
+        sys.exit(2)
     text = json.dumps(together(reports))
-    sys.stdout.write("\n".join([*(line for report in reports for line in report.lines()), text]) + "\n")
-    return 0 if arguments.report or all(report.clean for report in reports) else 1
+    sys.stdout.write("\n".join([*(line for each in reports for line in each.lines()), text]) + "\n")
+    sys.exit(0 if report or all(each.clean for each in reports) else 1)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

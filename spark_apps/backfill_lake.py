@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
+
+import click
 
 from include.errors import LyrebirdError, Transient
 from include.lake.backfill.backfill_spark import backfill_by_spark
@@ -25,18 +28,19 @@ def tell(done: int, total: int) -> None:
     sys.stdout.flush()
 
 
-def main() -> int:
-    """Parse arguments, load the deployment files, backfill; the exit code."""
-    request = BackfillRequest.parse(None, __doc__ or "")
+@click.command(help=__doc__)
+@BackfillRequest.options()
+def main(**asked: Any) -> None:
+    """Load the deployment files, backfill; ends with the exit code."""
     log_to_stderr()
     try:
-        found = backfill_by_spark(Deployment.load(), request, tell)
+        found = backfill_by_spark(Deployment.load(), BackfillRequest(**asked), tell)
     except LyrebirdError as error:
         sys.stderr.write(f"error: {error}\n")
-        return 75 if isinstance(error, Transient) else 1
+        sys.exit(75 if isinstance(error, Transient) else 1)
     sys.stdout.write("\n".join([*found.lines(), json.dumps(found.to_json())]) + "\n")
-    return 0
+    sys.exit(0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -8,33 +8,33 @@ that is done, 3 when a newer revision of a group has taken over, 1 after any oth
 
 from __future__ import annotations
 
-import argparse
 import sys
+
+import click
 
 from include.errors import Fenced, LyrebirdError
 from include.lake.groups_spark import upload
 from include.lake.incidents.incidents import ending_told
-from include.lake.run_params import UPLOADS
+from include.lake.run_params import UPLOADS, UploadRun
 from include.log.running.application import log_to_stderr
 from include.settings.deployment import Deployment
 
 
-def main() -> int:
-    """Parse arguments, load the deployment files, store; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--group", dest="names", action="append", required=True, help="again for another")
-    parser.add_argument("--flush", action="store_true", help="all there is, not only what is due")
-    arguments = parser.parse_args()
+@click.command(help=__doc__)
+@UploadRun.options("groups", required=True)
+@UploadRun.options("flush")
+def main(groups: tuple[str, ...], flush: bool) -> None:
+    """Load the deployment files, store; ends with the exit code."""
     log_to_stderr()
     try:
         with ending_told(UPLOADS, again=True):
-            reports = upload(arguments.names, Deployment.load(), flush=arguments.flush)
+            reports = upload(groups, Deployment.load(), flush=flush)
     except LyrebirdError as error:
         sys.stderr.write(f"error: {error}\n")
-        return 3 if isinstance(error, Fenced) else 1
+        sys.exit(3 if isinstance(error, Fenced) else 1)
     sys.stdout.writelines(f"{report}\n" for report in reports)
-    return 0
+    sys.exit(0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -9,46 +9,47 @@ also goes to FILE, and differences end with 0: who reads the report judges it.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
+import click
+
 from include.clock import SystemClock
 from include.errors import LyrebirdError
 from include.eventtime.rerun.rerun_spark import verify_days
+from include.eventtime.rerun.run_params import ReplayRun
 from include.log.running.batches_spark import session
 from include.metrics.exporter import write_atomically
 from include.settings.deployment import Deployment
 
 
-def main() -> int:
-    """Parse arguments, load the deployment files, replay; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--job", dest="names", action="append", required=True, help="again for another")
-    parser.add_argument("--day", dest="days", action="append", required=True, help="such as 2026-11-02, UTC; again")
-    parser.add_argument("--report", type=Path, help="file for the reports as JSON")
-    arguments = parser.parse_args()
+@click.command(help=__doc__)
+@ReplayRun.options("jobs", required=True)
+@click.option("--day", "days", multiple=True, required=True, help="Such as 2026-11-02, UTC. Again for another.")
+@click.option("--report", type=click.Path(path_type=Path), help="File for the reports as JSON.")
+def main(jobs: tuple[str, ...], days: tuple[str, ...], report: Path | None) -> None:
+    """Load the deployment files, replay; ends with the exit code."""
     reports = []
     try:
         deployment = Deployment.load()
         spark = session("replay_events")
         try:
-            for report in verify_days(spark, deployment, arguments.names, arguments.days, SystemClock()):
-                reports.append(report)
-                said = report.get("said") or [f"{report['job']} on {report['day']}: {report['error']}"]
+            for each in verify_days(spark, deployment, jobs, days, SystemClock()):
+                reports.append(each)
+                said = each.get("said") or [f"{each['job']} on {each['day']}: {each['error']}"]
                 sys.stdout.write("\n".join([*said, ""]))
         finally:
             spark.stop()
     except LyrebirdError as error:
         sys.stderr.write(f"error: {error}\n")
-        return 2
+        sys.exit(2)
     text = json.dumps({"replays": reports})
     sys.stdout.write(text + "\n")
-    if arguments.report:
-        write_atomically(arguments.report, text)
-    return 0 if arguments.report or all(report["clean"] for report in reports) else 1
+    if report:
+        write_atomically(report, text)
+    sys.exit(0 if report or all(each["clean"] for each in reports) else 1)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
-from include.errors import SettingsError
 from include.lake.cron import HOURLY, Cron
 from include.settings.deployment import Deployment
+from include.settings.run import Names, Run, knob
 
 __all__ = ["UPLOADS", "UploadRun", "due", "scheduled"]
 
@@ -40,36 +39,10 @@ def due(by_schedule: Mapping[str, str], last: dt.datetime | None, now: dt.dateti
     return [name for name, cron in by_schedule.items() if Cron.parse(cron).came(since, now)]
 
 
-@dataclass(frozen=True)
-class UploadRun:
+class UploadRun(Run):
     """One run: groups are stored up to what the log has at its start, by their policy or, with `flush`, all of it."""
 
-    groups: tuple[str, ...]
-    flush: bool = False
-
-    @classmethod
-    def from_params(
-        cls, params: Mapping[str, Any], groups: Collection[str], by_schedule: Sequence[str]
-    ) -> UploadRun | None:
-        """Read the Params `groups` and `flush`; no group means those of `by_schedule`, None that there are none.
-
-        Raises:
-            SettingsError: a group is unknown or named twice.
-        """
-        asked = tuple(params.get("groups") or by_schedule)
-        if unknown := sorted(set(asked) - set(groups)):
-            raise SettingsError(
-                "no group of this name is declared",
-                path="params.groups",
-                got=unknown,
-                allowed=sorted(groups),
-                fix="Choose some of them, or none for those on a schedule.",
-            )
-        if len(set(asked)) != len(asked):
-            raise SettingsError("a group is named twice", path="params.groups", got=list(asked), fix="Name it once.")
-        return cls(asked, bool(params.get("flush"))) if asked else None
-
-    def arguments(self) -> list[str]:
-        """Of `spark_apps/lake_upload.py`."""
-        names = [part for name in self.groups for part in ("--group", name)]
-        return [*names, "--flush"] if self.flush else names
+    groups: Names = knob(
+        "Groups of the lake; none means those that are declared as scheduled.", (), option="--group", among="group"
+    )
+    flush: bool = knob("All there is, not only what is due by the upload policy: it makes smaller objects.", False)

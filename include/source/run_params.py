@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
 
 from include.errors import SettingsError, Terminal
+from include.settings.run import DATE, NULL, Run, knob
 from include.source.snapshot.condition import Condition, ConditionError, all_hold
 
 __all__ = [
     "LONGEST_SNAPSHOT_S",
-    "SNAPSHOT_MODES",
+    "DateColumn",
+    "FirstDay",
+    "ReplicationRun",
     "SnapshotMode",
     "SnapshotRun",
+    "Table",
+    "UntilDay",
+    "Where",
     "capture_application",
     "dates_condition",
     "refuse_unless_snapshotted",
+    "rows_condition",
 ]
 
 SnapshotMode = Literal["auto", "request", "start", "anew"]
@@ -35,7 +43,20 @@ anew: as start, but all again from now on, as after a purged binlog.
 """
 LONGEST_SNAPSHOT_S = 12 * 3600
 """How long a task waits for the answer to its request."""
-SNAPSHOT_MODES: tuple[str, ...] = get_args(SnapshotMode)
+Table = Annotated[str, Field(pattern=r"^[^,\s]+$")]
+Where = Annotated[
+    str, knob("Only rows of the tables named for which this holds: `id > 7 AND state IN ('new')`.", title="Condition")
+]
+DateColumn = Annotated[
+    str,
+    knob(
+        "A date or time column of the tables named: only rows of the days below.",
+        option="--column",
+        schema={"pattern": "^[A-Za-z0-9_$]*$"},
+    ),
+]
+FirstDay = Annotated[str, knob("First day, in UTC.", title="From", option="--since", schema=DATE)]
+UntilDay = Annotated[str, knob("The day after the last one.", title="Until", option="--until", schema=DATE)]
 _COLUMN: Final = re.compile(r"[A-Za-z0-9_$]+")
 
 
@@ -44,66 +65,43 @@ def capture_application(source: str) -> str:
     return f"capture-{source}"
 
 
-@dataclass(frozen=True)
-class SnapshotRun:
-    """One snapshot that a person asks for.
+class ReplicationRun(Run):
+    """One capture that a person starts."""
 
-    Attributes:
-        tables: `database.table`, or the table alone; empty: all of the source.
-        where: `Condition` that chooses their rows; "": all.
-        rows_per_s: most rows read in a second, 0: no limit; None: as the source declares.
-        plan: say what would be read, and read nothing.
-    """
+    source: str = knob("The source of the deployment files that is captured.", among="source")
+    unless_running: bool = knob(
+        "Do nothing when its capture already runs, instead of refusing.", False, title="Unless it runs"
+    )
 
-    source: str
-    tables: tuple[str, ...]
-    mode: SnapshotMode
-    where: str = ""
-    rows_per_s: int | None = None
-    plan: bool = False
 
-    @classmethod
-    def from_params(cls, params: Mapping[str, Any], sources: Collection[str]) -> SnapshotRun:
-        """Read the Params of the DAG source_snapshot, by their names; `source` and `mode` must be there.
+class SnapshotRun(Run):
+    """One snapshot that a person asks for."""
 
-        Raises:
-            SettingsError: a name is unknown, or a table is named twice, or is none; rows are chosen of no named table,
-                or by half a choice of dates, or by a condition that is none.
-        """
-        source, mode = params["source"], params["mode"]
-        tables = tuple(str(table).strip() for table in params.get("tables") or ())
-        if source not in sources:
-            raise SettingsError(
-                "no such source", path="params.source", got=source, allowed=sorted(sources), fix="Choose one of them."
-            )
-        if mode not in SNAPSHOT_MODES:
-            raise SettingsError(
-                "no such mode", path="params.mode", got=mode, allowed=list(SNAPSHOT_MODES), fix="Choose one of them."
-            )
-        for table in tables:
-            if not table or any(sign == "," or sign.isspace() for sign in table):
-                raise SettingsError(
-                    "not a table's name", path="params.tables", got=table, fix="Write one table an entry: orders."
-                )
-        if twice := sorted({table for table in tables if tables.count(table) > 1}):
-            raise SettingsError("a table is named twice", path="params.tables", got=twice, fix="Name it once.")
-        where = all_hold(str(params.get("where") or ""), _dates(params))
-        if where and not tables:
-            raise SettingsError(
-                "a condition that holds for which tables?",
-                path="params.tables",
-                where=where,
-                fix="Name the tables that have its columns.",
-            )
-        try:
-            Condition.parse(where)
-        except ConditionError as refused:
-            details = {**refused.details, "path": "params.where"}
-            raise SettingsError(refused.message, fix=refused.fix, **details) from refused
-        rows_per_s = params.get("rows_per_s")
-        return cls(
-            source, tables, mode, where, None if rows_per_s is None else int(rows_per_s), bool(params.get("plan"))
-        )
+    source: str = knob("The source of the deployment files whose tables are copied.", among="source")
+    tables: tuple[Table, ...] = knob(
+        "Names of captured tables, one an entry; none means all of the source.", (), schema=NULL
+    )
+    where: Where = ""
+    date_column: DateColumn = ""
+    date_from: FirstDay = ""
+    date_until: UntilDay = ""
+    rows_per_s: int | None = knob(
+        "At most so many are read, so that the server is left room; 0: no limit. Default: as declared.",
+        None,
+        title="Rows a second",
+        ge=0,
+    )
+    plan: bool = knob("Only say what would be read.", False)
+    mode: SnapshotMode = knob(
+        "auto: ask the running capture, or start one; request: only ask; start: only when none runs; "
+        "anew: start one that reads all again from now on, as after a purged binlog.",
+        "auto",
+    )
+
+    @property
+    def condition(self) -> str:
+        """For the rows that are read; raises as `rows_condition`."""
+        return rows_condition(self.tables, self.where, self.date_column, self.date_from, self.date_until)
 
     def way(self, *, capture_runs: bool) -> Literal["request", "start", "plan"]:
         """How to carry it out now.
@@ -127,7 +125,7 @@ class SnapshotRun:
                 mode=self.mode,
                 fix="Choose the mode auto: the running capture then takes the snapshot.",
             )
-        if not capture_runs and (self.where or self.rows_per_s is not None):
+        if not capture_runs and (self.condition or self.rows_per_s is not None):
             raise Terminal(
                 "no capture runs that could read a choice of rows, or at a rate of its own",
                 source=self.source,
@@ -138,35 +136,45 @@ class SnapshotRun:
 
     def request_arguments(self, request_id: str) -> list[str]:
         """Of `lyrebird`: ask the running capture, wait for its answer. The same id is carried out once."""
-        return [
-            "capture",
-            "snapshot",
-            "--source",
-            self.source,
-            *self._chosen(),
-            "--id",
-            request_id,
-            "--wait",
-            "--timeout",
-            str(LONGEST_SNAPSHOT_S),
-        ]
+        return [*self._asks(), "--id", request_id, "--wait", "--timeout", str(LONGEST_SNAPSHOT_S)]
 
     def plan_arguments(self) -> list[str]:
         """Of `lyrebird`: say what would be read."""
-        return ["capture", "snapshot", "--source", self.source, *self._chosen(), "--plan"]
+        return [*self._asks(), "--plan"]
 
     def start_arguments(self) -> list[str]:
         """Of `lyrebird`: a capture that takes the snapshot and ends."""
         anew = ["--anew"] if self.mode == "anew" else []
-        return ["capture", "run", "--source", self.source, "--snapshot", *anew, *self._tables()]
+        return ["capture", "run", *self.words("source"), "--snapshot", *anew, *self._tables()]
 
     def _tables(self) -> list[str]:
         return ["--tables", ",".join(self.tables)] if self.tables else []
 
-    def _chosen(self) -> list[str]:
-        where = ["--where", self.where] if self.where else []
-        rate = [] if self.rows_per_s is None else ["--rows-per-s", str(self.rows_per_s)]
-        return [*self._tables(), *where, *rate]
+    def _asks(self) -> list[str]:
+        where = ["--where", self.condition] if self.condition else []
+        return ["capture", "snapshot", *self.words("source"), *self._tables(), *where, *self.words("rows_per_s")]
+
+
+def rows_condition(tables: Sequence[str], where: str, column: str, first: str, until: str) -> str:
+    """What a condition and days choose of tables; "" for all rows.
+
+    Raises:
+        SettingsError: rows are chosen of no named table, by half a choice of dates, or by a condition that is none.
+    """
+    chosen = all_hold(where, dates_condition(column, first, until))
+    if chosen and not tables:
+        raise SettingsError(
+            "a condition that holds for which tables?",
+            path="params.tables",
+            where=chosen,
+            fix="Name the tables that have its columns.",
+        )
+    try:
+        Condition.parse(chosen)
+    except ConditionError as refused:
+        details = {**refused.details, "path": "params.where"}
+        raise SettingsError(refused.message, fix=refused.fix, **details) from refused
+    return chosen
 
 
 def dates_condition(column: str, first: str, until: str, path: str = "params.date_{}") -> str:
@@ -196,11 +204,6 @@ def dates_condition(column: str, first: str, until: str, path: str = "params.dat
             "no day lies between these dates", path=path.format("until"), got=[first, until], fix="Put it later."
         )
     return " AND ".join(f"`{column}` {sign} '{day}'" for sign, day in ((">=", first), ("<", until)) if day)
-
-
-def _dates(params: Mapping[str, Any]) -> str:
-    column, first, until = (str(params.get(f"date_{name}") or "").strip() for name in ("column", "from", "until"))
-    return dates_condition(column, first, until)
 
 
 def refuse_unless_snapshotted(source: str, status: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ def check_chain_audit(
     groups: Sequence[str], params: Mapping[str, Any] | None = None, run_id: str | None = None
 ) -> dict[str, Any]:
     """The audit's command, and where its report will be."""
-    asked = ChainAuditRun.from_params(params or {}, groups)
+    asked = ChainAuditRun.from_params(params or {}, groups=groups)
     report = begin_run("chain", run_id).report(run_id or "")
     return {"arguments": asked.arguments(report), "report": str(report)}
 

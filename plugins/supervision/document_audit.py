@@ -7,50 +7,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from include.audit.documents.run_params import NIGHTLY_SHARE, DocumentsAuditRun
 from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
-from include.errors import SettingsError, Terminal
+from include.errors import Terminal
 from supervision.audit_tasks import begin_run
 
 __all__ = ["check_document_audit", "judge_document_audit"]
 
 
 def check_document_audit(
-    topics: Sequence[str], nightly_share: int = 1, params: Mapping[str, Any] | None = None, run_id: str | None = None
+    topics: Sequence[str], params: Mapping[str, Any] | None = None, run_id: str | None = None
 ) -> dict[str, Any]:
     """The job's arguments and where its report will be.
 
     Args:
         topics: entries of `documents`.
-        nightly_share: one of so many parts of the keys is looked at by a scheduled run that names no share.
-        params: the DAG's: `topics` (none means all), `share`, `repair`.
+        params: the DAG's.
         run_id: the run's.
 
     Raises:
         SettingsError: a topic is unknown, or there is none.
     """
-    asked = params or {}
-    chosen = list(dict.fromkeys(asked.get("topics") or topics))
-    if unknown := sorted(set(chosen) - set(topics)):
-        raise SettingsError(
-            "no documents of this name are declared",
-            path="params.topics",
-            got=unknown,
-            allowed=sorted(topics),
-            fix="Choose some of them, or none for all.",
-        )
-    if not chosen:
-        raise SettingsError(
-            "no documents are declared",
-            path="documents",
-            fix="Declare some, or pause this DAG.",
-        )
+    asked = DocumentsAuditRun.from_params(params or {}, topics=topics)
+    if asked.share is None and (run_id or "").startswith("scheduled__"):
+        asked = asked.model_copy(update={"share": NIGHTLY_SHARE})
     report = begin_run("document", run_id).report(run_id or "")
-    names = [part for topic in chosen for part in ("--topic", topic)]
-    scheduled = (run_id or "").startswith("scheduled__")
-    more = ["--share", str(int(asked.get("share") or (nightly_share if scheduled else 1)))]
-    more += ["--repair", run_id or "repair"] if asked.get("repair") else []
-    return {"arguments": [*names, *more, "--report", str(report)], "report": str(report)}
+    repair = ["--repair", run_id or "repair"] if asked.repair else []
+    return {"arguments": [*asked.words("topics", "share"), *repair, "--report", str(report)], "report": str(report)}
 
 
 def judge_document_audit(report: str) -> int:

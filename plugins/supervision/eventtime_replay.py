@@ -6,18 +6,16 @@ import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
 from include.clock import SystemClock
-from include.errors import SettingsError, Terminal
+from include.errors import Terminal
+from include.eventtime.rerun.run_params import ReplayRun
 from supervision.audit_tasks import begin_run
 
 __all__ = ["check_replay", "judge_replay"]
-
-_MOST_DAYS: Final = 366
-_ONE: Final = dt.timedelta(days=1)
 
 
 def check_replay(
@@ -33,7 +31,7 @@ def check_replay(
 
     Args:
         jobs: names in the deployment files.
-        params: the DAG's: `jobs` (none means all), `from`, `to`.
+        params: the DAG's.
         run_id: the run's.
         dag_run: the run.
         logical_date: the run's.
@@ -41,30 +39,16 @@ def check_replay(
     Raises:
         SettingsError: a job is unknown, there is none, or the days are none.
     """
-    given = dict(params or {})
-    asked = list(dict.fromkeys(given.get("jobs") or jobs))
-    if unknown := sorted(set(asked) - set(jobs)):
-        raise SettingsError(
-            "no job of this name is declared",
-            path="params.jobs",
-            got=unknown,
-            allowed=sorted(jobs),
-            fix="Choose some of them, or none for all.",
-        )
-    if not asked:
-        raise SettingsError(
-            "no job is declared",
-            path="eventtime",
-            fix="Declare one in section `eventtime` of the deployment files, or pause this DAG.",
-        )
-    days = _days(given, getattr(dag_run, "run_type", "") == "backfill", logical_date or _now())
+    asked = ReplayRun.from_params(params or {}, jobs=jobs)
+    day = (logical_date or _now()).astimezone(dt.UTC).date()
+    own = getattr(dag_run, "run_type", "") == "backfill"
+    days = asked.days(day if own else day - dt.timedelta(days=1))
     report = begin_run("replay", run_id).report(run_id or "")
-    names = [part for name in asked for part in ("--job", name)]
-    dates = [part for day in days for part in ("--day", day.isoformat())]
+    dates = [word for each in days for word in ("--day", each.isoformat())]
     return {
-        "arguments": [*names, *dates, "--report", str(report)],
+        "arguments": [*asked.words("jobs"), *dates, "--report", str(report)],
         "report": str(report),
-        "asked": bool(given.get("from")),
+        "asked": bool(asked.since),
     }
 
 
@@ -91,22 +75,3 @@ def judge_replay(report: str, *, asked: bool) -> int:
 
 def _now() -> dt.datetime:
     return dt.datetime.fromtimestamp(SystemClock().now_us() // 1_000_000, dt.UTC)
-
-
-def _days(given: Mapping[str, Any], own: bool, logical_date: dt.datetime) -> list[dt.date]:
-    try:
-        first, last = (dt.date.fromisoformat(text) if text else None for text in (given.get("from"), given.get("to")))
-    except ValueError as error:
-        raise SettingsError("not a day", path="params", reason=str(error), allowed="such as 2026-11-02") from error
-    if first is None:
-        if last is not None:
-            raise SettingsError("a last day without a first one", path="params.from", fix="Give the first day too.")
-        day = logical_date.astimezone(dt.UTC).date()
-        return [day if own else day - _ONE]
-    last = first if last is None else last
-    count = (last - first).days + 1
-    if not 1 <= count <= _MOST_DAYS:
-        raise SettingsError(
-            "not a range of days", path="params.to", got=f"{first} to {last}", allowed=f"1 to {_MOST_DAYS} days"
-        )
-    return [first + number * _ONE for number in range(count)]

@@ -27,7 +27,7 @@ def check_finalise(
     groups: Sequence[str], params: Mapping[str, Any] | None = None, run_id: str | None = None
 ) -> dict[str, Any]:
     """The commands of the run, and where its report will be."""
-    asked = FinaliseRun.from_params(params or {}, groups)
+    asked = FinaliseRun.from_params(params or {}, groups=groups)
     folder = state_folder() / "lake" / "finalise"
     folder.mkdir(parents=True, exist_ok=True)
     for old in sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)[:-_KEPT]:
@@ -37,7 +37,7 @@ def check_finalise(
     report.unlink(missing_ok=True)
     return {
         "arguments": asked.arguments(report),
-        "acknowledgement": asked.acknowledgement(report),
+        "acknowledgement": ["lake", "finalise", "--acknowledge", str(report)],
         "report": str(report),
     }
 

@@ -14,7 +14,7 @@ from include.errors import Terminal, Transient
 from include.lake.backfill.run_params import BackfillRun
 from include.lake.run_params import UploadRun, due
 from include.settings.environment import PROJECT_ROOT
-from include.source.run_params import SnapshotRun, capture_application, refuse_unless_snapshotted
+from include.source.run_params import ReplicationRun, SnapshotRun, capture_application, refuse_unless_snapshotted
 from supervision.launch import application_environment
 from supervision.refusing import refuses
 from supervision.run_folder import run_folder
@@ -41,7 +41,7 @@ def check_snapshot(
     sources: Sequence[str], params: Mapping[str, Any] | None = None, run_id: str | None = None
 ) -> dict[str, Any]:
     """How this snapshot is to be taken: `way`, and the command of each way."""
-    asked = SnapshotRun.from_params(params or {}, sources)
+    asked = SnapshotRun.from_params(params or {}, source=sources)
     application = capture_application(asked.source)
     return {
         "way": asked.way(capture_runs=run_folder(application).held()),
@@ -71,11 +71,12 @@ def check_replication(
         AirflowSkipException: it already runs, and the run was asked not to mind.
         Terminal: it already runs for another run; or there is no snapshot yet.
     """
-    source = str((params or {})["source"])
+    asked = ReplicationRun.from_params(params or {})
+    source = asked.source
     application = capture_application(source)
     seen = run_folder(application).observe()
     if seen.held and seen.run is not None and not seen.run.owner.startswith(f"{dag.dag_id}|{run_id}|"):
-        if (params or {}).get("unless_running"):
+        if asked.unless_running:
             raise AirflowSkipException(f"{application} already runs for {seen.run.owner}: nothing to start")
         raise Terminal(
             f"{application} already runs",
@@ -103,10 +104,11 @@ def check_upload(
     if getattr(dag_run, "run_type", "") == "scheduled" and logical_date is not None:
         # Not of this minute alone: a run that takes long lets others be left out.
         scheduled = due(by_schedule, prev_data_interval_end_success or None, logical_date)
-    asked = UploadRun.from_params(params or {}, groups, scheduled)
-    if asked is None:
+    params = params or {}
+    asked = UploadRun.from_params({**params, "groups": params.get("groups") or scheduled}, groups=groups)
+    if not asked.groups:
         raise AirflowSkipException("no group of the lake is on a schedule: set `run: schedule`, or name one")
-    return {"arguments": asked.arguments()}
+    return {"arguments": asked.words()}
 
 
 def check_backfill(
@@ -121,11 +123,12 @@ def check_backfill(
     `skips`: whether a day without records is none that anybody asked for by name.
     """
     own = getattr(dag_run, "run_type", "") == "backfill" and logical_date is not None
-    asked = BackfillRun.from_params(params or {}, groups, run_id or "", logical_date.date() if own else None)
+    asked = BackfillRun.of(params or {}, groups, run_id or "", logical_date.date() if own else None)
+    request = asked.request_arguments()
     return {
-        "plan": asked.plan_arguments(),
+        "plan": ["lake", "backfill", *request, "--plan"],
         "skips": own,
-        "arguments": asked.request.arguments(),
+        "arguments": request,
         "promote": asked.promote_arguments(),
     }
 

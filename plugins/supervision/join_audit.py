@@ -9,7 +9,8 @@ from typing import Any
 
 from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
-from include.errors import SettingsError, Terminal
+from include.audit.joins.run_params import JoinAuditRun
+from include.errors import Terminal
 from supervision.audit_tasks import begin_run
 
 __all__ = ["check_join_audit", "judge_join_audit"]
@@ -22,31 +23,15 @@ def check_join_audit(
 
     Args:
         audits: names in the deployment files.
-        params: the DAG's: `audits` (none means all), `sample`.
+        params: the DAG's.
         run_id: the run's.
 
     Raises:
         SettingsError: an audit is unknown, or there is none.
     """
-    asked = list((params or {}).get("audits") or audits)
-    if unknown := sorted(set(asked) - set(audits)):
-        raise SettingsError(
-            "no audit of this name is declared",
-            path="params.audits",
-            got=unknown,
-            allowed=sorted(audits),
-            fix="Choose some of them, or none for all.",
-        )
-    if not asked:
-        raise SettingsError(
-            "no audit of a join is declared",
-            path="audits",
-            fix="Declare one with `kind: join` in the deployment files, or pause this DAG.",
-        )
+    asked = JoinAuditRun.from_params(params or {}, audits=audits)
     report = begin_run("join", run_id).report(run_id or "")
-    names = [part for name in dict.fromkeys(asked) for part in ("--audit", name)]
-    sample = ["--sample", str(int((params or {}).get("sample") or 1))]
-    return {"arguments": [*names, *sample, "--report", str(report)], "report": str(report)}
+    return {"arguments": [*asked.words(), "--report", str(report)], "report": str(report)}
 
 
 def judge_join_audit(report: str) -> int:

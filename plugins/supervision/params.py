@@ -1,29 +1,16 @@
-"""Params that several DAGs ask a person for."""
+"""What a DAG asks of a person, by the model of its runs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from airflow.sdk import Param
 
-__all__ = ["days_params", "source_param"]
+from include.settings.run import Run
+
+__all__ = ["params_of"]
 
 
-def source_param(sources: Sequence[str], use: str) -> Param:
-    """A choice of one of the deployment files' `sources`; `use` ends the sentence about it."""
-    return Param(
-        sources[0],
-        type="string",
-        enum=list(sources),
-        title="Source",
-        description=f"The source of the deployment files {use}.",
-    )
-
-
-def days_params(first: str) -> dict[str, Param]:
-    """Days, by `from` and `to`; `first` says which the first one is, and which without it."""
-    described = {"from": ("From", first), "to": ("To", "Last day, included; empty: the first.")}
-    return {
-        name: Param(None, type=["null", "string"], format="date", title=title, description=description)
-        for name, (title, description) in described.items()
-    }
+def params_of(run: type[Run], **names: Collection[str]) -> dict[str, Param]:
+    """A Param for each knob; `names` are those that a knob may take, by its field."""
+    return {name: Param(**declared) for name, declared in run.params(**names).items()}

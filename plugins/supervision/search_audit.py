@@ -32,7 +32,7 @@ def check_search_audit(
         params: the DAG's.
         run_id: the run's.
     """
-    asked = SearchAuditRun.from_params(params or {}, audits)
+    asked = SearchAuditRun.from_params(params or {}, audits=audits)
     history = begin_run("search", run_id)
     report = history.report(run_id or "")
     results = {audit: history.expectations(run_id or "", audit) for audit in expecting}

@@ -9,10 +9,9 @@ from typing import Any
 
 from include.audit.history import History, KeptRun
 from include.audit.history_rows import rows_of
+from include.audit.merkle.run_params import TableAuditRun
 from include.errors import SettingsError, Terminal
 from include.metrics.exporter import write_atomically
-from include.source.run_params import dates_condition
-from include.source.snapshot.condition import Condition, all_hold
 from supervision.audit_tasks import begin_run
 
 __all__ = ["check_table_audit", "judge_table_audit"]
@@ -28,39 +27,28 @@ def check_table_audit(
 
     Args:
         sources: whose tables are compared where a person names none.
-        params: the DAG's: `source`, `tables`, `against`, `where`, `date_column`, `date_from`, `date_until`, `repair`.
+        params: the DAG's.
         run_id: the run's.
         tables_of: (source, names) → full names of its tables; default: asks the server.
 
     Raises:
         SettingsError: a table or a condition is none, or there is nothing to compare.
     """
-    asked = params or {}
-    chosen = [asked["source"]] if asked.get("source") else list(sources)
+    asked = TableAuditRun.from_params(params or {})
+    chosen = [asked.source] if asked.source else list(sources)
     if not chosen:
         raise SettingsError(
             "no source is audited",
             path="params.source",
             fix="Choose one, or declare `table_audits` in the deployment files.",
         )
-    names = tuple(str(name) for name in asked.get("tables") or ())
-    dates = (str(asked.get(f"date_{name}") or "") for name in ("column", "from", "until"))
-    where = all_hold(str(asked.get("where") or ""), dates_condition(*dates))
-    Condition.parse(where)
-    if where and not names:
-        raise SettingsError(
-            "a condition that holds for which tables?",
-            path="params.tables",
-            where=where,
-            fix="Name the tables that have its columns.",
-        )
     history, run = begin_run("table", run_id), run_id or ""
-    more = ["--against", str(asked["against"])] if asked.get("against") else []
-    more += ["--where", where] if where else []
-    more += ["--repair", run] if asked.get("repair") else []
+    more = asked.words("against")
+    more += ["--where", asked.condition] if asked.condition else []
+    more += ["--repair", run] if asked.repair else []
     jobs = []
     for source in chosen:
-        for table in (tables_of or _tables_of)(source, names):
+        for table in (tables_of or _tables_of)(source, asked.tables):
             before = history.newest_with("tables", f"{source} {table}")
             since = ["--before", str(before)] if before else []
             part = str(history.part(run, f"{source} {table}"))

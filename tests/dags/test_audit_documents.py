@@ -41,25 +41,25 @@ def report(topic: str, **said: Any) -> DocumentsReport:
 
 
 def test_one_job_looks_at_all_topics_or_at_those_that_a_person_chooses() -> None:
-    checked = check_document_audit(["orders", "parcels"], 16, {}, "scheduled__r1")
-    expected = ["--topic", "orders", "--topic", "parcels", "--share", "16", "--report", checked["report"]]
+    checked = check_document_audit(["orders", "parcels"], {}, "scheduled__r1")
+    expected = ["--topic", "orders", "--topic", "parcels", "--sample", "16", "--report", checked["report"]]
     assert checked["arguments"] == expected
-    by_hand = check_document_audit(["orders", "parcels"], 16, {}, "manual__r1")
-    assert by_hand["arguments"][4:6] == ["--share", "1"]
+    by_hand = check_document_audit(["orders", "parcels"], {}, "manual__r1")
+    assert by_hand["arguments"][4:5] == ["--report"]
     asked = {"topics": ["parcels"], "share": 3, "repair": True}
-    chosen = check_document_audit(["orders", "parcels"], 16, asked, "r2")
-    assert chosen["arguments"][:6] == ["--topic", "parcels", "--share", "3", "--repair", "r2"]
+    chosen = check_document_audit(["orders", "parcels"], asked, "r2")
+    assert chosen["arguments"][:6] == ["--topic", "parcels", "--sample", "3", "--repair", "r2"]
 
 
 def test_a_wrong_choice_fails_the_first_task_at_once() -> None:
-    with pytest.raises(AirflowFailException, match="no documents of this name"):
-        refusing(check_document_audit)(["orders"], 16, {"topics": ["ordres"]}, "r1")
-    with pytest.raises(AirflowFailException, match="no documents are declared"):
-        refusing(check_document_audit)([], 16, {}, "r1")
+    with pytest.raises(AirflowFailException, match="no entry of documents of this name"):
+        refusing(check_document_audit)(["orders"], {"topics": ["ordres"]}, "r1")
+    with pytest.raises(AirflowFailException, match="no entry of documents is declared"):
+        refusing(check_document_audit)([], {}, "r1")
 
 
 def test_clean_topics_pass_and_what_is_wrong_is_named_with_field_table_and_command() -> None:
-    checked = check_document_audit(["orders", "parcels"], 16, {}, "r1")
+    checked = check_document_audit(["orders", "parcels"], {}, "r1")
     path = written(checked, report("orders"), report("parcels"))
     assert judge_document_audit(path) == 2
     assert "900 documents" in audit_page("document", "r1")
@@ -75,7 +75,7 @@ def test_clean_topics_pass_and_what_is_wrong_is_named_with_field_table_and_comma
 
 
 def test_documents_that_changed_whenever_they_were_looked_at_are_not_red() -> None:
-    checked = check_document_audit(["orders"], 16, {}, "r1")
+    checked = check_document_audit(["orders"], {}, "r1")
     assert judge_document_audit(written(checked, report("orders", unsure=2))) == 0
 
 

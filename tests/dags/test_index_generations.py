@@ -84,7 +84,7 @@ def test_an_unknown_index_fails_the_first_task_at_once(check: Any) -> None:
 
 
 def test_a_generation_below_one_is_refused() -> None:
-    with pytest.raises(SettingsError, match="count from 1"):
+    with pytest.raises(SettingsError, match="greater than or equal to 1"):
         check_promotion(INDEXES, {"index": "orders", "generation": 0})
 
 

@@ -43,7 +43,7 @@ def test_a_run_of_airflows_backfill_is_of_its_own_day() -> None:
     found = check_backfill(GROUPS, params, "backfill__2026-11-20T00:00:00+00:00", run, DAY)
     name = found["promote"][found["promote"].index("--run") + 1]
     assert name.startswith("backfill__2026-11-20T00_00_00_00_00-")
-    chosen = ["shop.orders", "--from", "2026-11-20", "--version", "2", "--source", "raw", "--run", name]
+    chosen = ["shop.orders", "--from", "2026-11-20", "--version", "2", "--run", name]
     assert found["arguments"] == chosen
     assert found["plan"] == ["lake", "backfill", *chosen, "--plan"]
     assert found["promote"] == ["lake", "promote", "shop.orders", "--run", name]
@@ -72,8 +72,7 @@ def test_what_a_person_chose_reaches_the_commands() -> None:
     }
     found = check_backfill(GROUPS, params, "manual__1", SimpleNamespace(run_type="manual"))
     told = " ".join(found["arguments"])
-    assert "--as-of 2026-11-01T00:00:00Z --source kafka --group by_date" in told
-    assert told.endswith("--offsets 0:5-10 --offsets 1:0-3")
+    assert "--offsets 0:5-10 --offsets 1:0-3 --as-of 2026-11-01T00:00:00Z --source kafka --group by_date" in told
     assert found["promote"][-3:] == ["--group", "by_date", "--accept-differences"]
 
 

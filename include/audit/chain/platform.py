@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from include.audit.chain.audit import Options, audit_chain
 from include.audit.chain.listing import ProgressListener
 from include.audit.chain.report import ChainReport
+from include.audit.chain.run_params import ChainAuditRun
 from include.clock import Clock
 from include.errors import LyrebirdError, SettingsError
 from include.lake.definition import LakeGroup, declared_groups, group_named
@@ -21,22 +22,14 @@ from include.settings.deployment import Deployment
 from include.store.object_store import ObjectStore
 from include.store.s3 import store_of
 
-__all__ = ["ChainAuditScope", "audit_in_bucket", "audit_on_servers", "topics_in"]
+__all__ = ["audit_in_bucket", "audit_on_servers", "topics_in"]
 
 _PATIENCE_S: Final = 10.0
 
 
-@dataclass(frozen=True)
-class ChainAuditScope:
-    """What is to be audited; no topic means all that any of the groups has, no group all that are declared."""
-
-    topics: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-
-
 def audit_on_servers(
     deployment: Deployment,
-    asked: ChainAuditScope,
+    asked: ChainAuditRun,
     clock: Clock,
     options: Options | None = None,
     progress: ProgressListener | None = None,

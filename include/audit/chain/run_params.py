@@ -3,56 +3,33 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from include.audit.chain.finding import counted
-from include.errors import SettingsError
+from include.settings.run import Names, Run, knob
 
 __all__ = ["ChainAuditRun", "ChainVerdict", "verdict_of"]
 
 
-@dataclass(frozen=True)
-class ChainAuditRun:
+class ChainAuditRun(Run):
     """One run over these topics of these groups; none of either means all."""
 
-    topics: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    deep: bool = False
-
-    @classmethod
-    def from_params(cls, params: Mapping[str, Any], groups: Collection[str]) -> ChainAuditRun:
-        """Read the Params `topics`, `groups` and `deep`.
-
-        Raises:
-            SettingsError: a group is unknown, something is named twice, or there is no group at all.
-        """
-        if not groups:
-            raise SettingsError(
-                "no group of the lake is declared", path="lake", fix="Declare one, or pause the DAG audit_chain."
-            )
-        asked = {name: tuple(params.get(name) or ()) for name in ("topics", "groups")}
-        for name, found in asked.items():
-            if len(set(found)) != len(found):
-                raise SettingsError("something is named twice", path=f"params.{name}", got=list(found), fix="Once.")
-        if unknown := sorted(set(asked["groups"]) - set(groups)):
-            raise SettingsError(
-                "no group of this name is declared",
-                path="params.groups",
-                got=unknown,
-                allowed=sorted(groups),
-                fix="Choose some of them, or none for all.",
-            )
-        return cls(asked["topics"], asked["groups"], bool(params.get("deep")))
+    topics: Names = knob("Names of topics; none means all that the groups have.", (), option="TOPIC")
+    groups: Names = knob(
+        "Only these groups of the lake; none means all.",
+        (),
+        option="--group",
+        among="group of the lake",
+        section="lake",
+    )
+    deep: bool = knob("Read every object: its bytes, records and offsets.", False)
 
     def arguments(self, report: Path) -> list[str]:
         """Of `lyrebird`: it writes `report` and ends with status 0, findings or not."""
-        groups = [part for name in self.groups for part in ("--group", name)]
-        which = list(self.topics) or ["--all"]
-        deep = ["--deep"] if self.deep else []
-        return ["lake", "audit", *which, *groups, *deep, "--report", str(report)]
+        return ["lake", "audit", *([] if self.topics else ["--all"]), *self.words(), "--report", str(report)]
 
 
 @dataclass(frozen=True)

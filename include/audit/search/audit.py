@@ -39,7 +39,7 @@ from include.index.progress.grown_topics import require_no_growth
 
 __all__ = ["Examined", "How", "Mode", "Since", "audit_and_repair", "audit_search", "examine"]
 
-Mode = Literal["bisect", "digest"]
+Mode = Literal["digest", "bisect"]
 """bisect: the original, by counts; finds missing keys. digest: by sums over states; finds every difference."""
 
 Since = Literal["begin", "last"]

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import uuid
 
 import click
 import orjson
 
+from include.audit.documents.run_params import DocumentsAuditRun
+from include.cli.audit.options import Share
+
 __all__ = ["command"]
 
 CANNOT_AUDIT = 2
 
 
-class _Share(click.ParamType[int]):
-    """`1/16`."""
-
-    name = "share"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """How many parts there are."""
-        found = re.fullmatch(r"1/([1-9][0-9]{0,3})", str(value))
-        if found is None:
-            self.fail(f"{value} is no share such as 1/16", param, ctx)
-        return int(found[1])
-
-
 @click.command(name="documents")
 @click.argument("topic", required=False)
-@click.option("--sample", "share", type=_Share(), default="1/1", help="Only this share of the keys, another each day.")
-@click.option("--repair", is_flag=True, help="Let the running assembler write anew what is wrong, and look again.")
+@DocumentsAuditRun.options("share", type=Share(), default="1/1", metavar="1/N")
+@DocumentsAuditRun.options("repair")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
 def command(topic: str | None, share: int, repair: bool, as_json: bool) -> None:
     """Assemble the documents of TOPIC anew and compare them with the newest in the topic.

@@ -9,8 +9,10 @@ import click
 import orjson
 
 from include.audit.joins.report import JoinReport
+from include.audit.joins.run_params import JoinAuditRun
+from include.cli.audit.options import Share
 from include.clock import SystemClock
-from include.errors import LyrebirdError, SettingsError
+from include.errors import LyrebirdError
 from include.log.requests.asking import ask
 from include.log.requests.records import Request
 from include.settings.connections import Kafka
@@ -22,10 +24,10 @@ CANNOT_AUDIT = 2
 
 @click.command(name="join")
 @click.argument("name")
-@click.option("--sample", default="1/1", show_default=True, metavar="1/N", help="Compare one of N outputs.")
+@JoinAuditRun.options("sample", type=Share(), default="1/1", metavar="1/N")
 @click.option("--repair", is_flag=True, help="Ask the join to write what is wrong again.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
-def command(name: str, sample: str, repair: bool, as_json: bool) -> None:
+def command(name: str, sample: int, repair: bool, as_json: bool) -> None:
     """Compare the topic of join NAME, or of the audit of that name, with what SQL makes of its inputs.
 
     Changes nothing without --repair, and may run under load: both sides are cut at the input offsets that the join
@@ -40,10 +42,9 @@ def command(name: str, sample: str, repair: bool, as_json: bool) -> None:
     try:
         deployment = Deployment.load()
         (join,) = join_audits(deployment, [name]).values()
-        share = _share(sample)
         spark = session("audit_join")
         try:
-            report = audit_join(spark, deployment, name, join, clock=SystemClock(), sample=share)
+            report = audit_join(spark, deployment, name, join, clock=SystemClock(), sample=sample)
         finally:
             spark.stop()
     except LyrebirdError as error:
@@ -62,10 +63,3 @@ def _ask(kafka: Kafka, report: JoinReport) -> None:
         ask(kafka, report.topic, request)
         what = f"{len(keys):,} keys" if keys else "all outputs"
         click.echo(f"asked for a repair of {what}: request {request.id}", err=True)
-
-
-def _share(text: str) -> int:
-    one, _, count = text.partition("/")
-    if one != "1" or not count.isdigit() or not int(count):
-        raise SettingsError("no such sample", got=text, fix="Write 1/N, such as 1/16: one of 16 outputs is compared.")
-    return int(count)

@@ -12,6 +12,7 @@ from include.audit.definition import search_audits
 from include.audit.search.audit import How, audit_and_repair, audit_search
 from include.audit.search.platform import server_sides
 from include.audit.search.report import together
+from include.audit.search.run_params import SearchAuditRun
 from include.errors import LyrebirdError
 from include.settings.deployment import Deployment
 
@@ -22,13 +23,7 @@ CANNOT_AUDIT = 2
 
 @click.command(name="search")
 @click.argument("name")
-@click.option(
-    "--mode",
-    type=click.Choice(["digest", "bisect"]),
-    default="digest",
-    show_default=True,
-    help="digest: sums over states, every difference. bisect: counts over ranges of keys, missing keys.",
-)
+@SearchAuditRun.options("mode")
 @click.option(
     "--wait",
     "wait_s",
@@ -53,7 +48,7 @@ CANNOT_AUDIT = 2
     help="Which documents a digest also reads whole: what has changed since the last clean audit and a share of the "
     "rest, all of them, or none.",
 )
-@click.option("--repair", is_flag=True, help="Write anew from the topic what is wrong, and audit again.")
+@SearchAuditRun.options("repair")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every finding, nothing else.")
 def command(name: str, repair: bool, as_json: bool, **how: Unpack[How]) -> None:
     """Compare topic and index of audit NAME, or of the topic NAME (e.g. assembled_order).

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
+from include.audit.merkle.run_params import TableAuditRun
+
 if TYPE_CHECKING:
     from include.audit.merkle.definition import Against, Of
 
@@ -19,12 +21,7 @@ CANNOT_AUDIT = 2
 
 @click.command(name="tables")
 @click.option("--source", default="", help="An entry of `sources`; may be left out where there is one.")
-@click.option("--table", "tables", multiple=True, help="A table, or `database.table`; again for another. Default: all.")
-@click.option(
-    "--against",
-    type=click.Choice(["topic", "lake"]),
-    help="The copy: the topics, or the lake's tables. Default: the lake's where there are some.",
-)
+@TableAuditRun.options("tables", "against")
 @click.option(
     "--of",
     "of",
@@ -32,11 +29,7 @@ CANNOT_AUDIT = 2
     default="database",
     help="What is right. `topic`: the lake's tables against their topics, without asking the server for a row.",
 )
-@click.option("--where", default="", help="Only rows for which this holds: `id > 7 AND due < '2026-12-01'`.")
-@click.option("--column", default="", help="A date or time column: only rows of the days below.")
-@click.option("--since", default="", metavar="DAY", help="First day, in UTC.")
-@click.option("--until", default="", metavar="DAY", help="The day after the last one.")
-@click.option("--repair", is_flag=True, help="Let the running capture read again what is wrong, and compare again.")
+@TableAuditRun.options("where", "date_column", "date_from", "date_until", "repair")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
 def command(
     source: str,
@@ -44,9 +37,9 @@ def command(
     against: Against | None,
     of: Of,
     where: str,
-    column: str,
-    since: str,
-    until: str,
+    date_column: str,
+    date_from: str,
+    date_until: str,
     repair: bool,
     as_json: bool,
 ) -> None:
@@ -76,7 +69,7 @@ def command(
         )
     try:
         deployment = Deployment.load()
-        chosen = all_hold(where, dates_condition(column, since, until, "--{}"))
+        chosen = all_hold(where, dates_condition(date_column, date_from, date_until, "--{}"))
         audit = table_audit(deployment, source or only_source(deployment))
         clock = SystemClock()
         mends = Repair(deployment.one("kafka", Kafka), audit.source, clock, str(uuid.uuid4())) if repair else None

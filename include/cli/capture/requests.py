@@ -13,6 +13,7 @@ from include.cli.capture.options import json_option, source_option, tables_optio
 from include.cli.capture.snapshot import refuse_unknown, require_condition, require_tables, show_plan, waiting
 from include.clock import SystemClock
 from include.log.requests.records import RequestKind
+from include.source.run_params import SnapshotRun
 
 if TYPE_CHECKING:
     from include.log.ports import LogReader
@@ -26,17 +27,10 @@ _timeout_option = click.option(
 )
 
 
-_rate_option = click.option(
-    "--rows-per-s", type=click.IntRange(min=0), help="Most rows read in a second, 0: no limit. Default: as declared."
-)
-
-
 @click.command(name="snapshot")
 @source_option
 @tables_option
-@click.option("--where", default="", help="Only rows for which this holds: `id > 7 AND state IN ('new')`.")
-@_rate_option
-@click.option("--plan", is_flag=True, help="Say what would be read, and ask for nothing.")
+@SnapshotRun.options("where", "rows_per_s", "plan")
 @_id_option
 @_wait_option
 @_timeout_option

@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 import orjson
 
+from include.index.run_params import PromoteRun
+
 __all__ = ["command"]
 
 
 @click.command(name="promote")
-@click.argument("name")
-@click.option("--generation", type=click.IntRange(min=1), help="Its number. Default: the one that was rebuilt last.")
+@PromoteRun.options("index", "generation")
 @click.option("--check", is_flag=True, help="Say what speaks against it, and move nothing.")
 @click.option(
     "--wait",
@@ -21,10 +22,10 @@ __all__ = ["command"]
     metavar="SECONDS",
     help="Wait for it at most so long until it has what the topics hold now.",
 )
-@click.option("--accept-differences", is_flag=True, help="Also when something speaks against it.")
+@PromoteRun.options("accept_differences")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def command(
-    name: str, generation: int | None, check: bool, within_s: float, accept_differences: bool, as_json: bool
+    index: str, generation: int | None, check: bool, within_s: float, accept_differences: bool, as_json: bool
 ) -> None:
     """Let readers of index NAME follow another generation, at once and as a whole; back again by the same command.
 
@@ -38,7 +39,7 @@ def command(
     from include.index.name import IndexName
     from include.settings.deployment import Deployment
 
-    with DeployedIndex.of(Deployment.load(), name) as on:
+    with DeployedIndex.of(Deployment.load(), index) as on:
         name = on.alias
         number = generation or rebuilt_generation(on.index, name)
         found = standing(

@@ -10,6 +10,7 @@ import click
 import orjson
 
 from include.clock import SystemClock
+from include.index.run_params import RebuildRun
 
 if TYPE_CHECKING:
     from include.index.generations.rebuild.pace import Reached
@@ -21,8 +22,7 @@ _TELL_EVERY_S = 1.0
 
 
 @click.command(name="rebuild")
-@click.argument("name")
-@click.option("--plan", "only_plan", is_flag=True, help="Say what would be done, and do nothing.")
+@RebuildRun.options()
 @click.option("--new", is_flag=True, help="Another generation, even if one is unfinished.")
 @click.option(
     "--tasks", type=click.IntRange(1, 64), default=os.cpu_count() or 1, show_default=True, help="Ranges read at a time."
@@ -37,7 +37,7 @@ _TELL_EVERY_S = 1.0
     help="How long the application may take to follow.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines, nothing else; the last is the result.")
-def command(name: str, only_plan: bool, new: bool, tasks: int, within_s: float, as_json: bool) -> None:
+def command(index: str, dry_run: bool, new: bool, tasks: int, within_s: float, as_json: bool) -> None:
     """Make the next generation of index NAME as it is declared now, fill it from its topics, and compare it.
 
     NAME is the alias that readers ask, or a topic that fills one index.
@@ -53,11 +53,11 @@ def command(name: str, only_plan: bool, new: bool, tasks: int, within_s: float, 
     from include.index.generations.rebuild.processes import Processes, ProcessPool
     from include.settings.deployment import Deployment
 
-    with DeployedIndex.of(Deployment.load(), name) as on:
+    with DeployedIndex.of(Deployment.load(), index) as on:
         name = on.alias
         plan = plan_of(on, new=new)
         _say(plan.lines(), {"plan": plan.to_json()}, as_json)
-        if only_plan:
+        if dry_run:
             return
         processes = Processes(tasks)
         try:

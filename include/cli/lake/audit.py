@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
+from include.audit.chain.run_params import ChainAuditRun
 from include.cli.lake.options import json_option
 from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError, SettingsError
@@ -25,11 +26,11 @@ _LINE_EVERY_S = 10.0
 
 
 @click.command(name="audit")
-@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@ChainAuditRun.options("topics")
 @click.option("--all", "every", is_flag=True, help="All topics that the groups have.")
-@click.option("--group", "groups", multiple=True, help="This group alone; again for another. Default: all of them.")
+@ChainAuditRun.options("groups")
 @click.option("--labels", is_flag=True, help="Ask each object who put it, too: one request each.")
-@click.option("--deep", is_flag=True, help="Read each object: bytes, records, offsets.")
+@ChainAuditRun.options("deep")
 @click.option(
     "--mend", is_flag=True, help="Mend summaries (deletes by section `expiry`), and commits that only they have."
 )
@@ -52,7 +53,7 @@ def command(
     1 findings, 2 it cannot be said.
     """
     from include.audit.chain.audit import Options
-    from include.audit.chain.platform import ChainAuditScope, audit_on_servers
+    from include.audit.chain.platform import audit_on_servers
     from include.audit.chain.report import together
     from include.metrics.exporter import write_atomically
     from include.settings.deployment import Deployment
@@ -62,7 +63,7 @@ def command(
             raise SettingsError("no topic is named, or all and some", fix="Name topics, or say --all.")
         options = Options("bytes" if deep else "labels" if labels else "names")
         with _watched(quiet=as_json) as progress:
-            asked = ChainAuditScope(topics, groups)
+            asked = ChainAuditRun(topics=topics, groups=groups)
             found = list(audit_on_servers(Deployment.load(), asked, SystemClock(), options, progress, mend=mend))
     except LyrebirdError as error:
         click.echo(f"error: {error}", err=True)

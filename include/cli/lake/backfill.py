@@ -11,36 +11,17 @@ import orjson
 
 from include.cli.lake.options import json_option
 from include.clock import SystemClock
+from include.lake.backfill.run_params import NOTHING_STATUS, BackfillRun
 
-__all__ = ["command", "life_option", "run_option"]
-
-_PLANS_RUN = "The run's name: the same goes on where it ended. Default: a name made of the plan."
-
-life_option = click.option("--topic-id", default="", help="Of a topic that was made anew: which life.")
-run_option = click.option("--run", required=True, help="The run's name, as `lake backfill` said it.")
+__all__ = ["command"]
 
 
 @click.command(name="backfill")
-@click.argument("topic")
-@click.option("--from", "since", default="", help="First day: every cut with a record of the days is made again.")
-@click.option("--to", "until", default="", help="Last day, included. Default: the first.")
-@click.option("--offsets", multiple=True, help="Instead of days: partition:from-until, again for another partition.")
-@click.option("--version", type=int, help="The parser's version. Default: as the deployment declares them.")
-@click.option("--as-of", default="", help="The parser as it was declared at a time: 2026-11-21T00:00Z.")
-@click.option(
-    "--source",
-    type=click.Choice(["raw", "kafka", "secor"]),
-    default="raw",
-    show_default=True,
-    help="Records of the raw copy, of Kafka while it has them, or of an archive that Secor wrote.",
-)
-@click.option("--group", default="", help="The partition group. Default: the only one with the topic.")
-@click.option("--raw", default="", help="The backup group. Default: the only one with the topic. Or Secor's folder.")
-@life_option
-@click.option("--run", default="", help=_PLANS_RUN)
-@click.option("--plan", is_flag=True, help="Say what would be made again from what, and write nothing.")
+@BackfillRun.options("topic", "since", "until", "offsets")
+@BackfillRun.options("version", type=int)
+@BackfillRun.options("as_of", "source", "group", "raw", "topic_id", "run", "dry_run")
 @json_option
-def command(plan: bool, as_json: bool, **asked: Any) -> None:
+def command(dry_run: bool, as_json: bool, **asked: Any) -> None:
     """Make the cuts of TOPIC that hold records of some days (or offsets) again, as live would, beside it.
 
     Cuts keep their ends and are made whole. Here one range runs after another; the DAG `lake_backfill` runs them on
@@ -50,7 +31,6 @@ def command(plan: bool, as_json: bool, **asked: Any) -> None:
     from include.lake.backfill.deployed import DeployedBackfill, OneByOne, perform
     from include.lake.backfill.planning import NothingCommitted
     from include.lake.backfill.request import BackfillRequest
-    from include.lake.backfill.run_params import NOTHING_STATUS
     from include.settings.deployment import Deployment
 
     request = BackfillRequest(**asked)
@@ -62,7 +42,7 @@ def command(plan: bool, as_json: bool, **asked: Any) -> None:
         click.echo(f"error: {error}", err=True)
         sys.exit(NOTHING_STATUS)
     name = request.run or planned.run
-    if plan:
+    if dry_run:
         told = [*planned.lines(), f"run {name}; without --plan it is begun"]
         click.echo(orjson.dumps(planned.to_json() | {"run": name}).decode() if as_json else "\n".join(told))
         return

@@ -7,8 +7,8 @@ import sys
 import click
 import orjson
 
-from include.cli.lake.backfill import life_option
 from include.cli.lake.options import json_option
+from include.lake.backfill.run_params import BackfillRun
 
 __all__ = ["command"]
 
@@ -17,7 +17,7 @@ __all__ = ["command"]
 @click.argument("topic")
 @click.option("--generation", type=click.IntRange(min=0), required=True, help="Whose objects.")
 @click.option("--group", required=True, help="The group: raw copies may be expired, too.")
-@life_option
+@BackfillRun.options("topic_id")
 @click.option("--plan", is_flag=True, help="Say what would be removed, and remove nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option

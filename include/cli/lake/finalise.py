@@ -12,6 +12,7 @@ import orjson
 from include.cli.lake.options import json_option, open_store
 from include.clock import SystemClock
 from include.errors import SettingsError
+from include.lake.finalising.run_params import FinaliseRun
 
 if TYPE_CHECKING:
     from include.lake.definition import LakeGroup
@@ -21,8 +22,7 @@ __all__ = ["command"]
 
 
 @click.command(name="finalise")
-@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
-@click.option("--group", "names", multiple=True, help="This partition group alone; again for another. Default: all.")
+@FinaliseRun.options()
 @click.option("--dry-run", is_flag=True, help="Only say what would be marked; write nothing.")
 @click.option("--report", type=click.Path(path_type=Path), help="Write the JSON there, too, and end with 0 if it is.")
 @click.option(
@@ -33,7 +33,7 @@ __all__ = ["command"]
 @json_option
 def command(
     topics: tuple[str, ...],
-    names: tuple[str, ...],
+    groups: tuple[str, ...],
     dry_run: bool,
     report: Path | None,
     acknowledge: Path | None,
@@ -63,18 +63,18 @@ def command(
             orjson.dumps({"acknowledged": done}).decode() if as_json else f"{counted(done, 'date')} acknowledged"
         )
         return
-    kafka, groups = deployment.one("kafka", Kafka), _groups(deployment, names)
+    kafka, meant = deployment.one("kafka", Kafka), _groups(deployment, groups)
     log = KafkaGroupLog(kafka.bootstrap, kafka.options)
     found: list[TopicReport] = []
     store = open_store(deployment)
-    for each in finalise_groups(store, log, groups, SystemClock(), topics, dry_run=dry_run):
+    for each in finalise_groups(store, log, meant, SystemClock(), topics, dry_run=dry_run):
         found.append(each)
         if not as_json:
             click.echo("\n".join(each.lines()))
     if missing := sorted(set(topics) - {each.topic for each in found}):
-        require_stored(store, [group.prefix for group in groups.values()], missing[0])
+        require_stored(store, [group.prefix for group in meant.values()], missing[0])
         raise SettingsError(
-            "nothing is stored of this topic", topic=missing, groups=sorted(groups), fix="See `lyrebird lake status`."
+            "nothing is stored of this topic", topic=missing, groups=sorted(meant), fix="See `lyrebird lake status`."
         )
     told = orjson.dumps(together(found)).decode()
     if as_json:

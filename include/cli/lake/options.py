@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from include.store.object_store import ObjectStore
     from include.store.s3 import S3Store
 
-__all__ = ["group_option", "groups_meant", "json_option", "means_of", "open_store", "registry_of"]
+__all__ = ["group_option", "groups_meant", "json_option", "means_of", "open_store", "registry_of", "run_option"]
 
 group_option = click.option("--group", "group_name", help="This group alone, by its name in the deployment files.")
+run_option = click.option("--run", required=True, help="The run's name, as `lake backfill` said it.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else, on stdout.")
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import click
 import orjson
 
-from include.cli.lake.backfill import life_option, run_option
-from include.cli.lake.options import json_option
+from include.cli.lake.options import json_option, run_option
+from include.lake.backfill.run_params import BackfillRun
 
 __all__ = ["command"]
 
 
 @click.command(name="promote")
-@click.argument("topic")
+@BackfillRun.options("topic")
 @run_option
-@click.option("--group", default="", help="The partition group. Default: the only one with the topic.")
-@life_option
-@click.option("--accept-differences", is_flag=True, help="Also when the comparison is not clean.")
+@BackfillRun.options("group", "topic_id", "accept_differences")
 @json_option
 def command(topic: str, run: str, group: str, topic_id: str, accept_differences: bool, as_json: bool) -> None:
     """Compare what a backfill of TOPIC made with what readers read, and let them follow it, all at once.

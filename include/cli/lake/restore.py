@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from include.cli.lake.backfill import life_option
 from include.cli.lake.options import json_option
 from include.clock import SystemClock
+from include.lake.backfill.run_params import BackfillRun
 
 if TYPE_CHECKING:
     from include.lake.restore.copying import Tell
@@ -31,7 +31,7 @@ _LINE_EVERY_S = 10.0
 @click.option("--offsets", multiple=True, help="Instead of days: partition:from-until, again for another partition.")
 @click.option("--partitions", type=click.IntRange(min=1), help="How many TOPIC had, where Kafka has it no more.")
 @click.option("--group", default="", help="The backup group. Default: the only one with the topic.")
-@life_option
+@BackfillRun.options("topic_id")
 @click.option("--groups", default="", help="Consumer groups of TOPIC whose offsets are translated: a,b.")
 @click.option("--keep-ids", is_flag=True, help="Leave the ids of schemas in keys and values as they are.")
 @click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")

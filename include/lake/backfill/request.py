@@ -2,41 +2,65 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime as dt
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, get_args
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
 
 from include.errors import SettingsError
 from include.lake.backfill.selection import BackfillSelection, Days, Origin, parse_offsets
 from include.lake.definition import Kind, LakeGroup
+from include.settings.run import DATE, NULL, Run, knob
 
-__all__ = ["ORIGINS", "BackfillRequest", "group_of"]
+__all__ = ["BackfillRequest", "group_of"]
 
-ORIGINS: Final[tuple[Origin, ...]] = get_args(Origin)
+OffsetRange = Annotated[str, Field(json_schema_extra={"pattern": "^[0-9]+:[0-9]+-[0-9]+$"})]
 
 
-@dataclass(frozen=True)
-class BackfillRequest:
-    """Texts as commands have them; what is "" or None is left out.
+class BackfillRequest(Run):
+    """What is made again; "" or None: as each text says.
 
-    `since` and `until` are days (both included; one day without `until`), `as_of` a time with its zone, `group` the
-    partition group and `raw` the backup group (default: the only one that has the topic; from Secor the folder of its
-    archive), `run` the run's name (default: the plan's own).
+    From Secor `raw` is the folder of its archive. `topic_id` and `run` are of commands and programs alone.
     """
 
-    topic: str
-    since: str = ""
-    until: str = ""
-    offsets: tuple[str, ...] = ()
-    version: int | None = None
-    as_of: str = ""
-    source: Origin = "raw"
-    group: str = ""
-    raw: str = ""
-    topic_id: str = ""
-    run: str = ""
+    topic: str = knob("Its name in Kafka.", "", option="TOPIC", schema={"pattern": "^[A-Za-z0-9._-]+$"})
+    since: str = knob(
+        "First day, in the parser's zone: every cut with a record of the days is made again. Empty in a run of "
+        "Airflow's backfill: its own day.",
+        "",
+        title="From",
+        param="from",
+        option="--from",
+        schema=DATE,
+    )
+    until: str = knob("Last day, included. Default: the first.", "", title="To", param="to", option="--to", schema=DATE)
+    offsets: tuple[OffsetRange, ...] = knob("Instead of days: partition:from-until.", (), schema=NULL)
+    version: int | None = knob(
+        "The parser's version. Default: as the deployment files declare it now.",
+        None,
+        title="Parser version",
+        schema={"minimum": 1},
+    )
+    as_of: str = knob(
+        "Instead of a version: the parser as it was declared at a time, 2026-11-21T00:00Z.",
+        "",
+        title="Parser as of",
+        schema={"format": "date-time"},
+    )
+    source: Origin = knob(
+        "raw: objects of the backup group; kafka: the log, while it has them; secor: its archive.", "raw"
+    )
+    raw: str = knob(
+        "The backup group (default: the only one with the topic), or the folder of Secor's archive.",
+        "",
+        title="Raw copy",
+    )
+    group: str = knob("The partition group. Default: the only one with the topic.", "", among="partition group")
+    topic_id: str = knob("Of a topic that was made anew: which life.", "", param=None)
+    run: str = knob(
+        "The run's name: the same goes on where it ended. Default: a name made of the plan.", "", param=None
+    )
 
     def asked(self, groups: Mapping[str, LakeGroup]) -> BackfillSelection:
         """What is asked for of these groups, all that are declared; `SettingsError` for what cannot be."""
@@ -60,42 +84,6 @@ class BackfillRequest:
         if self.source == "secor" and not self.raw:
             raise SettingsError("where is Secor's archive?", fix="Name its folder in the bucket: --raw.")
         return self.raw.strip("/") if self.source == "secor" else ""
-
-    def arguments(self) -> list[str]:
-        """Of a command or a program that takes a request: the same one."""
-        texts = {
-            "--from": self.since,
-            "--to": self.until,
-            "--version": "" if self.version is None else str(self.version),
-            "--as-of": self.as_of,
-            "--source": self.source,
-            "--group": self.group,
-            "--raw": self.raw,
-            "--topic-id": self.topic_id,
-            "--run": self.run,
-        }
-        given = [part for name, value in texts.items() if value for part in (name, value)]
-        return [self.topic, *given, *(part for each in self.offsets for part in ("--offsets", each))]
-
-    @classmethod
-    def parse(cls, arguments: Sequence[str] | None, description: str) -> BackfillRequest:
-        """Inverse of `arguments`, for a program; ends it with its usage for anything else."""
-        parser = argparse.ArgumentParser(
-            description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-        )
-        parser.add_argument("topic")
-        parser.add_argument("--from", dest="since", default="", help="first day")
-        parser.add_argument("--to", dest="until", default="", help="last day, included; default: the first")
-        parser.add_argument("--offsets", action="append", default=[], help="partition:from-until; again for another")
-        parser.add_argument("--version", type=int, help="of the parser")
-        parser.add_argument("--as-of", default="", help="the parser as it was declared then")
-        parser.add_argument("--source", choices=ORIGINS, default="raw", help="where records come from")
-        parser.add_argument("--group", default="", help="the partition group")
-        parser.add_argument("--raw", default="", help="the backup group")
-        parser.add_argument("--topic-id", default="", help="of a topic that was made anew")
-        parser.add_argument("--run", default="", help="the run's name")
-        found = vars(parser.parse_args(arguments))
-        return cls(**{**found, "offsets": tuple(found["offsets"])})
 
 
 def group_of(groups: Mapping[str, LakeGroup], topic: str, kind: Kind, name: str, option: str) -> str:

@@ -1,4 +1,4 @@
-"""What a person may ask of the DAG lake_backfill by its Params: checked here, made into commands."""
+"""What a person may ask of the DAG lake_backfill and of `lyrebird lake backfill` and `promote`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import datetime as dt
 import hashlib
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from include.errors import SettingsError
-from include.lake.backfill.request import ORIGINS, BackfillRequest
+from include.lake.backfill.request import BackfillRequest
 from include.settings.deployment import Deployment
+from include.settings.run import knob
 
 __all__ = ["NOTHING_STATUS", "BackfillRun", "partition_groups"]
 
@@ -30,71 +30,37 @@ def partition_groups(deployment: Deployment) -> list[str]:
     )
 
 
-@dataclass(frozen=True)
-class BackfillRun:
+class BackfillRun(BackfillRequest):
     """One run: what is made again, whether it is only planned, and what readers' promotion accepts."""
 
-    request: BackfillRequest
-    dry_run: bool = False
-    accept: bool = False
+    dry_run: bool = knob("Say what would be made again from what, and write nothing.", False, option="--plan")
+    accept_differences: bool = knob(
+        "Promote also when more records are refused, or counts or bytes are not as expected.", False
+    )
 
     @classmethod
-    def from_params(
-        cls, params: Mapping[str, Any], groups: Collection[str], run_id: str, day: dt.date | None = None
-    ) -> BackfillRun:
+    def of(cls, params: Mapping[str, Any], groups: Collection[str], run_id: str, day: dt.date | None) -> BackfillRun:
         """Read the Params; without dates the `day` of a run of Airflow's own backfill is taken.
 
         Raises:
-            SettingsError: a topic, dates or offsets are missing, or do not go together; no such group or source.
+            SettingsError: a topic, dates or offsets are missing, or a value is none; no such group or source.
         """
-        topic = str(params.get("topic") or "").strip()
-        if not topic:
+        asked = cls.from_params(params, group=groups)
+        if not asked.topic:
             raise SettingsError("which topic?", path="params.topic", fix="Name one, as Kafka has it.")
-        group = str(params.get("group") or "")
-        if group and group not in groups:
-            raise SettingsError(
-                "no partition group of this name",
-                path="params.group",
-                got=group,
-                allowed=sorted(groups),
-                fix="Choose one of them, or none for the only one with the topic.",
-            )
-        source = str(params.get("source") or "raw")
-        chosen = next((each for each in ORIGINS if each == source), None)
-        if chosen is None:
-            raise SettingsError("no such source", path="params.source", got=source, allowed=list(ORIGINS))
-        since, until = str(params.get("from") or ""), str(params.get("to") or "")
-        offsets = tuple(str(each) for each in params.get("offsets") or ())
-        if not since and not offsets:
-            if day is None:
-                raise SettingsError(
-                    "which days?", path="params.from", fix="Give the first and the last, or offsets of partitions."
-                )
-            since = day.isoformat()
-        version = params.get("version")
-        request = BackfillRequest(
-            topic=topic,
-            since=since,
-            until=until,
-            offsets=offsets,
-            version=None if version is None else int(version),
-            as_of=str(params.get("as_of") or ""),
-            source=chosen,
-            group=group,
-            raw=str(params.get("raw") or ""),
-            run=_name(run_id),
-        )
-        return cls(request, bool(params.get("dry_run")), bool(params.get("accept_differences")))
+        since = asked.since or ("" if asked.offsets or day is None else day.isoformat())
+        if not since and not asked.offsets:
+            fix = "Give the first and the last, or offsets of partitions."
+            raise SettingsError("which days?", path="params.from", fix=fix)
+        return asked.model_copy(update={"since": since, "run": _name(run_id)})
 
-    def plan_arguments(self) -> list[str]:
-        """Of `lyrebird`: say what would be made again from what."""
-        return ["lake", "backfill", *self.request.arguments(), "--plan"]
+    def request_arguments(self) -> list[str]:
+        """Of `lyrebird lake backfill`, and of `spark_apps/backfill_lake.py`."""
+        return self.words(*BackfillRequest.model_fields)
 
     def promote_arguments(self) -> list[str]:
         """Of `lyrebird`: compare, and let readers follow."""
-        group = ["--group", self.request.group] if self.request.group else []
-        accept = ["--accept-differences"] if self.accept else []
-        return ["lake", "promote", self.request.topic, "--run", self.request.run, *group, *accept]
+        return ["lake", "promote", *self.words("topic", "run", "group", "accept_differences")]
 
 
 def _name(run_id: str) -> str:

@@ -17,10 +17,11 @@ __all__ = ["audited", "told_of"]
 def audited(clock: Clock) -> Told:
     """Audit what the groups have now; a `Closing`. Raises the store's errors."""
     from include.audit.chain.audit import Options
-    from include.audit.chain.platform import ChainAuditScope, audit_on_servers
+    from include.audit.chain.platform import audit_on_servers
+    from include.audit.chain.run_params import ChainAuditRun
     from include.settings.deployment import Deployment
 
-    return told_of(list(audit_on_servers(Deployment.load(), ChainAuditScope(), clock, Options(depth="bytes"))))
+    return told_of(list(audit_on_servers(Deployment.load(), ChainAuditRun(), clock, Options(depth="bytes"))))
 
 
 def told_of(reports: Sequence[ChainReport]) -> Told:

@@ -14,23 +14,16 @@ from include.settings.deployment import Deployment
 GROUPS = ["by_date", "raw"]
 
 
-def test_no_choice_means_the_groups_on_a_schedule() -> None:
-    run = UploadRun.from_params({"groups": [], "flush": False}, GROUPS, ["raw"])
-    assert run is not None
-    assert run.arguments() == ["--group", "raw"]
-    assert UploadRun.from_params({"groups": []}, GROUPS, []) is None
-
-
 def test_any_group_may_be_chosen_and_flushed() -> None:
-    run = UploadRun.from_params({"groups": ["raw", "by_date"], "flush": True}, GROUPS, [])
-    assert run == UploadRun(("raw", "by_date"), flush=True)
-    assert run.arguments() == ["--group", "raw", "--group", "by_date", "--flush"]
+    run = UploadRun.from_params({"groups": ["raw", "by_date"], "flush": True}, groups=GROUPS)
+    assert run == UploadRun(groups=("raw", "by_date"), flush=True)
+    assert run.words() == ["--group", "raw", "--group", "by_date", "--flush"]
 
 
 @pytest.mark.parametrize(("asked", "words"), [(["raww"], "no group of this name"), (["raw", "raw"], "named twice")])
 def test_a_group_that_is_unknown_or_named_twice_is_refused(asked: list[str], words: str) -> None:
     with pytest.raises(SettingsError, match=words) as refused:
-        UploadRun.from_params({"groups": asked}, GROUPS, [])
+        UploadRun.from_params({"groups": asked}, groups=GROUPS)
     assert refused.value.details["path"] == "params.groups"
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from include.errors import SettingsError, Terminal
-from include.source.run_params import SNAPSHOT_MODES, SnapshotRun, capture_application, refuse_unless_snapshotted
+from include.source.run_params import SnapshotMode, SnapshotRun, capture_application, refuse_unless_snapshotted
 
 
 def asked(**params: Any) -> SnapshotRun:
-    return SnapshotRun.from_params({"source": "shop", "tables": [], "mode": "auto", **params}, ["shop", "other"])
+    return SnapshotRun.from_params({"source": "shop", "tables": [], "mode": "auto", **params}, source=["shop", "other"])
 
 
 def test_auto_asks_the_running_capture_and_else_starts_one() -> None:
@@ -25,7 +25,7 @@ def test_a_mode_that_contradicts_what_runs_is_refused_with_the_fix(mode: str, ru
         asked(mode=mode).way(capture_runs=runs)
 
 
-@pytest.mark.parametrize("mode", SNAPSHOT_MODES)
+@pytest.mark.parametrize("mode", get_args(SnapshotMode))
 def test_every_mode_has_a_way(mode: str) -> None:
     assert asked(mode=mode).way(capture_runs=mode in {"auto", "request"}) in {"request", "start"}
 
@@ -48,7 +48,7 @@ def test_every_mode_has_a_way(mode: str) -> None:
 )
 def test_a_wrong_name_is_refused(params: dict[str, Any]) -> None:
     with pytest.raises(SettingsError) as error:
-        asked(**params)
+        asked(**params).plan_arguments()
     assert error.value.fix
     assert "params." in str(error.value)
 
@@ -72,12 +72,12 @@ def test_tables_and_the_requests_id_reach_the_command() -> None:
 def test_dates_and_a_condition_choose_rows_of_named_tables() -> None:
     dates = {"date_column": "created", "date_from": "2026-01-01", "date_until": "2026-02-01"}
     one = asked(tables=["orders"], where="a = 1 OR b = 2", rows_per_s=0, **dates)
-    assert one.where == "(a = 1 OR b = 2) AND (`created` >= '2026-01-01' AND `created` < '2026-02-01')"
-    asks = ["--tables", "orders", "--where", one.where, "--rows-per-s", "0"]
+    assert one.condition == "(a = 1 OR b = 2) AND (`created` >= '2026-01-01' AND `created` < '2026-02-01')"
+    asks = ["--tables", "orders", "--where", one.condition, "--rows-per-s", "0"]
     assert one.request_arguments("r")[4:10] == asks
     assert one.plan_arguments() == ["capture", "snapshot", "--source", "shop", *asks, "--plan"]
     until = asked(tables=["orders"], date_column="created", date_until="2026-02-01")
-    assert until.where == "`created` < '2026-02-01'"
+    assert until.condition == "`created` < '2026-02-01'"
 
 
 def test_a_plan_needs_no_capture_and_contradicts_none() -> None:

@@ -75,11 +75,12 @@ def test_progress_is_told_part_by_part(world: ChainWorld) -> None:
 
 
 def test_a_nightly_run_takes_everything_unless_it_is_asked() -> None:
-    assert ChainAuditRun.from_params({}, ["raw"]).arguments(REPORT) == [
+    assert ChainAuditRun.from_params({}, groups=["raw"]).arguments(REPORT) == [
         *("lake", "audit", "--all", "--report"),
         str(REPORT),
     ]
-    asked = ChainAuditRun.from_params({"topics": ["t", "u"], "groups": ["raw"], "deep": True}, ["raw", "by_date"])
+    params = {"topics": ["t", "u"], "groups": ["raw"], "deep": True}
+    asked = ChainAuditRun.from_params(params, groups=["raw", "by_date"])
     assert asked.arguments(REPORT) == [
         *("lake", "audit", "t", "u", "--group", "raw", "--deep", "--report"),
         str(REPORT),
@@ -97,7 +98,7 @@ def test_a_nightly_run_takes_everything_unless_it_is_asked() -> None:
 )
 def test_what_cannot_be_meant_is_refused(params: dict[str, Any], groups: list[str]) -> None:
     with pytest.raises(SettingsError):
-        ChainAuditRun.from_params(params, groups)
+        ChainAuditRun.from_params(params, groups=groups)
 
 
 def test_a_clean_report_passes_and_another_names_its_first_finding_and_the_command(world: ChainWorld) -> None:

@@ -11,29 +11,29 @@ from include.errors import SettingsError, Terminal
 
 
 def test_no_names_mean_all_of_them() -> None:
-    run = SearchAuditRun.from_params({"audits": []}, ["b", "a"])
+    run = SearchAuditRun.from_params({"audits": []}, audits=["b", "a"])
     assert run.arguments(Path("/r.json"), {}) == ["--audit", "a", "--audit", "b", "--report", "/r.json"]
 
 
 def test_mode_and_repair_are_handed_on() -> None:
-    run = SearchAuditRun.from_params({"mode": "bisect", "repair": True}, ["a"])
+    run = SearchAuditRun.from_params({"mode": "bisect", "repair": True}, audits=["a"])
     expecting = {"a": Path("/a.json"), "b": Path("/b.json")}
     how = ["--mode", "bisect", "--repair", "--expectations", "a", "/a.json"]
     assert run.arguments(Path("/r.json"), expecting) == ["--audit", "a", *how, "--report", "/r.json"]
     with pytest.raises(SettingsError, match="bisect"):
-        SearchAuditRun.from_params({"mode": "guess"}, ["a"])
+        SearchAuditRun.from_params({"mode": "guess"}, audits=["a"])
 
 
 @pytest.mark.parametrize("audits", [["c"], ["a", "a"]])
 def test_a_wrong_choice_is_refused_with_the_fix(audits: list[str]) -> None:
     with pytest.raises(SettingsError) as error:
-        SearchAuditRun.from_params({"audits": audits}, ["a", "b"])
+        SearchAuditRun.from_params({"audits": audits}, audits=["a", "b"])
     assert error.value.fix
 
 
 def test_nothing_to_audit_is_refused() -> None:
     with pytest.raises(SettingsError, match="no audit"):
-        SearchAuditRun.from_params({"audits": []}, [])
+        SearchAuditRun.from_params({"audits": []}, audits=[])
 
 
 def test_a_clean_report_passes() -> None:

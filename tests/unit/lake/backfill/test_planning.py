@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -270,7 +271,8 @@ def test_offsets_are_read_as_they_are_written() -> None:
     )
 )
 def test_a_request_reaches_a_program_as_it_was_written(written: BackfillRequest) -> None:
-    assert BackfillRequest.parse(written.arguments(), "") == written
+    command = click.command(BackfillRequest.options()(lambda **asked: BackfillRequest(**asked)))
+    assert command.main(written.words(), standalone_mode=False) == written
 
 
 @pytest.mark.parametrize(

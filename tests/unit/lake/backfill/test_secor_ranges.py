@@ -173,7 +173,7 @@ def test_what_tells_no_partition_or_no_offsets_is_refused(world: SecorWorld) -> 
 
 def test_the_folder_of_an_archive_is_asked_for(world: SecorWorld) -> None:
     with pytest.raises(SettingsError, match="where is Secor's archive"):
-        BackfillRequest("events", since="2024-05-01", source="secor").asked(world.groups)
-    found = BackfillRequest("events", since="2024-05-01", source="secor", raw="old/secor/").asked(world.groups)
+        BackfillRequest(topic="events", since="2024-05-01", source="secor").asked(world.groups)
+    found = BackfillRequest(topic="events", since="2024-05-01", source="secor", raw="old/secor/").asked(world.groups)
     assert (found.origin, found.raw) == ("secor", "old/secor")
     assert BackfillSelection.from_json(found.to_json()) == found

@@ -71,7 +71,7 @@ def test_a_backfill_on_spark_is_written_and_compared(world: BackfillWorld, monke
     session = Session()
     monkeypatch.setattr(stream, "session", lambda _name: session)
     told: list[tuple[int, int]] = []
-    request = BackfillRequest("events", "2024-05-01", "2024-05-31", version=2, run="mine")
+    request = BackfillRequest(topic="events", since="2024-05-01", until="2024-05-31", version=2, run="mine")
     found = stream.backfill_by_spark(Deployment.load(), request, lambda done, total: told.append((done, total)))
     assert (found.clean, found.whole, found.cuts) == (True, True, 6)
     assert (told[0], told[-1], session.stopped) == ((0, 6), (6, 6), True)

@@ -1,0 +1,225 @@
+"""What a person may ask of a run: a model, each of whose fields is a knob, declared once.
+
+    class UploadRun(Run):
+        groups: Names = knob("Groups that are stored; none means all.", (), option="--group", among="group")
+        flush: bool = knob("All there is, not only what is due.", False)
+
+From it come a DAG's Params (`params`), options of commands and programs (`options`), the words that hand a run on to
+them (`words`), and values that were checked (`from_params`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
+
+import click
+from pydantic import AfterValidator, Field, ValidationError
+
+from include.errors import SettingsError
+from include.settings.deployment import Strict
+
+__all__ = ["DATE", "NULL", "Knob", "Names", "NamesOnce", "Run", "every", "knob"]
+
+Names = tuple[str, ...]
+NamesOnce = Annotated[Names, AfterValidator(lambda names: tuple(dict.fromkeys(names)))]
+"""Names of which one that stands twice counts once; else it is refused."""
+DATE: Final = {"format": "date"}
+"""More schema of a day."""
+NULL: Final = {"default": None}
+"""More schema of a list of which Airflow's form has none at first."""
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A field as `knob` declares it, with its JSON schema; that it may be left out is no part of that."""
+
+    param: str | None
+    option: str
+    among: str
+    section: str
+    fills: bool
+    schema: dict[str, Any]
+    required: bool = False
+    default: Any = None
+
+    @property
+    def several(self) -> bool:
+        """It takes a list."""
+        return bool(self.schema["type"] == "array")
+
+
+def knob(
+    text: str,
+    default: Any = ...,
+    *,
+    title: str = "",
+    param: str | None = "",
+    option: str = "",
+    among: str = "",
+    section: str = "",
+    fills: bool = False,
+    schema: Mapping[str, Any] | None = None,
+    **checks: Any,
+) -> Any:
+    """A field of a `Run`.
+
+    Args:
+        text: says what it is for, to a person who reads a form or `--help`.
+        default: its value when nobody says one; "" and None mean "none" to Airflow. Without it a name is required.
+        title: headline in Airflow's form; default: the field's name in words.
+        param: name of its Param; default: the field's. None: it has none.
+        option: spelling of its option, or in capitals of its argument; default: the field's name behind dashes.
+        among: noun of what its names are, where only those that are declared will do; `Run.params` gets them.
+        section: of the deployment files, where there must be at least one of these names.
+        fills: no name means all of them.
+        schema: more JSON schema, for Airflow's form alone.
+        checks: bounds and the like, as of pydantic's `Field`.
+    """
+    declared: Any = {"knob": Knob(param, option, among, section, fills, dict(schema or {}))}
+    return Field(default, title=title or None, description=text, json_schema_extra=declared, **checks)
+
+
+def every(noun: str, option: str, section: str, text: str = "Names in the deployment files; none means all.") -> Any:
+    """A knob that chooses some of the names that a section declares; it has them all where a run chooses none."""
+    return knob(text, (), option=option, among=noun, section=section, fills=True)
+
+
+class Run(Strict):
+    """Base of what a person may ask of one kind of run."""
+
+    _knobs: ClassVar[dict[str, Knob]] = {}
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        """Gather what the fields declare."""
+        cls._knobs = {}
+        for name, schema in cls.model_json_schema(by_alias=False).get("properties", {}).items():
+            field = cls.model_fields[name]
+            declared: Any = field.json_schema_extra
+            found: Knob = declared["knob"]
+            for one in schema.pop("anyOf", []):
+                schema |= one if one["type"] != "null" else {}
+            del schema["knob"]
+            default = schema.pop("default", None)
+            schema["title"] = field.title or name.replace("_", " ").capitalize()
+            cls._knobs[name] = replace(
+                found,
+                param=None if found.param is None else found.param or name,
+                option=found.option or f"--{name.replace('_', '-')}",
+                schema=schema | found.schema,
+                required=field.is_required(),
+                default=default,
+            )
+
+    @classmethod
+    def params(cls, **names: Collection[str]) -> dict[str, dict[str, Any]]:
+        """What Airflow's `Param` takes, by the Params' names; `names` are those that a field may take."""
+        found = {}
+        for name, each in cls._knobs.items():
+            schema = copy.deepcopy(each.schema)
+            default = schema.pop("default", each.default)
+            if chosen := list(names.get(name, ())):
+                schema.get("items", schema)["enum"] = chosen
+                default = chosen[0] if each.required else default
+            if not each.required and default in ("", None):
+                default, schema["type"] = None, ["null", schema["type"]]
+                schema |= {"enum": [None, *schema["enum"]]} if "enum" in schema else {}
+            if each.param is not None:
+                found[each.param] = {"default": default, **schema}
+        return found
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any], **names: Collection[str]) -> Self:
+        """Read a DAG's Params, and check them as if Airflow had not.
+
+        Raises:
+            SettingsError: a value is none, or a name is unknown or stands twice, or there are no names to choose from.
+        """
+        said = {name: params.get(each.param) for name, each in cls._knobs.items() if each.param is not None}
+        given = {name: value for name, value in said.items() if value not in (None, "")}
+        try:
+            asked = cls(**{name: "" for name, each in cls._knobs.items() if each.required} | given)
+        except ValidationError as refused:
+            first = refused.errors()[0]
+            each = cls._knobs[str(first["loc"][0])]
+            raise SettingsError(
+                first["msg"], path=f"params.{each.param}", got=first.get("input"), fix=each.schema["description"]
+            ) from refused
+        return asked.model_copy(update={name: asked._chosen(name, names.get(name)) for name in given | names})
+
+    def _chosen(self, name: str, known: Collection[str] | None) -> Any:
+        each, value = self._knobs[name], getattr(self, name)
+        path = f"params.{each.param}"
+        if each.several and len(set(value)) < len(value):
+            raise SettingsError("something is named twice", path=path, got=list(value), fix="Name it once.")
+        if known is None:
+            return value
+        if each.section and not known:
+            fix = "Declare one in the deployment files, or pause this DAG."
+            raise SettingsError(f"no {each.among} is declared", path=each.section, fix=fix)
+        wrong = sorted(set(value) - set(known)) if each.several else value not in known and (value or each.required)
+        if wrong:
+            raise SettingsError(
+                f"no {each.among} of this name is declared",
+                path=path,
+                got=wrong if each.several else value,
+                allowed=sorted(known),
+                fix="Choose some of them, or leave it empty." if each.several else "Choose one of them.",
+            )
+        return tuple(sorted(known)) if each.fills and not value else value
+
+    @classmethod
+    def options(cls, *names: str, **more: Any) -> Callable[[F], F]:
+        """A decorator that gives a command the options and arguments of these fields, by default of all.
+
+        `more` goes to click: what this command has otherwise.
+        """
+
+        def decorate(function: F) -> F:
+            for name in reversed(names or list(cls._knobs)):
+                function = cls._knobs_option(name, more)(function)
+            return function
+
+        return decorate
+
+    @classmethod
+    def _knobs_option(cls, name: str, more: Mapping[str, Any]) -> Callable[[F], F]:
+        each = cls._knobs[name]
+        if not each.option.startswith("-"):
+            shown = {"nargs": -1, "metavar": f"[{each.option}]..."} if each.several else {"metavar": each.option}
+            return click.argument(name, **{**shown, **more})
+        said: dict[str, Any] = {"required": each.required, "help": each.schema["description"]}
+        if each.several:
+            said |= {"multiple": True, "help": f"{said['help']} Again for another."}
+        elif each.schema["type"] == "boolean":
+            said |= {"is_flag": True}
+        else:
+            said |= {"default": each.default, "show_default": each.default not in ("", None)} | _typed(each.schema)
+        return click.option(each.option, name, **{**said, **more})
+
+    def words(self, *names: str) -> list[str]:
+        """These fields (all by default) on a command line: arguments first; what has its default is left out."""
+        arguments, options = [], []
+        values = self.model_dump(mode="json", exclude_defaults=True)
+        for name in names or self._knobs:
+            option, value = self._knobs[name].option, values.get(name)
+            texts = [] if value is None else [str(each) for each in value] if isinstance(value, list) else [str(value)]
+            if not option.startswith("-"):
+                arguments += texts
+            else:
+                options += [option] if value is True else [word for text in texts for word in (option, text)]
+        return [*arguments, *options]
+
+
+def _typed(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The type of a click option."""
+    if "enum" in schema:
+        return {"type": click.Choice(schema["enum"])}
+    if schema["type"] == "integer":
+        least, most = schema.get("minimum"), schema.get("maximum")
+        return {"type": click.INT if least is most is None else click.IntRange(least, most)}
+    return {"metavar": "DAY"} if schema.get("format") == "date" else {}
