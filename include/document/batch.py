@@ -36,6 +36,7 @@ from include.log.ports import LogReader, SchemaRegistry
 from include.log.publishing.publisher import Publisher
 from include.log.requests.records import Answer, Request
 from include.metrics.exporter import Metrics
+from include.pace import Backoff
 from include.record.codec import Decoder
 from include.record.position import SourcePosition
 
@@ -163,7 +164,7 @@ class BatchRunner:
         signals: Signals | None = None if moved else Signals()
         began_s = self._clock.monotonic_s()
         until_s = began_s + _PATIENCE_S
-        pause_s, read_s = _FIRST_PAUSE_S, 0.0
+        backoff, read_s = Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S), 0.0
         before = self._load.counts()
         opened = True
         while True:
@@ -183,7 +184,7 @@ class BatchRunner:
                     state = {_COUNTED: sorted(self.inputs.unheard())}
                     self._publisher.resolve({source: cut}, plan.topic_ids, {source: self._uncovered(cut)}, state)
             except Transient as error:
-                opened = False
+                opened, pause_s = False, backoff.next_s()
                 waits = isinstance(error, ReplicaBehind) and not self._stopping()
                 if waits:
                     until_s = self._clock.monotonic_s() + _PATIENCE_S
@@ -192,7 +193,6 @@ class BatchRunner:
                 self._tell(str(error))
                 self._metrics.count("lyrebird_retries_total")
                 self._clock.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             else:
                 read = self._count(signals, counts, before)
                 took_s = self._clock.monotonic_s() - began_s

@@ -14,17 +14,11 @@ from include.eventtime.algorithm.order import Arrived
 from include.eventtime.algorithm.watermark import IdleVerdict, PartitionWatermark, Place
 from include.eventtime.reading import ElementReader
 from include.log.ports import Record
-from include.record.key import murmur2
+from include.record.key import partition_of
 
-__all__ = ["ElementGathering", "ElementWork", "LateRecord", "RefusedElement", "bucket_of"]
+__all__ = ["ElementGathering", "ElementWork", "LateRecord", "RefusedElement"]
 
 _FORM: Final = 2
-_POSITIVE: Final = 0x7FFFFFFF
-
-
-def bucket_of(key: bytes, buckets: int) -> int:
-    """The bucket of a key; the same for ever, on every host."""
-    return (murmur2(key) & _POSITIVE) % buckets
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +126,7 @@ class ElementGathering:
             counts["late"] += 1
             self._work[0].late.append(LateRecord(self._whole(message), element.time, watermark.low))
         else:
-            self._work[bucket_of(element.key, len(self._work))].elements.append(element)
+            self._work[partition_of(element.key, len(self._work))].elements.append(element)
 
     def work(self, ends: Mapping[Place, int]) -> dict[int, bytes]:
         """Bucket → its work, packed, for all buckets: each has to know how far the partitions are.

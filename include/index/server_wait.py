@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from include.clock import Clock
 from include.errors import BackPressure, LyrebirdError, Transient
+from include.pace import Backoff
 
 __all__ = ["Patience"]
 
@@ -34,18 +35,16 @@ class Patience:
         self._longest_s = longest_s
         self._on_wait = on_wait
         self._stopped = stopped
-        # Jitter wants spread, not secrecy.
-        self._jitter = random.Random()  # noqa: S311
 
     def call(self, request: Callable[[], T]) -> T:
         """The answer of `request`; raises its last error when patience ends or a stop was asked for."""
         deadline = self._clock.monotonic_s() + self._longest_s
-        wait_s = _FIRST_WAIT_S
+        backoff = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S, random.uniform)  # noqa: S311 - spread, not secrecy
         while True:
             try:
                 return request()
             except (Transient, BackPressure) as error:
-                wait_s = min(_LONGEST_WAIT_S, self._jitter.uniform(_FIRST_WAIT_S, wait_s * 3))
+                wait_s = backoff.next_s()
                 if self._stopped() or self._clock.monotonic_s() + wait_s > deadline:
                     raise
                 self._on_wait(error, wait_s)

@@ -30,7 +30,10 @@ from include.log.running.worker_memory import keep_imports
 from include.record.json.formats import KeyForm, Keys, ValueForm, Values
 from include.settings.connections import Elasticsearch, Registry
 
-__all__ = ["WorkerPlan", "work_off"]
+__all__ = ["NumberedRange", "WorkerPlan", "work_off", "work_off_range"]
+
+NumberedRange = tuple[int, Slice]
+"""A range of a rebuild, and its place among them."""
 
 _PATIENCE_S = 15.0
 _MOST_IN_FLIGHT = 4
@@ -122,6 +125,11 @@ def work_off(plan: WorkerPlan, slices: Iterable[Slice]) -> TaskOutcome:
     outcome = task.run(_records(plan, _lacking(plan, slices)))
     keep_imports()
     return outcome
+
+
+def work_off_range(plan: WorkerPlan, task: NumberedRange) -> tuple[int, TaskOutcome]:
+    """`work_off` of one range, told with its number."""
+    return task[0], work_off(plan, [task[1]])
 
 
 def _lacking(plan: WorkerPlan, slices: Iterable[Slice]) -> list[Slice]:

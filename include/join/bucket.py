@@ -16,7 +16,8 @@ from include.join.algorithm.floors import touches_of_floor
 from include.join.algorithm.rework import BEGIN, DONE, apply_partly, named, rework
 from include.join.algorithm.shape import JoinShape
 from include.join.algorithm.whereabouts import forgotten, locate
-from include.join.gathering import LocatedResult, RecordWork, RefusedRecord, bucket_of
+from include.join.gathering import LocatedResult, RecordWork, RefusedRecord
+from include.record.key import partition_of
 from include.state.reading import BucketRows
 
 __all__ = [
@@ -123,7 +124,7 @@ def locate_work(
         located.rows |= forgotten(state, only)
     onward = {bucket: RecordWork(work.touches, [], work.refused, work.counts)}
     for touch in located.touches:
-        onward.setdefault(bucket_of(touch.join_key, buckets), RecordWork()).touches.append(touch.plain())
+        onward.setdefault(partition_of(touch.join_key, buckets), RecordWork()).touches.append(touch.plain())
     pointer = state.commit(located.rows) if located.rows else None
     onward[bucket].located[bucket] = LocatedResult(pointer, located.stale)
     return onward

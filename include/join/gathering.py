@@ -15,19 +15,13 @@ from include.join.algorithm.whereabouts import Sighting
 from include.join.rows.reading import InputReader
 from include.log.planning.plan import Partition
 from include.log.ports import Record
-from include.record.key import murmur2
+from include.record.key import partition_of
 from include.record.version import version_of
 
-__all__ = ["LocatedResult", "RecordGathering", "RecordWork", "RefusedRecord", "bucket_of"]
+__all__ = ["LocatedResult", "RecordGathering", "RecordWork", "RefusedRecord"]
 
 _FORM: Final = 2
 """Of marshal: later ones write what is equal in several ways, as it is referred to elsewhere or not."""
-_POSITIVE: Final = 0x7FFFFFFF
-
-
-def bucket_of(key: bytes, buckets: int) -> int:
-    """The bucket that keeps a key of the state; the same for ever, on every host."""
-    return (murmur2(key) & _POSITIVE) % buckets
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,4 +147,4 @@ class RecordGathering:
         return {bucket: work.pack() for bucket, work in made.items()}
 
     def _of(self, key: bytes) -> RecordWork:
-        return self._work[bucket_of(key, len(self._work))]
+        return self._work[partition_of(key, len(self._work))]

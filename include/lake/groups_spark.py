@@ -11,11 +11,9 @@ import os
 import socket
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 from pyspark.sql import SparkSession
-from typing_extensions import override
 
 from include.clock import Clock, SystemClock
 from include.errors import Terminal, Transient
@@ -44,6 +42,7 @@ from include.lake.writing.worker import TaskPlace, work
 from include.log.kafka.offsets import KafkaOffsets
 from include.log.running.batches_spark import session
 from include.log.running.failure import first_line
+from include.log.running.job_pool_spark import SparkJobPool
 from include.log.running.supervised import stop_signal
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
@@ -53,7 +52,7 @@ from include.settings.environment import state_folder
 from include.store.race_probe import race
 from include.store.s3 import S3Store, store_of
 
-__all__ = ["SparkTaskPool", "build", "require_honest", "run_application", "upload"]
+__all__ = ["build", "require_honest", "run_application", "task_pool", "upload"]
 
 # A job costs some 50 ms, as a range of few records does; what the first of a job made is told with the last.
 _TOGETHER = 16
@@ -63,62 +62,17 @@ _PROBE_ROUNDS = 40
 _DRIVER_WAITS_S = 10.0
 
 
-class SparkTaskPool(TaskPool):
-    """`TaskPool` of one group; several share a session and its room. `submit` never waits."""
-
-    def __init__(self, spark: SparkSession, place: TaskPlace, run: Run = run_task) -> None:
-        self._context = spark.sparkContext
-        self._place, self._do = place, run
-        # A thread only waits for its job: as many as an application could ever have at once.
-        self._threads = ThreadPoolExecutor(64, thread_name_prefix="lake")
-        self._running: dict[Future[list[Outcome]], tuple[Task, ...]] = {}
-
-    @property
-    def slots(self) -> int:
-        """As many as Spark has cores, and one more, so that none is idle while the next task is planned."""
-        return min(64, self._context.defaultParallelism + 1)
-
-    @property
-    @override
-    def together(self) -> int:
-        return _TOGETHER
-
-    @override
-    def submit(self, *tasks: Task) -> None:
-        self._running[self._threads.submit(self._run, tasks)] = tasks
-
-    def _run(self, tasks: Sequence[Task]) -> list[Outcome]:
-        place, run = self._place, self._do
-        found: list[Outcome] = self._context.parallelize(tasks, 1).map(lambda each: work(place, each, run)).collect()
-        return found
-
-    @override
-    def finished(self) -> list[Outcome]:
-        done = [future for future in self._running if future.done()]
-        return [outcome for future in done for outcome in self._outcomes(future, self._running.pop(future))]
-
-    @staticmethod
-    def _outcomes(future: Future[list[Outcome]], tasks: Sequence[Task]) -> list[Outcome]:
-        failed = future.exception()
-        if failed is None:
-            return future.result()
-        # Their host went, or Spark did: whatever they wrote stands in the chains.
-        return [_lost(task, failed) for task in tasks]
-
-    def close(self) -> None:
-        """Let threads end with their jobs."""
-        self._threads.shutdown(wait=False)
+def task_pool(spark: SparkSession, place: TaskPlace, run: Run = run_task) -> SparkJobPool[Task, Outcome]:
+    """A pool for one group's tasks."""
+    return SparkJobPool(spark, partial(work, place, run=run), _lost, together=_TOGETHER, spare=1)
 
 
 def _lost(task: Task, failed: BaseException) -> Outcome:
+    """Their host went, or Spark did: whatever they wrote stands in the chains."""
     spot = task.range.spot
     reason = first_line(failed)
-    return Outcome(
-        task,
-        None,
-        (),
-        Transient("a task was lost", system="spark", topic=spot.topic, partition=spot.partition, reason=reason),
-    )
+    error = Transient("a task was lost", system="spark", topic=spot.topic, partition=spot.partition, reason=reason)
+    return Outcome(task, None, (), error)
 
 
 def require_honest(settings: StoreSettings, clients: int = _PROBE_WRITERS, rounds: int = _PROBE_ROUNDS) -> None:
@@ -147,7 +101,7 @@ def build(
     groups: Mapping[str, LakeGroup],
     clock: Clock,
     incidents: LakeIncidents | None = None,
-) -> list[tuple[Driver, GroupReport, SparkTaskPool]]:
+) -> list[tuple[Driver, GroupReport, TaskPool]]:
     """A driver, its report and its pool for each group; `incidents` hears what they hear.
 
     Raises `SettingsError`, also for folders named like columns, or `Terminal` for a store unfit.
@@ -158,9 +112,9 @@ def build(
     require_honest(settings)
     kept_in = backup_prefixes(declared_groups(deployment))
     writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4()}"
-    found = []
+    found = list[tuple[Driver, GroupReport, TaskPool]]()
     for name, group in groups.items():
-        pool = SparkTaskPool(spark, TaskPlace.of(group, kafka, registry, settings, deployment.folder, kept_in=kept_in))
+        pool = task_pool(spark, TaskPlace.of(group, kafka, registry, settings, deployment.folder, kept_in=kept_in))
         report = GroupReport(name)
         log = KafkaGroupLog(kafka.bootstrap, kafka.options)
         store = store_of(settings, timeout_s=_DRIVER_WAITS_S)

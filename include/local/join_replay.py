@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import orjson
 import yaml
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError
 
 from include.clock import Clock
 from include.errors import LyrebirdError, Terminal, Transient
@@ -180,9 +180,7 @@ class _Inputs:
                 )
                 for i, name in enumerate(names)
             ]
-        self._producer: Any = Producer(
-            self._connection.configuration(enable_idempotence=True, message_max_bytes=topics.LARGEST_RECORD)
-        )
+        self._producer = self._connection.producer(enable_idempotence=True, message_max_bytes=topics.LARGEST_RECORD)
         self._ends, self._batches = Counter[str](), 0
         self._failure: LyrebirdError | None = None
 

@@ -8,6 +8,7 @@ and however that process ended.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -20,7 +21,6 @@ from pathlib import Path
 from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError, Terminal
 from include.local import ports, process, status
-from include.local.guardians import end_guardians
 from include.local.process import Running
 from include.local.programs import resolve
 from include.local.programs.java import system_java
@@ -37,6 +37,7 @@ _READY_WITHIN_S = 300.0
 _SUPERVISOR_ENDS_WITHIN_S = 10.0
 # Elasticsearch does not hear SIGTERM while it starts, and a person waits for the error message.
 _GRACE_AFTER_FAILURE_S = 8.0
+_GUARDIAN_S = 90.0
 
 
 class _Given(Exception):
@@ -104,7 +105,7 @@ class Stack:
             names = self._records.names()
             stopped = self._stop([name for name in names if name.startswith("airflow")])
             # After Airflow, which would start them again, and before the servers that they drain into.
-            stopped += end_guardians(self._state, self._clock)
+            stopped += _end_guardians(self._state, self._clock)
             stopped += self._stop([name for name in names if not name.startswith("airflow")])
             if self._free_ports:
                 self._discard()
@@ -267,3 +268,30 @@ class Stack:
                 shutil.rmtree(base / row.name, ignore_errors=True)
         if root != self._state:
             shutil.rmtree(root, ignore_errors=True)
+
+
+def _guardians(state: Path) -> dict[str, Running]:
+    """Live guardians of supervised applications under `state`, by application.
+
+    Each has a folder `<state>/run/<application>/` with a `run.json`: `guardian_pid`, `guardian_start` (as of psutil).
+    """
+    found: dict[str, Running] = {}
+    for path in sorted((state / "run").glob("*/run.json")):
+        try:
+            value = json.loads(path.read_text())
+            running = Running(int(value["guardian_pid"]), float(value["guardian_start"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if process.alive(running):
+            found[path.parent.name] = running
+    return found
+
+
+def _end_guardians(state: Path, clock: Clock) -> list[str]:
+    """Ask all guardians to drain, wait, kill those that do not end; returns the applications.
+
+    A guardian that gets SIGTERM drains its application first; when one is killed, the kernel kills its application.
+    """
+    found = _guardians(state)
+    process.stop([(running, _GUARDIAN_S) for running in found.values()], clock)
+    return sorted(found)

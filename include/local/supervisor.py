@@ -1,6 +1,6 @@
 """The process that keeps the servers of one stack alive.
 
-It starts every server that has a spec, starts a dead one again with back-off (`backoff.py`), and gives up after
+It starts every server that has a spec, starts a dead one again with back-off, and gives up after
 several deaths in a row: the state file, `lyrebird status` and its log say so. It stops nothing: `down` first asks it
 to end and then stops the servers itself from the same records, so that there is one way down, whether a supervisor
 lives or not. After kill -9 the servers run on, and the next supervisor adopts them by pid and start time.
@@ -25,14 +25,44 @@ import psutil
 
 from include.clock import Clock, SystemClock, iso
 from include.local import process
-from include.local.backoff import RestartBackoff
 from include.local.records import Records, ServerState, Spec, lock
+from include.pace import doubled_s
 
-__all__ = ["Supervisor", "main"]
+__all__ = ["RestartBackoff", "Supervisor", "main"]
 
 _TICK_S = 0.2
 _PAUSE_AFTER_ERROR_S = 2.0
 _LOCK_PATIENCE_S = 5.0
+
+
+@dataclass
+class RestartBackoff:
+    """Exponential back-off over deaths in a row; times are seconds of one monotonic clock.
+
+    A run of `stable_s` or longer forgives all earlier deaths. After `limit` deaths in a row there is no further
+    start. Why a limit: a server that dies five times at once will not live the sixth time, and a person who looks
+    must see that at once.
+    """
+
+    limit: int = 5
+    first_delay_s: float = 0.5
+    longest_delay_s: float = 15.0
+    stable_s: float = 60.0
+    deaths: list[float] = field(default_factory=list)
+
+    def on_death(self, now_s: float, ran_s: float) -> float | None:
+        """Record a death after a run of `ran_s`; seconds to wait before the next start, None = give up."""
+        if ran_s >= self.stable_s:
+            self.deaths.clear()
+        self.deaths.append(now_s)
+        if len(self.deaths) >= self.limit:
+            return None
+        return doubled_s(len(self.deaths), self.first_delay_s, self.longest_delay_s)
+
+    @property
+    def span_s(self) -> float:
+        """Seconds between the first and the last death in this row."""
+        return self.deaths[-1] - self.deaths[0] if self.deaths else 0.0
 
 
 @dataclass

@@ -44,7 +44,7 @@ else:
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """The partition that the Java client's default partitioner picks for `key`."""
+    """The partition that the Java client's default partitioner picks for `key`. Picks buckets of states, too."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 

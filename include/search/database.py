@@ -20,6 +20,7 @@ from include.document.reading.tables import Tables
 from include.document.rebuild import parse_key
 from include.document.schema import body_avro
 from include.errors import BackPressure, InvalidRecord, SettingsError
+from include.pace import TokenBucket
 from include.record.codec import Decoder, Encoder
 from include.record.json.body import plain
 from include.record.key import doc_id as id_of
@@ -27,7 +28,6 @@ from include.record.position import SourcePosition
 from include.record.schema import Column
 from include.search.answer import Hit
 from include.search.definition import SearchTarget
-from include.search.rate import RateCap
 
 __all__ = ["DatabaseDocuments", "PositionedTables", "Read"]
 
@@ -82,7 +82,7 @@ class DatabaseDocuments:
         self._document: DocumentDefinition = target.document
         self._assembler = Assembler(self._document)
         fresh = target.search.fresh
-        self._cap = RateCap(fresh.reads_per_s, clock)
+        self._cap = TokenBucket(fresh.reads_per_s, clock, burst_s=max(1.0, 1 / fresh.reads_per_s), full=True)
         self._recent = fresh.recent
         self._connect = connect
         # Parsed once for as long as the columns stay; several threads may do so at once, with the same outcome.
@@ -151,7 +151,7 @@ class DatabaseDocuments:
 
     @contextmanager
     def _borrowed(self, *, capped: bool = True) -> Iterator[PositionedTables]:
-        if capped and not self._cap.take():
+        if capped and not self._cap.try_take():
             raise BackPressure("reads of the database are capped", system="mysql", search=self._target.name)
         try:
             tables = self._free.get(timeout=_WAIT_S)

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from include.clock import Clock
 from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Terminal, Transient
-from include.source.backoff import Between, next_pause
+from include.pace import Backoff, Between
 from include.source.database.failover import chosen
 from include.source.database.preflight import first_look, refuse, second_look
 from include.source.database.server import MissingTransactions
@@ -61,8 +61,7 @@ class Capture:
         between: Between = random.uniform,  # noqa: S311 - jitter wants spread, not secrecy
     ) -> None:
         self._name, self._source, self._log, self._clock, self._reporter = name, source, capture_log, clock, reporter
-        self._between = between
-        self._pause_s = 0.0
+        self._backoff = Backoff(_FIRST_PAUSE_S, between=between)
         self._behind_since_s: float | None = None
         self._attempt = 0
         self._patience_s = _FIRST_PATIENCE_S if patience_s is None else patience_s
@@ -190,12 +189,13 @@ class Capture:
 
     def _wait(self, error: LyrebirdError, *, lasted: bool) -> None:
         if lasted:
-            self._pause_s, self._attempt = 0.0, 0
+            self._backoff.reset()
+            self._attempt = 0
         self._attempt += 1
         longest_s = _LONGEST_PAUSE_ON_DISK_S if error.details.get("system") == "disk" else _LONGEST_PAUSE_S
-        self._pause_s = next_pause(self._pause_s, _FIRST_PAUSE_S, longest_s, self._between)
-        log.warning("capture of %s pauses for %.1f s: %s", self._name, self._pause_s, error)
+        pause_s = self._backoff.next_s(longest_s)
+        log.warning("capture of %s pauses for %.1f s: %s", self._name, pause_s, error)
         self._reporter.on_retry(error, self._attempt)
-        until_s = self._clock.monotonic_s() + self._pause_s
+        until_s = self._clock.monotonic_s() + pause_s
         while self._clock.monotonic_s() < until_s and not self._reporter.stop_requested():
             self._clock.sleep(0.2)

@@ -49,6 +49,9 @@ class _Told:
     def __init__(self, partitions: int) -> None:
         self.infos = [TopicInfo(f"events{n}", f"id{n}", partitions // _TOPICS) for n in range(_TOPICS)]
 
+    def close(self) -> None:
+        pass
+
     def topics(self) -> list[TopicInfo]:
         return self.infos
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from include.clock import SystemClock
-from include.lake.groups_spark import SparkTaskPool
+from include.lake.groups_spark import task_pool
 from include.lake.host import GroupHost
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
@@ -34,7 +34,7 @@ class _Hosted:
     def __init__(self, spark: SparkSession, program: Program) -> None:
         clock, self._folder = SystemClock(), Path(program.folder)
         place = TaskPlace.of(program.group, program.kafka, None, program.store, self._folder)
-        self._pool = SparkTaskPool(spark, place, partial(struck_task, program.workers[0]))
+        self._pool = task_pool(spark, place, partial(struck_task, program.workers[0]))
         self._store, report = store_of(program.store), GroupReport(program.name)
         log = KafkaGroupLog(program.kafka.bootstrap)
         driver = Driver(program.name, program.group, log, self._store, self._pool, clock, report, "host-spark")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from include.index.generations.active import read_fed
 from include.index.generations.promote import promote, standing
 from include.index.generations.rebuild.deployed import carry_out, plan_of
 from include.index.generations.rebuild.pace import Reached
-from include.index.generations.rebuild.rebuild_spark import SparkRangePool
+from include.index.generations.rebuild.rebuild_spark import spark_pool
 from include.index.generations.rebuild.run import Rebuilt, Teller
 from include.log.kafka.log import KafkaAdmin
 from include.log.kafka.writer import KafkaWriter
@@ -62,7 +63,7 @@ def test_ranges_are_spark_jobs_and_a_rebuild_goes_on_where_its_driver_ended(
     seen: list[Reached] = []
 
     def work(tell: Teller) -> Rebuilt:
-        return carry_out(on, plan_of(on), lambda plan: SparkRangePool(spark, plan), tell, within_s=0.0)
+        return carry_out(on, plan_of(on), partial(spark_pool, spark), tell, within_s=0.0)
 
     def die(reached: Reached) -> None:
         if reached.done:

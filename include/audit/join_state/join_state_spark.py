@@ -18,27 +18,26 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from include.audit.join_state.report import KINDS, SHOWN, StateReport
 from include.audit.join_state.rows import held_rows, stood
-from include.audit.joins.cut import JoinCut, join_cut
+from include.audit.joins.cut import JoinCut
 from include.audit.joins.joins_spark import (
     arrow_of,
     audit_join,
     floors_at,
     newest_of_each,
     records_in,
-    require_settled,
     rows_of,
+    settled_join,
 )
 from include.audit.joins.report import JoinReport
 from include.clock import Clock, iso
 from include.errors import Terminal
 from include.join.committed import CommittedJoin, state_place
-from include.join.config.check import checked_join
-from include.join.config.deployed import DeployedJoin, spread_topics
+from include.join.config.deployed import DeployedJoin
 from include.join.rehoming import committed_of, released, versions_of
 from include.join.takeover import Edition
 from include.join.task import equipped
 from include.log import topics
-from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
+from include.log.kafka.log import KafkaReader, KafkaWriter
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.running.worker_memory import keep_imports
 from include.settings.connections import Kafka, Registry, StoreSettings
@@ -71,22 +70,9 @@ def verify_state(spark: SparkSession, deployment: Deployment, join: DeployedJoin
         Terminal: the log does not hold the inputs as they were then, or objects of the state are gone or damaged.
     """
     kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
-    reader, admin = KafkaReader(kafka.bootstrap, kafka.options), KafkaAdmin(kafka.bootstrap, kafka.options)
-    try:
-        checked = checked_join(
-            join.places,
-            join.file,
-            ConfluentRegistry(registry),
-            admin,
-            forgetting=join.entry.forgetting,
-            spread=spread_topics(deployment),
-        )
-        require_settled(join, checked, reader)
-        cut = join_cut(reader, join.topic)
+    with settled_join(deployment, join) as (reader, checked, cut):
         committed = _committed_at_cut(reader, join, cut)
         floors = floors_at(checked, cut, reader)
-    finally:
-        reader.close()
     edition = pickle.dumps((Edition(committed.definition, checked, committed.slots, (0, 0)), registry, kafka))
     unreadable, wanted = 0, None
     for slot, each in zip(committed.slots, checked.inputs, strict=True):

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from include.audit.joins.report import counted, judged, named
+
 __all__ = ["KINDS", "SHOWN", "StateReport"]
 
 KINDS: Final = ("missing", "extra", "stale", "altered", "misplaced")
@@ -58,21 +60,10 @@ class StateReport:
 
     def lines(self) -> list[str]:
         """For a person: the verdict, some rows of each kind, the next step."""
-        counts = ", ".join(f"{self.found[kind]:,} {kind}" for kind in KINDS if self.found.get(kind))
-        out = [
-            f"state of {self.join}: {counts or 'clean'}",
+        return [
+            f"state of {self.join}: {counted(self.found, KINDS)}",
             f"  the inputs have {self.expected:,} rows for it, {self.buckets} buckets hold {self.held:,}",
-            *(f"  judged up to {position} of {source}" for source, position in self.positions.items()),
+            *judged(self.positions, self.uncovered, self.unreadable),
+            *named(self.found, self.rows, KINDS),
+            *([f"next: {self.next_command}"] if self.next_command else []),
         ]
-        if self.uncovered:
-            out.append(f"  not covered: {', '.join(self.uncovered)}")
-        if self.unreadable:
-            out.append(f"  {self.unreadable:,} records of inputs cannot be read and are not judged")
-        for kind in KINDS:
-            some = self.rows.get(kind, ())
-            out += [f"{kind}: {row}" for row in some]
-            if self.found.get(kind, 0) > len(some):
-                out.append(f"{kind}: … and {self.found[kind] - len(some):,} more")
-        if self.next_command:
-            out.append(f"next: {self.next_command}")
-        return out

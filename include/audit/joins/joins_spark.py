@@ -6,6 +6,7 @@ import functools
 import itertools
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession, functions
@@ -33,7 +34,7 @@ from include.record.codec import Decoder
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 
-__all__ = ["arrow_of", "audit_join", "floors_at", "newest_of_each", "records_in", "require_settled", "rows_of"]
+__all__ = ["arrow_of", "audit_join", "floors_at", "newest_of_each", "records_in", "rows_of", "settled_join"]
 
 _INPUT: Final = (
     "key binary, version long, partition int, offset long, live boolean, join_key string, grouped string, shown string"
@@ -64,21 +65,8 @@ def audit_join(
         Terminal: the log does not hold the inputs as they were then.
     """
     kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
-    reader, admin = KafkaReader(kafka.bootstrap, kafka.options), KafkaAdmin(kafka.bootstrap, kafka.options)
-    try:
-        checked = checked_join(
-            join.places,
-            join.file,
-            ConfluentRegistry(registry),
-            admin,
-            forgetting=join.entry.forgetting,
-            spread=spread_topics(deployment),
-        )
-        require_settled(join, checked, reader)
-        cut = join_cut(reader, join.topic)
+    with settled_join(deployment, join) as (reader, checked, cut):
         floors = floors_at(checked, cut, reader)
-    finally:
-        reader.close()
     plan = pickle.dumps((checked, kafka, registry))
     unreadable = 0
     for number, each in enumerate(checked.inputs):
@@ -149,7 +137,24 @@ def _judged(
     )
 
 
-def require_settled(join: DeployedJoin, checked: CheckedJoin, reader: KafkaReader) -> None:
+@contextmanager
+def settled_join(deployment: Deployment, join: DeployedJoin) -> Iterator[tuple[KafkaReader, CheckedJoin, JoinCut]]:
+    """The join as it is declared and settled, and up to where it is judged; raises as `audit_join`."""
+    kafka = deployment.one("kafka", Kafka)
+    with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
+        checked = checked_join(
+            join.places,
+            join.file,
+            ConfluentRegistry(deployment.one("registry", Registry)),
+            KafkaAdmin(kafka.bootstrap, kafka.options),
+            forgetting=join.entry.forgetting,
+            spread=spread_topics(deployment),
+        )
+        _require_settled(join, checked, reader)
+        yield reader, checked, join_cut(reader, join.topic)
+
+
+def _require_settled(join: DeployedJoin, checked: CheckedJoin, reader: KafkaReader) -> None:
     """Raises where the join is on its way to be another one (`Transient`), or its file is (`SettingsError`)."""
     committed = read_committed(reader, join.topic)
     if committed is None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-__all__ = ["KINDS", "JoinReport"]
+__all__ = ["KINDS", "JoinReport", "counted", "judged", "named"]
 
 KINDS: Final = ("missing", "extra", "stale", "altered")
-_SHOWN: Final = 20
 
 
 @dataclass(frozen=True)
@@ -70,22 +69,37 @@ class JoinReport:
 
     def lines(self) -> list[str]:
         """For a person: the verdict, the findings by key, the next step."""
-        counts = ", ".join(f"{self.found[kind]:,} {kind}" for kind in self.kinds if self.found.get(kind))
         part = f" (one of {self.sample} outputs)" if self.sample > 1 else ""
-        out = [
-            f"audit {self.audit}{part}: {counts or 'clean'}",
+        return [
+            f"audit {self.audit}{part}: {counted(self.found, self.kinds)}",
             f"  the inputs make {self.expected:,} outputs, {self.topic} holds {self.held:,}",
-            *(f"  judged up to {position} of {source}" for source, position in self.positions.items()),
+            *judged(self.positions, self.uncovered, self.unreadable),
+            *named(self.found, self.keys, self.kinds),
+            *([f"next: {self.next_command}"] if self.next_command else []),
         ]
-        if self.uncovered:
-            out.append(f"  not covered: {', '.join(self.uncovered)}")
-        if self.unreadable:
-            out.append(f"  {self.unreadable:,} records of inputs cannot be read and are not judged")
-        for kind in self.kinds:
-            some = self.keys.get(kind, ())
-            out += [f"{kind}: {key}" for key in some]
-            if self.found.get(kind, 0) > len(some):
-                out.append(f"{kind}: … and {self.found[kind] - len(some):,} more")
-        if self.next_command:
-            out.append(f"next: {self.next_command}")
-        return out
+
+
+def counted(found: Mapping[str, int], kinds: Sequence[str]) -> str:
+    """What was found by kind, or that nothing was."""
+    return ", ".join(f"{found[kind]:,} {kind}" for kind in kinds if found.get(kind)) or "clean"
+
+
+def judged(positions: Mapping[str, str], uncovered: Sequence[str], unreadable: int) -> list[str]:
+    """Up to where a report holds, and what it does not speak of."""
+    out = [f"  judged up to {position} of {source}" for source, position in positions.items()]
+    if uncovered:
+        out.append(f"  not covered: {', '.join(uncovered)}")
+    if unreadable:
+        out.append(f"  {unreadable:,} records of inputs cannot be read and are not judged")
+    return out
+
+
+def named(found: Mapping[str, int], some_of: Mapping[str, Sequence[str]], kinds: Sequence[str]) -> list[str]:
+    """Some of each kind, and how many more there are."""
+    out = list[str]()
+    for kind in kinds:
+        some = some_of.get(kind, ())
+        out += [f"{kind}: {each}" for each in some]
+        if found.get(kind, 0) > len(some):
+            out.append(f"{kind}: … and {found[kind] - len(some):,} more")
+    return out

@@ -15,13 +15,13 @@ from include.audit.merkle.key_parts import sorts_alike
 from include.audit.merkle.sides import FoundRows
 from include.clock import Clock
 from include.errors import LyrebirdError, Terminal, Transient
+from include.pace import TokenBucket
 from include.record.position import SourcePosition
 from include.source.catalog.description import TableDescriber
 from include.source.definition import SourceDefinition
 from include.source.hashes.columns import ComparedRows, Incomparable
 from include.source.hashes.scan import Scanned, TableScan
 from include.source.snapshot.reader import SnapshotReader
-from include.source.snapshot.throttle import Throttle
 from include.source.state.key_range import WHOLE, KeyRange
 
 __all__ = ["DatabaseSide", "Load"]
@@ -41,7 +41,7 @@ class Load:
     def __init__(self, clock: Clock, *, connections: int, rows_per_s: int, busy_threads: int) -> None:
         """`rows_per_s`, `busy_threads` (of the server, at work): 0 for no limit."""
         self.connections, self._busy_threads, self._clock = connections, busy_threads, clock
-        self._throttle = Throttle(rows_per_s, clock)
+        self._rate = TokenBucket(rows_per_s, clock)
         self._lock = threading.Lock()
         self.paused_s = 0.0
         """So long the server was left alone, as others kept it busy."""
@@ -57,7 +57,7 @@ class Load:
 
     def took(self, rows: int) -> None:
         """So many rows were read."""
-        self._throttle.take(rows, lambda: False)
+        self._rate.pay(rows)
 
 
 class DatabaseSide:

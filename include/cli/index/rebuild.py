@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -49,8 +50,10 @@ def command(index: str, dry_run: bool, new: bool, tasks: int, within_s: float, a
     from include.audit.search.generation_proof import prove
     from include.index.deployed import DeployedIndex
     from include.index.generations.active import serving_or_none
-    from include.index.generations.rebuild.deployed import carry_out, plan_of
-    from include.index.generations.rebuild.processes import Processes, ProcessPool
+    from include.index.generations.rebuild.deployed import PoolOf, carry_out, plan_of
+    from include.index.generations.rebuild.fill import lost_range
+    from include.index.worker import work_off_range
+    from include.log.running.processes import Processes, ProcessPool
     from include.settings.deployment import Deployment
 
     with DeployedIndex.of(Deployment.load(), index) as on:
@@ -60,8 +63,9 @@ def command(index: str, dry_run: bool, new: bool, tasks: int, within_s: float, a
         if dry_run:
             return
         processes = Processes(tasks)
+        pool_of: PoolOf = lambda work: ProcessPool(processes, partial(work_off_range, work), lost_range)  # noqa: E731
         try:
-            done = carry_out(on, plan, lambda work: ProcessPool(processes, work), _teller(as_json), within_s=within_s)
+            done = carry_out(on, plan, pool_of, _teller(as_json), within_s=within_s)
         finally:
             processes.close()
         proof = prove(on, done.info, serving_or_none(on.index, name))

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from include.clock import Clock
 from include.document.reading.tables import KEYS_AT_ONCE, Keys, Row, SourceTables, Tables
+from include.pace import TokenBucket
 from include.record.position import SourcePosition
 from include.record.schema import Column
 
@@ -26,21 +27,19 @@ MOST_S: Final = 60.0
 """Longest wait within one batch, and before one."""
 _SLICE_S: Final = 0.5
 _LEAST_S: Final = 0.001
-_BURST_S: Final = 1.0
 
 
 class ReadLoad:
     """Counts of one process; `rows_per_s` 0: no limit."""
 
     def __init__(self, rows_per_s: int, clock: Clock) -> None:
-        self.rows_per_s = rows_per_s
         self.rows = 0
         self.statements = 0
         self.held_back_s = 0.0
         self.snapshot_s = 0.0
         """The longest that a snapshot of this batch was open."""
         self._clock = clock
-        self._free_s = clock.monotonic_s()
+        self._rate = TokenBucket(rows_per_s, clock, burst_s=1.0)
         self._left_s = MOST_S
 
     def counts(self) -> tuple[int, int, float]:
@@ -59,8 +58,7 @@ class ReadLoad:
         self.snapshot_s = max(self.snapshot_s, snapshot_s)
         self.rows += rows
         self.statements += statements
-        if self.rows_per_s:
-            self._free_s = max(self._free_s, self._clock.monotonic_s() - _BURST_S) + rows / self.rows_per_s
+        self._rate.take(rows)
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -74,7 +72,7 @@ class ReadLoad:
 
     def wait(self) -> None:
         """Until all is paid for, unless this batch has waited too long. Not for use within a snapshot."""
-        while (due_s := min(self._free_s - self._clock.monotonic_s(), self._left_s)) > _LEAST_S:
+        while (due_s := min(self._rate.owed_s(), self._left_s)) > _LEAST_S:
             slice_s = min(due_s, _SLICE_S)
             self._clock.sleep(slice_s)
             self._left_s -= slice_s

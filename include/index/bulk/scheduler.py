@@ -4,8 +4,7 @@ A line is settled when it is done, stale or dead. Nothing is sent again that was
 once and their order does not matter, as versions decide. How many is found by additive increase, multiplicative
 decrease (Chiu and Jain 1989): one more for each round of requests that the server takes, half when it is overloaded
 or silent. A document at which the server breaks, while it and the document's shard work, is dead (`suspects`). Waits
-grow by decorrelated jitter (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/) or as `Retry-
-After` says; while one lasts nothing is sent.
+grow (`pace.Backoff`) or are as `Retry-After` says; while one lasts nothing is sent.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from include.errors import Terminal
 from include.index.bulk.request import BulkLine, bytes_of, classify_item, classify_request, data_of, groups_of
 from include.index.bulk.suspects import Suspects, all_works
 from include.index.server.port import BulkAnswer, ItemAnswer
+from include.pace import Backoff
 
 __all__ = ["BulkRequest", "Concurrency", "Delivered", "Flight"]
 
@@ -98,11 +98,10 @@ class Flight:
         self._bulk_bytes = bulk_bytes
         self._patience_s = patience_s
         self._concurrency = concurrency
-        self._jitter = jitter
         self._queue: deque[list[BulkLine]] = deque()
         self._suspects = Suspects()
         self._under_way = 0
-        self._wait_s = _FIRST_WAIT_S
+        self._backoff = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S, jitter.uniform)
         self._progress_s = 0.0
         self._out = Delivered()
 
@@ -211,7 +210,7 @@ class Flight:
         if again:
             self._again(request, self._suspects.groups(again), answer, reason, now_s, slow=slow)
         else:
-            self._wait_s = _FIRST_WAIT_S
+            self._backoff.reset()
             self._concurrency.taken()
 
     def _settled(self, size: int, now_s: float) -> None:
@@ -232,8 +231,7 @@ class Flight:
         self._out.retries += 1
         self._out.reason = reason
         self._concurrency.strained(request.sent_s, now_s)
-        self._wait_s = min(_LONGEST_WAIT_S, self._jitter.uniform(_FIRST_WAIT_S, self._wait_s * 3))
-        pause_s = max(self._wait_s, answer.retry_after_s or 0.0, _SLOW_WAIT_S if slow else 0.0)
+        pause_s = max(self._backoff.next_s(), answer.retry_after_s or 0.0, _SLOW_WAIT_S if slow else 0.0)
         self.resume_s = max(self.resume_s, now_s + pause_s)
 
     def _fault(self, status: int, kind: str, reason: str) -> Terminal:

@@ -36,6 +36,7 @@ from include.index.server.port import IndexedDocument, IndexInfo, SearchIndex
 from include.index.server_wait import Patience
 from include.index.states import States
 from include.log.ports import Record
+from include.pace import TokenBucket
 
 __all__ = ["Protected", "Purge", "Purged", "SearchMark", "delete_line", "horizon_ms", "protected"]
 
@@ -124,7 +125,7 @@ class Purge:
         self._info = info
         self._topic = topic
         self._clock = clock
-        self._per_second = per_second
+        self._rate = TokenBucket(per_second, clock)
         self._patience = Patience(clock, longest_s=_PATIENCE_S, on_wait=lambda _, __: None, stopped=lambda: False)
         self._note_id = f"{note_id(info, topic)}.purge"
 
@@ -180,7 +181,6 @@ class Purge:
     ) -> None:
         after = 0, ""
         while page := self._page(partition, below, after):
-            began_s = self._clock.monotonic_s()
             last = page[-1].source["metadata"]
             after = last["offset"], last["doc_id"]
             floor = self._floor(self._progress(mark))
@@ -189,12 +189,11 @@ class Purge:
             out.past_use += len(past)
             out.kept += len(past) - len(lines)
             if lines and not dry_run:
+                paid_s = self._rate.take(len(lines))
                 gone = self._patience.call(lambda lines=lines: self._delete(lines))  # type: ignore[misc]
                 out.purged += gone
                 out.changed += len(lines) - gone
-                left_s = len(lines) / self._per_second - (self._clock.monotonic_s() - began_s)
-                if left_s > 0:
-                    self._clock.sleep(left_s)
+                self._rate.wait(paid_s)
             on_progress(out)
 
     def _page(self, partition: int, below: int, after: tuple[int, str]) -> list[IndexedDocument]:

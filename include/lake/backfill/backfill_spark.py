@@ -7,7 +7,7 @@ from include.lake.backfill.comparison import BackfillComparison
 from include.lake.backfill.deployed import DeployedBackfill, Tell, perform
 from include.lake.backfill.request import BackfillRequest
 from include.lake.backfill.rewrite import rewrite
-from include.lake.groups_spark import SparkTaskPool
+from include.lake.groups_spark import task_pool
 from include.log.running.batches_spark import session
 from include.settings.deployment import Deployment
 
@@ -21,7 +21,7 @@ def backfill_by_spark(deployment: Deployment, request: BackfillRequest, tell: Te
     plan = deployed.plan(request)
     spark = session("backfill_lake")
     try:
-        pool = SparkTaskPool(spark, deployed.place(plan.asked), rewrite)
+        pool = task_pool(spark, deployed.place(plan.asked), rewrite)
         try:
             return perform(deployed.bucket, plan, request.run, pool, clock, tell)
         finally:

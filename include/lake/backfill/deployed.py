@@ -93,7 +93,7 @@ class DeployedBackfill:
 
 
 class OneByOne(TaskPool):
-    """`TaskPool` in this process: a task at a time, carried out when it is asked what has finished."""
+    """In this process: a task at a time, carried out when it is asked what has finished."""
 
     slots = together = 1
 
@@ -109,6 +109,10 @@ class OneByOne(TaskPool):
         """See `TaskPool`. Blocks for as long as the task takes."""
         tasks, self._submitted = self._submitted, []
         return [work(self._place, task, rewrite) for task in tasks]
+
+    @override
+    def close(self) -> None:
+        self._submitted.clear()
 
 
 def perform(

@@ -9,14 +9,15 @@ one counts as a line break unless `breaks: lf` says that all readers split at li
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import BinaryIO, Final, Literal
+from collections.abc import Sequence
+from typing import Final, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from include.errors import Terminal
-from include.lake.formats.compressed_file import CompressedFile, Compression, read_lines
-from include.lake.formats.port import Closed, FileIdentity
+from include.lake.formats.compressed_file import Compression
+from include.lake.formats.line_format import LineFormat
 from include.lake.message import Message
 from include.settings.deployment import Strict
 
@@ -38,60 +39,29 @@ class DelimitedTextOptions(Strict):
     """Of the whole file."""
 
 
-class DelimitedText:
-    """The format; a `Format`."""
+class DelimitedText(LineFormat):
+    """The format."""
+
+    suffix = ".txt"
 
     def __init__(self, options: DelimitedTextOptions) -> None:
+        super().__init__(options.compression)
         self.options = options
-
-    @property
-    def extension(self) -> str:
-        """`.txt`, and the compression's."""
-        return ".txt" + self.options.compression.extension
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """Those of the compression."""
-        return self.options.compression.versions
-
-    def names(self, _message: Message) -> tuple[str, ...]:
-        """None: all messages share a file."""
-        return ()
+        self._escape, self._carriage = options.embedded == "escape", options.breaks == "any"
 
     def refuses(self, message: Message) -> str:
         """Null values and line breaks, unless they are escaped."""
         value = message.value
-        if self.options.embedded == "escape":
+        if self._escape:
             return ""
         if value is None:
             return "null value in delimited text"
-        if b"\n" in value or (self.options.breaks == "any" and b"\r" in value):
+        if b"\n" in value or (self._carriage and b"\r" in value):
             return "line break in delimited text"
         return ""
 
-    def open(self, stream: BinaryIO, identity: FileIdentity) -> _Writer:
-        """Begin a file; the identity decides on nothing in it."""
-        return _Writer(CompressedFile(stream, self.options.compression), self.options)
-
-    def read(self, stream: BinaryIO) -> Iterator[Message]:
-        """The values of a file, without offsets (-1); `Terminal` for a file that is cut off or changed."""
-        escaped = self.options.embedded == "escape"
-        for number, line in enumerate(read_lines(stream, self.options.compression), 1):
-            yield Message(-1, None, _unescaped(line, number) if escaped and b"\\" in line else line)
-
-
-class _Writer:
-    def __init__(self, file: CompressedFile, options: DelimitedTextOptions) -> None:
-        self._file = file
-        self._records = 0
-        self._escape = options.embedded == "escape"
-        self._carriage = options.breaks == "any"
-
-    @property
-    def bytes_so_far(self) -> int:
-        return self._file.bytes_so_far
-
-    def write(self, messages: Sequence[Message]) -> None:
+    @override
+    def lines(self, messages: Sequence[Message]) -> bytes:
         values = [message.value for message in messages]
         if self._escape:
             values = [self._escaped(value) for value in values]
@@ -102,11 +72,11 @@ class _Writer:
             raise _unchecked() from error
         if text.count(b"\n") != len(messages) or (self._carriage and b"\r" in text):
             raise _unchecked()
-        self._file.write(text)
-        self._records += len(messages)
+        return text
 
-    def close(self) -> Closed:
-        return self._file.close(self._records)
+    def message(self, line: bytes, number: int) -> Message:
+        """See `LineFormat`; the value alone, without an offset (-1)."""
+        return Message(-1, None, _unescaped(line, number) if self._escape and b"\\" in line else line)
 
     def _escaped(self, value: bytes | None) -> bytes:
         if value is None:

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, Final, Literal
+from collections.abc import Sequence
+from typing import Any, Final, Literal
 
 import orjson
 from pydantic import Field
+from typing_extensions import override
 
 from include.errors import Terminal
-from include.lake.formats.compressed_file import CompressedFile, Compression, read_lines
-from include.lake.formats.port import Closed, FileIdentity
+from include.lake.formats.compressed_file import Compression
+from include.lake.formats.line_format import LineFormat
 from include.lake.message import Message
 from include.settings.deployment import Strict
 
@@ -38,29 +39,19 @@ class JsonLinesOptions(Strict):
     """Of the whole file."""
 
 
-class JsonLines:
-    """The format; a `Format`."""
+class JsonLines(LineFormat):
+    """The format. Versions are those of the compression: orjson writes texts and integers in JSON's one way."""
+
+    suffix = ".jsonl"
 
     def __init__(self, options: JsonLinesOptions) -> None:
+        super().__init__(options.compression)
         self.options = options
-
-    @property
-    def extension(self) -> str:
-        """`.jsonl`, and the compression's."""
-        return ".jsonl" + self.options.compression.extension
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """Those of the compression: orjson writes texts and integers in the one way that JSON has."""
-        return self.options.compression.versions
-
-    def names(self, _message: Message) -> tuple[str, ...]:
-        """None: all messages share a file."""
-        return ()
+        self._whole = options.content == "message"
 
     def refuses(self, message: Message) -> str:
         """`payload`: values that are not JSON. `message`: header names that are no UTF-8."""
-        if self.options.content == "message":
+        if self._whole:
             return "" if all(_is_text(name) for name, _ in message.headers) else "header name is not UTF-8"
         if message.value is None:
             return "null value in JSON lines"
@@ -70,34 +61,13 @@ class JsonLines:
             return f"value is not JSON: {error}"
         return ""
 
-    def open(self, stream: BinaryIO, identity: FileIdentity) -> _Writer:
-        """Begin a file; the identity decides on nothing in it."""
-        lines = _whole_lines if self.options.content == "message" else _payload_lines
-        return _Writer(CompressedFile(stream, self.options.compression), lines)
+    @override
+    def lines(self, messages: Sequence[Message]) -> bytes | bytearray:
+        return _whole_lines(messages) if self._whole else _payload_lines(messages)
 
-    def read(self, stream: BinaryIO) -> Iterator[Message]:
-        """The messages of a file; of payloads the values alone, without offsets (-1). `Terminal` names the line."""
-        whole = self.options.content == "message"
-        for number, line in enumerate(read_lines(stream, self.options.compression), 1):
-            yield _message(line, number) if whole else Message(-1, None, line)
-
-
-class _Writer:
-    def __init__(self, file: CompressedFile, lines: Any) -> None:
-        self._file = file
-        self._lines = lines
-        self._records = 0
-
-    @property
-    def bytes_so_far(self) -> int:
-        return self._file.bytes_so_far
-
-    def write(self, messages: Sequence[Message]) -> None:
-        self._file.write(self._lines(messages))
-        self._records += len(messages)
-
-    def close(self) -> Closed:
-        return self._file.close(self._records)
+    def message(self, line: bytes, number: int) -> Message:
+        """See `LineFormat`; of payloads the value alone, without an offset (-1)."""
+        return _message(line, number) if self._whole else Message(-1, None, line)
 
 
 def _whole_lines(messages: Sequence[Message]) -> bytes | bytearray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 from collections.abc import Iterator
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 import orjson
 
 from include.errors import Terminal
+from include.lake.formats.parquet_rows import plain
 from include.lake.message import Message
 
 __all__ = ["ORC", "read_orc"]
@@ -32,12 +32,8 @@ def read_orc(body: bytes) -> Iterator[Message]:
         file = reader(io.BytesIO(body))
         for stripe in range(file.nstripes):
             for row in file.read_stripe(stripe).to_pylist():
-                yield Message(-1, None, orjson.dumps(row, default=_text, option=orjson.OPT_NON_STR_KEYS))
+                yield Message(-1, None, orjson.dumps(row, default=plain, option=orjson.OPT_NON_STR_KEYS))
     except (pa.ArrowException, OSError) as error:
         raise Terminal(
             "ORC file is damaged", stripe=stripe, cause=str(error), fix="Fetch it again from whoever wrote it."
         ) from error
-
-
-def _text(value: Any) -> Any:
-    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else str(value)

@@ -11,7 +11,7 @@ import orjson
 from include.errors import Terminal
 from include.lake.message import Message
 
-__all__ = ["read_rows"]
+__all__ = ["plain", "read_rows"]
 
 
 def read_rows(stream: BinaryIO, coordinates: tuple[str, str, str]) -> Iterator[Message]:
@@ -31,7 +31,7 @@ def read_rows(stream: BinaryIO, coordinates: tuple[str, str, str]) -> Iterator[M
                 table = pa.Table.from_batches([batch])
                 for each in table.cast(pa.schema([_counted(field) for field in table.schema])).to_pylist():
                     offset, at, key = (each.pop(name, None) for name in coordinates)
-                    text = orjson.dumps(each, default=_text)
+                    text = orjson.dumps(each, default=plain)
                     yield Message(-1 if offset is None else offset, key, text, (), -1 if at is None else at)
                     row += 1
     except (pa.ArrowException, OSError) as error:
@@ -61,5 +61,6 @@ def _number(type_: Any) -> Any:
     return pa.list_(_counted(type_.value_field)) if types.is_list(type_) else type_
 
 
-def _text(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """What has no form in JSON: bytes as `{"base64": …}`, all else as text."""
     return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else str(value)

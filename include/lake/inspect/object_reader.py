@@ -6,7 +6,6 @@ deployment declares on how their lines are to be read.
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,6 +25,7 @@ from include.lake.formats.delimited_text import DelimitedText, DelimitedTextOpti
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
 from include.lake.formats.orc_rows import ORC, read_orc
 from include.lake.formats.parquet import Parquet, ParquetOptions
+from include.lake.formats.parquet_rows import plain
 from include.lake.formats.sequence.codecs import DAMAGED, CodecName, codec
 from include.lake.formats.sequence.sequence_file import layout_of, read_messages
 from include.lake.formats.sequence.sequence_header import MAGIC
@@ -159,11 +159,7 @@ def _avro_rows(blocks: Iterable[Any], schema: Any) -> Iterator[Message]:
 
 def as_json_value(row: Any) -> bytes:
     """A decoded value of Avro as JSON; bytes as base64."""
-    return orjson.dumps(row, default=_plain, option=orjson.OPT_NON_STR_KEYS)
-
-
-def _plain(value: Any) -> Any:
-    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else str(value)
+    return orjson.dumps(row, default=plain, option=orjson.OPT_NON_STR_KEYS)
 
 
 def _parquet_offsets(body: bytes) -> bool:

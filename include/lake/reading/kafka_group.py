@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 from typing_extensions import override
 
 from include.errors import Terminal
@@ -52,13 +52,7 @@ class KafkaGroupLog(GroupLog):
 
     def begun_ms(self, spot: Spot, offset: int) -> int:
         """See `GroupLog`. Reads one record, committed or not."""
-        settings = self._connection.configuration(
-            group_id="lyrebird-lake",
-            isolation_level="read_uncommitted",
-            enable_auto_commit=False,
-            auto_offset_reset="error",
-        )
-        consumer: Any = Consumer(settings)
+        consumer = self._connection.consumer("lyrebird-lake", isolation_level="read_uncommitted")
         try:
             with self._connection.asking("read", topic=spot.topic, partition=spot.partition, offset=offset):
                 consumer.assign([TopicPartition(spot.topic, spot.partition, offset)])

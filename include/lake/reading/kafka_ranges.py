@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -10,7 +11,6 @@ from typing_extensions import override
 
 from include.errors import Terminal
 from include.lake.message import Message
-from include.lake.reading.kafka_headers import headers_with_raw_name
 from include.lake.reading.log_ranges import LogRanges, MessageBatch
 from include.log.kafka.errors import Options
 from include.log.planning.slices import Slice, cached_consumer
@@ -88,7 +88,7 @@ def _messages(found: Sequence[Any]) -> list[Message]:
             _add(found[len(made) :] if made else found, made)
         except SystemError as error:
             each = found[len(made)]
-            headers = headers_with_raw_name(each, error)
+            headers = _headers_with_raw_name(each, error)
             kind, timestamp_ms = each.timestamp()
             made.append(Message(each.offset(), each.key(), each.value(), headers, timestamp_ms if kind else -1, kind))
     return made
@@ -109,3 +109,36 @@ def _add(found: Sequence[Any], made: list[Message]) -> None:
             kind,
         )
         add(new(Message, fields))
+
+
+def _headers_with_raw_name(message: Any, raised: SystemError) -> tuple[tuple[str, bytes | None], ...]:
+    """The headers of a message whose `headers()` has `raised`; bytes that are not UTF-8 become lone surrogates.
+
+    Kafka's client takes names for UTF-8. It raises where one is not, though not the name's own error alone, and keeps
+    the list of headers, in which such names are missing (null in C: to touch one ends the process). The bytes of the
+    first one are in the error; those of others are nowhere.
+
+    Raises:
+        Terminal: more than one name is not UTF-8.
+        SystemError: `raised` is about something else.
+    """
+    cause: BaseException = raised
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    if not isinstance(cause, UnicodeDecodeError):
+        raise raised
+    pairs = message.headers()
+    # A tuple tells its members to the garbage collector, but none that is missing.
+    named = [len(gc.get_referents(pair)) == 2 for pair in pairs]
+    if named.count(False) != 1:
+        raise Terminal(
+            "a record has several header names that are not UTF-8, and Kafka's client gives only one of them",
+            topic=message.topic(),
+            partition=message.partition(),
+            offset=message.offset(),
+            names=named.count(False),
+            fix="Copy it with another client if it is needed, remove the partition's records up to it "
+            "(kafka-delete-records.sh) or exclude the topic, and start the group again.",
+        )
+    name = cause.object.decode("utf-8", "surrogateescape")
+    return tuple((pair[0] if there else name, pair[1]) for pair, there in zip(pairs, named, strict=True))

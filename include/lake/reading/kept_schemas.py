@@ -23,7 +23,8 @@ from include.errors import InvalidRecord, LyrebirdError, Terminal, Transient
 from include.lake.protocol.runner import CutReader
 from include.lake.protocol.steps import LocalCut, ReadRange
 from include.lake.reading.log_ranges import LogRanges, MessageBatch
-from include.log.ports import Compatibility, SchemaLanguage, SchemaRegistry, UnknownSchema
+from include.lake.reading.schema_lookup import RegistryFront
+from include.log.ports import SchemaLanguage, SchemaRegistry, UnknownSchema
 from include.store.object_store import ObjectStore
 
 __all__ = ["KeepingReader", "KeptRegistry", "SchemaKeeper", "SeenIds", "kept_ids", "kept_key"]
@@ -132,11 +133,12 @@ class KeepingReader(CutReader):
         return cut
 
 
-class KeptRegistry(SchemaRegistry):
+class KeptRegistry(RegistryFront):
     """`SchemaRegistry` that answers from what backups keep where the registry lacks an id, or is not there at all."""
 
     def __init__(self, registry: SchemaRegistry | None, store: ObjectStore, prefixes: Sequence[str]) -> None:
-        self._registry, self._store, self._prefixes = registry, store, prefixes
+        super().__init__(registry)
+        self._store, self._prefixes = store, prefixes
         self._known: dict[int, tuple[SchemaLanguage, dict[str, Any]]] = {}
 
     @override
@@ -147,35 +149,12 @@ class KeptRegistry(SchemaRegistry):
     def language(self, schema_id: int) -> SchemaLanguage:
         return self._of(schema_id)[0]
 
-    @override
-    def register(
-        self,
-        subject: str,
-        schema: Mapping[str, Any],
-        compatibility: Compatibility | None = "BACKWARD",
-        language: SchemaLanguage = "AVRO",
-    ) -> int:
-        return self._there().register(subject, schema, compatibility, language)
-
-    @override
-    def newest(self, subject: str) -> int | None:
-        return self._there().newest(subject)
-
-    @override
-    def subjects(self, schema_id: int) -> tuple[str, ...]:
-        return self._there().subjects(schema_id)
-
-    def _there(self) -> SchemaRegistry:
-        if self._registry is None:
-            raise Terminal("there is no schema registry", fix="Declare `registry` in the deployment files.")
-        return self._registry
-
     def _of(self, schema_id: int) -> tuple[SchemaLanguage, dict[str, Any]]:
         if schema_id not in self._known:
             refused: LyrebirdError = UnknownSchema(
                 "no backup keeps a schema of this id", reason="schema id", schema_id=schema_id
             )
-            if self._registry is not None:
+            if self._behind is not None:
                 try:
                     self._known[schema_id] = self._registry.language(schema_id), self._registry.schema(schema_id)
                 except (UnknownSchema, Transient) as error:

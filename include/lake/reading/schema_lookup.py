@@ -14,10 +14,10 @@ from typing import Any, Final
 from typing_extensions import override
 
 from include.clock import Clock
-from include.errors import Transient
+from include.errors import Terminal, Transient
 from include.log.ports import Compatibility, SchemaLanguage, SchemaRegistry, UnknownSchema
 
-__all__ = ["PatientRegistry"]
+__all__ = ["PatientRegistry", "RegistryFront"]
 
 _ASK_AGAIN_S: Final = 30.0
 _TRUST_S: Final = 86_400.0
@@ -25,23 +25,17 @@ _TRUST_S: Final = 86_400.0
 _REMEMBERED: Final = 10_000
 
 
-class PatientRegistry(SchemaRegistry):
-    """`SchemaRegistry` over another; one thread at a time."""
+class RegistryFront(SchemaRegistry):
+    """What stands before a registry, which answers all but `schema` and `language`; it may be missing."""
 
-    def __init__(self, registry: SchemaRegistry, clock: Clock, grace_s: float) -> None:
-        self._registry, self._clock, self._grace_s = registry, clock, grace_s
-        self._unknown: dict[int, float] = {}
-        self._since_s: float | None = None
+    def __init__(self, registry: SchemaRegistry | None) -> None:
+        self._behind = registry
 
-    def schema(self, schema_id: int) -> dict[str, Any]:
-        """See `SchemaRegistry`; raises `Transient` while an id that is not known is waited for."""
-        self._check(schema_id)
-        return self._registry.schema(schema_id)
-
-    def language(self, schema_id: int) -> SchemaLanguage:
-        """See `schema`."""
-        self._check(schema_id)
-        return self._registry.language(schema_id)
+    @property
+    def _registry(self) -> SchemaRegistry:
+        if self._behind is None:
+            raise Terminal("there is no schema registry", fix="Declare `registry` in the deployment files.")
+        return self._behind
 
     @override
     def register(
@@ -60,6 +54,26 @@ class PatientRegistry(SchemaRegistry):
     @override
     def subjects(self, schema_id: int) -> tuple[str, ...]:
         return self._registry.subjects(schema_id)
+
+
+class PatientRegistry(RegistryFront):
+    """`SchemaRegistry` over another; one thread at a time."""
+
+    def __init__(self, registry: SchemaRegistry, clock: Clock, grace_s: float) -> None:
+        super().__init__(registry)
+        self._clock, self._grace_s = clock, grace_s
+        self._unknown: dict[int, float] = {}
+        self._since_s: float | None = None
+
+    def schema(self, schema_id: int) -> dict[str, Any]:
+        """See `SchemaRegistry`; raises `Transient` while an id that is not known is waited for."""
+        self._check(schema_id)
+        return self._registry.schema(schema_id)
+
+    def language(self, schema_id: int) -> SchemaLanguage:
+        """See `schema`."""
+        self._check(schema_id)
+        return self._registry.language(schema_id)
 
     def _check(self, schema_id: int) -> None:
         """Ask for it, unless that was done lately; the registry itself remembers those that it knows."""

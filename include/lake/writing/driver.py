@@ -25,6 +25,7 @@ from include.lake.upload_policy import Asked
 from include.lake.writing.group_heads import PART, GroupHeads, Told, from_outside
 from include.lake.writing.planner import SHRUNK_MS, GroupPlanner, Range, Remade, jobs_of
 from include.lake.writing.task import Outcome, Task
+from include.log.running.job_pool import JobPool
 from include.store.object_store import ObjectStore
 
 __all__ = ["Driver", "GroupWatcher", "TaskPool"]
@@ -42,22 +43,8 @@ def _silent() -> None:
     """Nobody listens."""
 
 
-class TaskPool(Protocol):
-    """Where tasks run."""
-
-    @property
-    def slots(self) -> int:
-        """How many jobs may run at once, now: executors come and go."""
-
-    @property
-    def together(self) -> int:
-        """How many tasks with little to do one job may have."""
-
-    def submit(self, *tasks: Task) -> None:
-        """Begin a job of these, one after the other; does not wait for it."""
-
-    def finished(self) -> list[Outcome]:
-        """Tasks that ended since the last call, each once. One that was lost with its host has a `Transient`."""
+TaskPool = JobPool[Task, Outcome]
+"""Where tasks run. One that was lost with its host has an `Outcome` with a `Transient`."""
 
 
 class GroupWatcher(Protocol):

@@ -3,13 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from include.lake.upload_policy import PartitionBacklog
-from include.lake.writing.arrival_times import ArrivalTimes
 from include.log.planning.survey import Hidden
 
-__all__ = ["HeldUp", "Watched"]
+__all__ = ["ArrivalTimes", "HeldUp", "Watched"]
+_EVERY_MS: Final = 5_000
+_MOST: Final = 240
+
+
+@dataclass(slots=True)
+class ArrivalTimes:
+    """How the end of a partition's log has moved since its driver began, whatever timestamps producers give.
+
+    Times are the driver's, in milliseconds. A time it tells may be too late by some seconds, and after hours by some
+    percent of how long that has been.
+    """
+
+    _seen: list[tuple[int, int]] = field(default_factory=list)
+
+    def note(self, end: int, now_ms: int) -> None:
+        """The log ends there now."""
+        if self._seen and (end <= self._seen[-1][1] or now_ms - self._seen[-1][0] < _EVERY_MS):
+            return
+        self._seen.append((now_ms, end))
+        if len(self._seen) > _MOST:
+            del self._seen[1::2]
+
+    def since_ms(self, head: int, now_ms: int) -> int:
+        """Since when the log has had an offset at `head`, as far as was seen. What is below is forgotten."""
+        while self._seen and self._seen[0][1] <= head:
+            del self._seen[0]
+        return self._seen[0][0] if self._seen else now_ms
 
 
 class HeldUp(NamedTuple):

@@ -20,11 +20,12 @@ from include.lake.upload_policy import Asked, UploadPolicy, decide
 from include.lake.writing.partition_state import HeldUp, Watched
 from include.log.planning.survey import Hidden
 from include.log.ports import TopicInfo
+from include.pace import doubled_s
 
 __all__ = ["SHRUNK_MS", "GroupPlanner", "Range", "Remade", "jobs_of"]
 
-_PAUSE_MS: Final = 1_000
-_LONGEST_PAUSE_MS: Final = 60_000
+_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 60.0
 # For how long a log ends before its chain until it is believed: topics made anew are noticed sooner, and a new leader
 # may not know at once how far it has come.
 SHRUNK_MS: Final = 20_000
@@ -263,7 +264,7 @@ class GroupPlanner:
         # Somebody else may have brought the chain further. What was known goes on telling what waits.
         watched.sure = False
         watched.failures += 1
-        watched.wait_until_ms = now_ms + min(_LONGEST_PAUSE_MS, _PAUSE_MS << min(watched.failures - 1, 10))
+        watched.wait_until_ms = now_ms + round(1000 * doubled_s(watched.failures, _PAUSE_S, _LONGEST_PAUSE_S))
 
     @property
     def stopped(self) -> dict[Spot, str]:

@@ -22,6 +22,7 @@ from include.lake.reading.kept_schemas import KeepingReader, SchemaKeeper, SeenI
 from include.lake.reading.log_ranges import LogRanges
 from include.lake.writing.log_cuts import LogCuts, Logics
 from include.lake.writing.planner import Range
+from include.pace import doubled_s
 from include.store.object_store import ObjectStore
 
 __all__ = ["Outcome", "Run", "Task", "TaskContext", "patience", "run_task"]
@@ -108,7 +109,7 @@ def patience(clock: Clock) -> Pause:
     def pause(attempt: int, error: Transient | BackPressure) -> None:
         if attempt >= _MOST_TRIES:
             raise error
-        clock.sleep(_PAUSE_S * 2 ** (attempt - 1))
+        clock.sleep(doubled_s(attempt, _PAUSE_S))
 
     return pause
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from include.clock import Clock
-from include.local.demo.told import Closing, Told
+from include.local.demo.told import Closing, Told, awaited
 
 if TYPE_CHECKING:
     from include.join.status import JoinStatus
@@ -32,7 +32,12 @@ def caught_up(clock: Clock) -> Told:
     joins = declared_joins(deployment)
     reader, admin = KafkaReader(kafka.bootstrap, kafka.options), KafkaAdmin(kafka.bootstrap, kafka.options)
     try:
-        return _awaited(lambda: [join_status(each, reader, admin) for each in joins.values()], clock)
+        return awaited(
+            lambda: told_of([join_status(each, reader, admin) for each in joins.values()]),
+            clock,
+            _WITHIN_S,
+            _LOOK_EVERY_S,
+        )
     finally:
         reader.close()
 
@@ -49,15 +54,6 @@ def beside_documents(clock: Clock) -> Told:
 
 
 CLOSINGS: Final[tuple[Closing, ...]] = (caught_up, beside_documents)
-
-
-def _awaited(look: Callable[[], Sequence[JoinStatus]], clock: Clock) -> Told:
-    deadline_s = clock.monotonic_s() + _WITHIN_S
-    while True:
-        told = told_of(look())
-        if told.good or clock.monotonic_s() >= deadline_s:
-            return told
-        clock.sleep(_LOOK_EVERY_S)
 
 
 def told_of(found: Sequence[JoinStatus]) -> Told:

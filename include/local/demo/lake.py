@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from include.clock import Clock
 from include.local.demo.chain_audit import audited
-from include.local.demo.told import Closing, Told
+from include.local.demo.told import Closing, Told, awaited
 
 if TYPE_CHECKING:
     from include.lake.inspect.status import GroupStatus, PartitionStatus
@@ -54,16 +54,16 @@ CLOSINGS: Final[tuple[Closing, ...]] = (committed, audited)
 
 def stored(look: Callable[[], Sequence[GroupStatus]], clock: Clock, within_s: float) -> Told:
     """Look until all that the first whole look saw in the log is committed, or `within_s` are over."""
-    deadline_s = clock.monotonic_s() + within_s
     wanted: _Wanted = {}
-    while True:
+
+    def told() -> Told:
+        nonlocal wanted
         found = look()
         if not wanted and not any(group.troubles for group in found):
             wanted = {(name, each.topic, each.partition): each.end or 0 for name, each in _partitions(found)}
-        told = told_of(found, wanted)
-        if told.good or clock.monotonic_s() >= deadline_s:
-            return told
-        clock.sleep(_LOOK_EVERY_S)
+        return told_of(found, wanted)
+
+    return awaited(told, clock, within_s, _LOOK_EVERY_S)
 
 
 def told_of(found: Sequence[GroupStatus], wanted: _Wanted) -> Told:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from include.clock import Clock
-from include.local.demo.told import Closing, Told
+from include.local.demo.told import Closing, Told, awaited
 
 if TYPE_CHECKING:
     from include.lake.tables.status import TableStatus
@@ -38,28 +38,19 @@ def caught_up(clock: Clock) -> Told:
         def log_of(folder: str) -> DeltaLog:
             return DeltaLog(f"s3://{connection.bucket}/{folder}", options, clock)
 
-        def look() -> list[TableStatus]:
+        def look() -> Told:
             names = admin.names()
             found = [
                 table_status(name, entry, topic, generations, log_of, reader, admin, clock)
                 for name, entry in entries.items()
                 for topic, generations in sorted(kept_tables(store, entry, names).items())
             ]
-            return [each for each in found if each is not None]
+            return told_of([each for each in found if each is not None])
 
-        return _awaited(look, clock)
+        return awaited(look, clock, _WITHIN_S, _LOOK_EVERY_S)
 
 
 CLOSINGS: Final[tuple[Closing, ...]] = (caught_up,)
-
-
-def _awaited(look: Callable[[], Sequence[TableStatus]], clock: Clock) -> Told:
-    deadline_s = clock.monotonic_s() + _WITHIN_S
-    while True:
-        told = told_of(look())
-        if told.good or clock.monotonic_s() >= deadline_s:
-            return told
-        clock.sleep(_LOOK_EVERY_S)
 
 
 def told_of(found: Sequence[TableStatus]) -> Told:

@@ -8,7 +8,7 @@ from typing import Any
 
 from include.clock import Clock
 
-__all__ = ["Closing", "Told", "together"]
+__all__ = ["Closing", "Told", "awaited", "together"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,14 @@ class Told:
 
 Closing = Callable[[Clock], Told]
 """Called when the shop has closed and search was compared; may block for a while; knows servers by the deployment."""
+
+
+def awaited(look: Callable[[], Told], clock: Clock, within_s: float, every_s: float) -> Told:
+    """Look until all is well, or `within_s` are over; the last look."""
+    deadline_s = clock.monotonic_s() + within_s
+    while not (told := look()).good and clock.monotonic_s() < deadline_s:
+        clock.sleep(every_s)
+    return told
 
 
 def together(told: Iterable[Told]) -> Told:

@@ -110,17 +110,13 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
 def ready(site: Site, row: Service) -> bool:
     """Metadata that carries our own cluster id: a broker of somebody else's on this port does not count."""
     from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
+
+    from include.log.kafka.errors import Connection
 
     if is_free(site.ports["kafka"]):
         return False
-    client = AdminClient(
-        {
-            "bootstrap.servers": f"127.0.0.1:{site.ports['kafka']}",
-            "log_level": 0,
-            "socket.timeout.ms": 3000,
-        }
-    )
+    silent = {"log_level": 0, "socket.timeout.ms": 3000}
+    client = Connection(f"127.0.0.1:{site.ports['kafka']}", silent).admin()
     try:
         metadata = client.list_topics(timeout=3)
     except KafkaException:

@@ -16,6 +16,7 @@ from include.clock import Clock
 from include.errors import Transient
 from include.local.shop.errand import Errand
 from include.local.shop.plan import Address, OrderPlan, RowVersion, ShopStep
+from include.pace import Backoff
 
 __all__ = ["Connect", "OrderInFlight", "Writer"]
 
@@ -117,7 +118,7 @@ class Writer:
 
     def _committed(self, work: Callable[[Cursor], T], look_up: Callable[[Cursor], T | None]) -> T:
         """Run `work` in a transaction until it is committed once; `look_up` finds what an earlier try committed."""
-        began_s, tries, pause_s = self._clock.monotonic_s(), 0, 0.1
+        began_s, tries, backoff = self._clock.monotonic_s(), 0, Backoff(0.1, 2.0)
         while True:
             tries += 1
             try:
@@ -139,8 +140,7 @@ class Writer:
                         fix="See `lyrebird status` and `lyrebird logs mariadb`.",
                     ) from outage
                 if not _is_conflict(outage):
-                    self._clock.sleep(pause_s)
-                    pause_s = min(2 * pause_s, 2.0)
+                    self._clock.sleep(backoff.next_s())
             except pymysql.err.IntegrityError as refusal:
                 self.close()
                 # The try before was still being committed when it was looked for: look again.

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
+from confluent_kafka.admin import ConfigResource  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 from typing_extensions import override
 
-from include.clock import Clock, SystemClock
 from include.errors import Terminal
-from include.log.kafka.errors import UNKNOWN_TOPIC, Connection, Options
+from include.log.kafka.errors import UNKNOWN_TOPIC, KafkaClient
 from include.log.ports import TopicAdmin, TopicInfo, TopicSpec
 
 __all__ = ["KafkaAdmin"]
@@ -21,21 +20,8 @@ _TOGETHER: Final = 200
 _NOT_TOLD: Final = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 
 
-class KafkaAdmin(TopicAdmin):
+class KafkaAdmin(KafkaClient, TopicAdmin):
     """`TopicAdmin` over Kafka's AdminClient."""
-
-    def __init__(
-        self,
-        bootstrap: str,
-        options: Options | None = None,
-        *,
-        timeout_s: float = 30.0,
-        clock: Clock | None = None,
-    ) -> None:
-        self._connection = Connection(bootstrap, options)
-        self._timeout_s = timeout_s
-        self._clock = clock or SystemClock()
-        self._client: Any = AdminClient(self._connection.configuration())
 
     def cluster_id(self) -> str:
         """Which cluster answers here: tells a foreign broker on a reused port from one's own."""

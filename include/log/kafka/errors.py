@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
+from include.clock import Clock, SystemClock
 from include.errors import Fenced, LyrebirdError, Restart, Terminal, Transient
 
-__all__ = ["AT_END", "LEADERLESS", "NOT_HELD", "PURGED", "UNKNOWN_TOPIC", "Connection", "Options"]
+__all__ = ["AT_END", "LEADERLESS", "NOT_HELD", "PURGED", "UNKNOWN_TOPIC", "Connection", "KafkaClient", "Options"]
 
 Options = Mapping[str, str | int | bool]
 """Configuration of librdkafka by its own names (`security.protocol`, …); it wins over ours."""
@@ -97,6 +98,35 @@ class Connection:
             "logger": LOGGER,
         }
 
+    def consumer(self, group: str, **ours: str | int | bool) -> Any:
+        """One of committed records that neither joins its group nor commits to it."""
+        usual: dict[str, str | int | bool] = {"isolation_level": "read_committed", "enable_auto_commit": False}
+        return Consumer(self.configuration(group_id=group, **{**usual, "auto_offset_reset": "error", **ours}))
+
+    def range_consumer(self, group: str, *, fetch_wait_max_ms: int) -> Any:
+        """A `consumer` that tells where partitions end, and is soon ready for the next ranges."""
+        return self.consumer(
+            group,
+            enable_partition_eof=True,
+            allow_auto_create_topics=False,
+            check_crcs=True,
+            fetch_wait_max_ms=fetch_wait_max_ms,
+            fetch_queue_backoff_ms=20,
+            fetch_error_backoff_ms=100,
+            queued_max_messages_kbytes=16384,
+        )
+
+    def producer(self, **ours: str | int | bool) -> Any:
+        """Of keys and values in bytes."""
+        return Producer(self.configuration(**ours))
+
+    def admin(self) -> Any:
+        """Asks and changes the cluster."""
+        # Not at the top: Spark's workers only read.
+        from confluent_kafka.admin import AdminClient
+
+        return AdminClient(self.configuration())
+
     def _hear(self, error: KafkaError) -> None:
         self._heard = error.str()
         LOGGER.debug("kafka client: %s", error)
@@ -164,3 +194,22 @@ class Connection:
                 reason=str(error),
                 **details,
             ) from error
+
+
+class KafkaClient:
+    """What reads, writes or asks a cluster. `timeout_s` bounds every call; `options` are librdkafka's own."""
+
+    def __init__(
+        self, bootstrap: str, options: Options | None = None, *, timeout_s: float = 30.0, clock: Clock | None = None
+    ) -> None:
+        self._connection = Connection(bootstrap, options)
+        self._timeout_s = timeout_s
+        self._clock = clock or SystemClock()
+        self._admin: Any = None
+
+    @property
+    def _client(self) -> Any:
+        """An admin client, once it is needed."""
+        if self._admin is None:
+            self._admin = self._connection.admin()
+        return self._admin

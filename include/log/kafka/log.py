@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
-from confluent_kafka import (
-    Consumer,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    TopicPartition,
-    admin,
-)
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition, admin
 from typing_extensions import override
 
-from include.clock import Clock, SystemClock
+from include.clock import Clock
 from include.errors import Terminal, Transient
 from include.log.kafka.admin import KafkaAdmin
-from include.log.kafka.errors import AT_END, LEADERLESS, NOT_HELD, Connection, Options
+from include.log.kafka.errors import AT_END, LEADERLESS, NOT_HELD, KafkaClient, Options
 from include.log.kafka.writer import KafkaWriter
 from include.log.ports import LogReader, Record
 
@@ -40,7 +32,7 @@ _PASSING: Final = {
 }
 
 
-class KafkaReader(LogReader):
+class KafkaReader(KafkaClient, LogReader):
     """`LogReader`: assigned partitions, committed records, no group.
 
     Several `read` iterators may be open at a time; each has a consumer of its own, kept for the next read.
@@ -48,18 +40,10 @@ class KafkaReader(LogReader):
     """
 
     def __init__(
-        self,
-        bootstrap: str,
-        options: Options | None = None,
-        *,
-        timeout_s: float = 30.0,
-        clock: Clock | None = None,
+        self, bootstrap: str, options: Options | None = None, *, timeout_s: float = 30.0, clock: Clock | None = None
     ) -> None:
-        self._connection = Connection(bootstrap, options)
-        self._timeout_s = timeout_s
-        self._clock = clock or SystemClock()
+        super().__init__(bootstrap, options, timeout_s=timeout_s, clock=clock)
         self._idle: list[Any] = []
-        self._admin: Any = None
 
     @override
     def begin_offsets(self, topic: str) -> dict[int, int]:
@@ -83,7 +67,7 @@ class KafkaReader(LogReader):
         """See `LogReader`. `Terminal` when `start` is not held any more; `Transient` after `timeout_s` without news."""
         if start >= end:
             return
-        consumer = self._idle.pop() if self._idle else self._consumer()
+        consumer = self._idle.pop() if self._idle else self._new_consumer()
         whole = False
         try:
             with self._connection.asking("read", topic=topic, partition=partition, offset=start):
@@ -106,7 +90,8 @@ class KafkaReader(LogReader):
         """
         asked = [TopicPartition(topic, partition) for partition in self._partitions(topic)]
         until_s = self._clock.monotonic_s() + self._timeout_s
-        consumer = self._of_group(group)
+        # With the isolation level of ours, offsets of a transaction under way are waited for.
+        consumer = self._connection.consumer(group)
         try:
             while True:
                 found, refused = self._asked_offsets(consumer, asked)
@@ -125,30 +110,9 @@ class KafkaReader(LogReader):
             self._idle.pop().close()
         self._admin = None
 
-    def _consumer(self) -> Any:
-        # The group is never joined nor committed to. Short fetch waits: a new assignment waits for the running fetch.
-        return Consumer(
-            self._connection.configuration(
-                group_id="lyrebird-reader",
-                isolation_level="read_committed",
-                enable_auto_commit=False,
-                enable_partition_eof=True,
-                auto_offset_reset="error",
-                check_crcs=True,
-                fetch_wait_max_ms=20,
-                fetch_queue_backoff_ms=20,
-                fetch_error_backoff_ms=100,
-                queued_max_messages_kbytes=16384,
-            )
-        )
-
-    def _of_group(self, group: str) -> Any:
-        # It never joins the group. With this isolation level offsets of a transaction under way are waited for.
-        return Consumer(
-            self._connection.configuration(
-                group_id=group, isolation_level="read_committed", enable_auto_commit=False, auto_offset_reset="error"
-            )
-        )
+    def _new_consumer(self) -> Any:
+        # Short fetch waits: a new assignment waits for the running fetch.
+        return self._connection.range_consumer("lyrebird-reader", fetch_wait_max_ms=20)
 
     def _asked_offsets(self, consumer: Any, asked: list[Any]) -> tuple[list[Any], KafkaError | None]:
         """A group's committed offsets, and what stands against them."""
@@ -158,14 +122,9 @@ class KafkaReader(LogReader):
             return [], failed.args[0]
         return found, next((each.error for each in found if each.error is not None), None)
 
-    def _client(self) -> Any:
-        if self._admin is None:
-            self._admin = AdminClient(self._connection.configuration())
-        return self._admin
-
     def _partitions(self, topic: str) -> list[int]:
         with self._connection.asking("look up a topic", topic=topic):
-            found = self._client().list_topics(topic, timeout=self._timeout_s).topics[topic]
+            found = self._client.list_topics(topic, timeout=self._timeout_s).topics[topic]
         if found.error is not None:
             raise self._connection.error(found.error, "look up a topic", topic=topic)
         return sorted(found.partitions)
@@ -173,7 +132,7 @@ class KafkaReader(LogReader):
     def _topics(self, names: Collection[str]) -> dict[str, list[int]]:
         """Those of `names` that exist, with their partitions; one look at all."""
         with self._connection.asking("list topics"):
-            found = self._client().list_topics(timeout=self._timeout_s).topics
+            found = self._client.list_topics(timeout=self._timeout_s).topics
         return {name: sorted(found[name].partitions) for name in names if name in found}
 
     def _of_topic(self, topic: str, spec: Any, what: str) -> dict[int, int]:
@@ -189,7 +148,7 @@ class KafkaReader(LogReader):
             try:
                 with self._connection.asking(what, **details):
                     # Only with READ_COMMITTED is "latest" the last stable offset.
-                    futures = self._client().list_offsets(
+                    futures = self._client.list_offsets(
                         asked, isolation_level=isolation, request_timeout=self._timeout_s
                     )
                     found = {at: future.result(self._timeout_s + 1).offset for at, future in futures.items()}

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, Literal, cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from typing_extensions import override
 
-from include.clock import Clock, SystemClock
+from include.clock import Clock
 from include.errors import LyrebirdError, Restart, Terminal, Transient
-from include.log.kafka.errors import PURGED, Connection, Options
+from include.log.kafka.errors import PURGED, KafkaClient, Options
 from include.log.ports import Headers, LogWriter, Versioned
 from include.log.topics import LARGEST_RECORD
 from include.record.key import partition_of
@@ -30,7 +30,7 @@ State = Literal["idle", "open", "unknown", "closed"]
 _Record = tuple[bytes | None, bytes | None, Headers, int | None]
 
 
-class KafkaWriter(LogWriter):
+class KafkaWriter(KafkaClient, LogWriter):
     """`LogWriter` over an idempotent transactional producer; opening it fences older ones of `transactional_id`.
 
     An outage shorter than `timeout_s` is waited out inside the call that meets it. After a longer one `abort` may
@@ -52,10 +52,8 @@ class KafkaWriter(LogWriter):
         transaction_timeout_s: float = 60.0,
         clock: Clock | None = None,
     ) -> None:
-        self._connection = Connection(bootstrap, options)
+        super().__init__(bootstrap, options, timeout_s=timeout_s, clock=clock)
         self._id = transactional_id
-        self._timeout_s = timeout_s
-        self._clock = clock or SystemClock()
         self._partitions: dict[str, int] = {}
         self._groups: dict[str, Any] = {}
         self._ends: dict[tuple[str, int], int] = {}
@@ -63,15 +61,13 @@ class KafkaWriter(LogWriter):
         self._last: dict[tuple[str, int], _Record] = {}
         self._failure: LyrebirdError | None = None
         self._state: State = "idle"
-        self._producer: Any = Producer(
-            self._connection.configuration(
-                transactional_id=transactional_id,
-                transaction_timeout_ms=round(transaction_timeout_s * 1000),
-                linger_ms=5,
-                compression_type="lz4",
-                message_max_bytes=LARGEST_RECORD,
-                queue_buffering_max_kbytes=65536,
-            )
+        self._producer: Any = self._connection.producer(
+            transactional_id=transactional_id,
+            transaction_timeout_ms=round(transaction_timeout_s * 1000),
+            linger_ms=5,
+            compression_type="lz4",
+            message_max_bytes=LARGEST_RECORD,
+            queue_buffering_max_kbytes=65536,
         )
         self._produce: Any = self._producer.produce
         self._unserved = 0
@@ -280,7 +276,7 @@ class KafkaWriter(LogWriter):
     def _group(self, group: str) -> Any:
         """Metadata of a group that nobody joins: fencing is by the transactional id alone."""
         if group not in self._groups:
-            consumer: Any = Consumer(self._connection.configuration(group_id=group))
+            consumer = self._connection.consumer(group)
             self._groups[group] = consumer.consumer_group_metadata()
             consumer.close()
         return self._groups[group]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from include.clock import Clock, SystemClock
 from include.errors import Terminal, Transient
@@ -120,23 +120,8 @@ class RangeConsumer:
         self._connection = Connection(bootstrap, options)
         self._patience_s = patience_s
         self._clock = clock or SystemClock()
-        # The group is never joined nor committed to. Short fetch waits: the end of a range that is a transaction
-        # marker shows only by an empty fetch.
-        self._consumer: Any = Consumer(
-            self._connection.configuration(
-                group_id="lyrebird-slices",
-                isolation_level="read_committed",
-                enable_auto_commit=False,
-                enable_partition_eof=True,
-                auto_offset_reset="error",
-                allow_auto_create_topics=False,
-                check_crcs=True,
-                fetch_wait_max_ms=10,
-                fetch_queue_backoff_ms=20,
-                fetch_error_backoff_ms=100,
-                queued_max_messages_kbytes=16384,
-            )
-        )
+        # Short fetch waits: the end of a range that is a transaction marker shows only by an empty fetch.
+        self._consumer = self._connection.range_consumer("lyrebird-slices", fetch_wait_max_ms=10)
 
     def read(self, slices: Sequence[Slice]) -> Iterator[list[Any]]:
         """The committed messages of `slices` in lists, in order within a partition.

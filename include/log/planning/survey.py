@@ -10,7 +10,6 @@ from collections.abc import Collection
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition, admin
-from confluent_kafka.admin import AdminClient
 from typing_extensions import override
 
 from include.errors import Transient
@@ -52,7 +51,7 @@ class KafkaSurvey(Survey):
 
     def __init__(self, bootstrap: str, options: Options | None = None) -> None:
         self._connection = Connection(bootstrap, options)
-        self._client: Any = AdminClient(self._connection.configuration())
+        self._client = self._connection.admin()
 
     @override
     def topics(self, names: Collection[str]) -> dict[str, TopicInfo]:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Final, Protocol
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 from typing_extensions import override
 
 from include.clock import Clock, SystemClock
@@ -145,17 +145,12 @@ class KafkaTail(Tail):
     @override
     def follow(self, start: int, wait_s: float) -> list[tuple[int, bytes | None]]:
         if self._consumer is None:
-            self._consumer = Consumer(
-                self._connection.configuration(
-                    group_id="lyrebird-tail",
-                    isolation_level="read_committed",
-                    enable_auto_commit=False,
-                    enable_partition_eof=False,
-                    auto_offset_reset="error",
-                    allow_auto_create_topics=False,
-                    fetch_wait_max_ms=500,
-                    queued_max_messages_kbytes=4096,
-                )
+            self._consumer = self._connection.consumer(
+                "lyrebird-tail",
+                enable_partition_eof=False,
+                allow_auto_create_topics=False,
+                fetch_wait_max_ms=500,
+                queued_max_messages_kbytes=4096,
             )
             self._consumer.assign([TopicPartition(self._topic, 0, start)])
         with self._connection.asking("follow", topic=self._topic):

@@ -15,6 +15,7 @@ from typing import Final
 
 from include.clock import Clock
 from include.errors import LyrebirdError, Transient
+from include.pace import TokenBucket, doubled_s
 from include.source.database.table_info import TableInfo
 from include.source.definition import SourceDefinition
 from include.source.rows.shape import TableShape
@@ -22,7 +23,6 @@ from include.source.snapshot.chunk import Chunk, ChunkFailed, ChunkPiece, Left
 from include.source.snapshot.held import SpooledRows
 from include.source.snapshot.reader import SnapshotReader
 from include.source.snapshot.table_reading import TableReading
-from include.source.snapshot.throttle import Throttle
 from include.source.snapshot.watermark_window import Now
 
 __all__ = ["ChunkReaders", "OpenReader"]
@@ -68,7 +68,7 @@ class ChunkReaders:
         self._tables = {reading.table: reading for reading in tables}
         self._chunks: set[Chunk] = set()
         self._stopped = threading.Event()
-        self._throttle = Throttle(rows_per_s, clock)
+        self._rate = TokenBucket(rows_per_s, clock)
         self._pieces: queue.Queue[ChunkPiece | ChunkFailed] = queue.Queue(_HANDED_OVER * source.snapshot_workers)
         self._readers: set[SnapshotReader] = set()
         self._threads = [
@@ -125,7 +125,7 @@ class ChunkReaders:
             thread.join(timeout=10)
 
     def _work(self, measures: bool) -> None:
-        failures, pause_s = 0, _PAUSE_S
+        failures = 0
         while not self._stopped.is_set():
             reader: SnapshotReader | None = None
             try:
@@ -134,7 +134,7 @@ class ChunkReaders:
                     self.expected = sum(reader.measure(*table.split(".", 1)).rows for table in list(self._tables))
                 while not self._stopped.is_set():
                     if self._read_one(reader):
-                        failures, pause_s = 0, _PAUSE_S
+                        failures = 0
                     else:
                         self._stopped.wait(_WAIT_S)
             except _Unwanted:
@@ -145,10 +145,10 @@ class ChunkReaders:
                 if failures >= _MOST_FAILURES:
                     self._hand_over(ChunkFailed(error))
                     return
+                pause_s = doubled_s(failures, _PAUSE_S)
                 if not self._stopped.is_set():
                     log.warning("a reader of the snapshot pauses for %.1f s: %s", pause_s, error)
                 self._stopped.wait(pause_s)
-                pause_s *= 2
             except LyrebirdError as error:
                 self._hand_over(ChunkFailed(error))
                 return
@@ -175,7 +175,7 @@ class ChunkReaders:
             for piece in held:
                 if not self._hand_over(piece):
                     return True
-                self._throttle.take(len(piece.images), lambda: self._unwanted(chunk))
+                self._rate.pay(len(piece.images), lambda: self._unwanted(chunk))
         except Transient:
             self.again(chunk)
             raise

@@ -15,7 +15,7 @@ from include.clock import SystemClock
 from include.errors import Terminal
 from include.lake.definition import declared_groups
 from include.lake.formats.sequence.sequence_file import SequenceFile
-from include.lake.groups_spark import SparkTaskPool, build, require_honest
+from include.lake.groups_spark import build, require_honest
 from include.lake.host import GroupHost
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
@@ -23,6 +23,7 @@ from include.lake.protocol.cut import Commit
 from include.lake.writing.task import Task
 from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
+from include.log.running.job_pool_spark import SparkJobPool
 from include.metrics.progress import RunFolder
 from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
@@ -165,13 +166,13 @@ def test_many_small_ranges_share_jobs_of_spark_and_are_stored(world: World, monk
     writer.commit()
     writer.close()
     jobs: list[int] = []
-    submit = SparkTaskPool.submit
+    submit = SparkJobPool.submit
 
-    def counted(pool: SparkTaskPool, *tasks: Task) -> None:
+    def counted(pool: SparkJobPool, *tasks: Task) -> None:
         jobs.append(len(tasks))
         submit(pool, *tasks)
 
-    monkeypatch.setattr(SparkTaskPool, "submit", counted)
+    monkeypatch.setattr(SparkJobPool, "submit", counted)
     try:
         world.flush()
         for topic in topics:

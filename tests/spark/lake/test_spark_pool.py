@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 
 from include.errors import Transient
 from include.lake.definition import LakeGroup
-from include.lake.groups_spark import SparkTaskPool
+from include.lake.groups_spark import task_pool
 from include.lake.reading.group_log import Spot
+from include.lake.writing.driver import TaskPool
 from include.lake.writing.planner import Range
 from include.lake.writing.task import Outcome, Task, TaskContext
 from include.lake.writing.worker import TaskPlace
@@ -48,13 +49,13 @@ def task(partition: int) -> Task:
 
 
 @pytest.fixture
-def pool(spark: SparkSession, tmp_path: Path) -> Iterator[SparkTaskPool]:
-    made = SparkTaskPool(spark, TaskPlace.of(GROUP, Kafka(bootstrap="127.0.0.1:9"), None, STORE, tmp_path), carried)
+def pool(spark: SparkSession, tmp_path: Path) -> Iterator[TaskPool]:
+    made = task_pool(spark, TaskPlace.of(GROUP, Kafka(bootstrap="127.0.0.1:9"), None, STORE, tmp_path), carried)
     yield made
     made.close()
 
 
-def outcomes(pool: SparkTaskPool, count: int) -> dict[int, Outcome]:
+def outcomes(pool: TaskPool, count: int) -> dict[int, Outcome]:
     found: list[Outcome] = []
     until_s = time.monotonic() + 100
     while len(found) < count and time.monotonic() < until_s:
@@ -64,14 +65,14 @@ def outcomes(pool: SparkTaskPool, count: int) -> dict[int, Outcome]:
     return {each.task.range.spot.partition: each for each in found}
 
 
-def test_an_error_of_one_task_leaves_the_others_of_its_job_alone(pool: SparkTaskPool) -> None:
+def test_an_error_of_one_task_leaves_the_others_of_its_job_alone(pool: TaskPool) -> None:
     pool.submit(task(1), task(2), task(3))
     found = outcomes(pool, 3)
     assert [(number, found[number].head) for number in sorted(found)] == [(1, 5), (2, None), (3, 5)]
     assert isinstance(found[2].error, Transient)
 
 
-def test_all_tasks_of_a_job_that_died_are_told_as_lost_and_other_jobs_go_on(pool: SparkTaskPool) -> None:
+def test_all_tasks_of_a_job_that_died_are_told_as_lost_and_other_jobs_go_on(pool: TaskPool) -> None:
     pool.submit(task(1), task(DEADLY), task(3))
     pool.submit(task(4))
     found = outcomes(pool, 4)

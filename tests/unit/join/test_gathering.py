@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from include.join.algorithm.row import Touch
-from include.join.gathering import RecordGathering, RecordWork, bucket_of
+from include.join.gathering import RecordGathering, RecordWork
 from include.join.native import WHY_NOT
 from include.log.ports import Headers, Record
 from include.record import version as versions
+from include.record.key import partition_of
 from tests.unit.join.histories import History
 from tests.unit.join.test_avro_rows import AvroRun, Setup, encoded, set_up
 
@@ -55,7 +56,7 @@ def test_a_record_s_work_goes_to_the_bucket_of_its_join_key_under_its_rank() -> 
     gathered.take(record(setup, 5, 2))
     ((bucket, frame),) = gathered.work().items()
     (touch,) = map(Touch.of, RecordWork.unpack([frame]).touches)
-    assert bucket == bucket_of(touch.join_key, BUCKETS)
+    assert bucket == partition_of(touch.join_key, BUCKETS)
     assert (touch.rank, touch.input, touch.version) == (105, 0, 7)
 
 

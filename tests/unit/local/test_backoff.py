@@ -1,4 +1,4 @@
-from include.local.backoff import RestartBackoff
+from include.local.supervisor import RestartBackoff
 
 
 def test_each_death_in_a_row_waits_twice_as_long() -> None:

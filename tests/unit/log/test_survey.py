@@ -51,7 +51,7 @@ def refused(code: int) -> KafkaException:
 
 
 def survey(monkeypatch: pytest.MonkeyPatch, client: Client) -> KafkaSurvey:
-    monkeypatch.setattr("include.log.planning.survey.AdminClient", lambda _configuration: client)
+    monkeypatch.setattr("confluent_kafka.admin.AdminClient", lambda _configuration: client)
     return KafkaSurvey("127.0.0.1:9")
 
 
@@ -81,5 +81,5 @@ def test_a_partition_that_does_not_exist_is_left_out(monkeypatch: pytest.MonkeyP
 
 def test_a_reader_asks_again_for_offsets_that_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     client = Client([7, -1001], [7, 8])
-    monkeypatch.setattr("include.log.kafka.log.AdminClient", lambda _configuration: client)
+    monkeypatch.setattr("confluent_kafka.admin.AdminClient", lambda _configuration: client)
     assert KafkaReader("127.0.0.1:9").end_offsets("t") == {0: 7, 1: 8}

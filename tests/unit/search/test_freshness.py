@@ -7,7 +7,6 @@ from include.errors import Terminal
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 from include.search.freshness import NotYet, covers, next_step
-from include.search.rate import RateCap
 
 
 def at(gtids: str) -> SourcePosition:
@@ -55,22 +54,3 @@ def test_of_many_ids_without_a_document_the_oldest_give_way() -> None:
     for doc_id in ("1", "2", "1", "3"):
         kept.add(doc_id)
     assert [doc_id in kept for doc_id in ("1", "2", "3")] == [True, False, True]
-
-
-def test_a_rate_is_kept_in_the_long_run_and_a_rest_saves_a_burst() -> None:
-    clock = ManualClock()
-    cap = RateCap(2, clock)
-    assert [cap.take() for _ in range(3)] == [True, True, False]
-    taken = 0
-    for _ in range(100):
-        clock.advance(0.1)
-        taken += cap.take()
-    assert taken == 20
-
-
-def test_less_than_one_a_second_is_a_rate_too() -> None:
-    clock = ManualClock()
-    cap = RateCap(0.5, clock)
-    assert [cap.take(), cap.take()] == [True, False]
-    clock.advance(2)
-    assert cap.take()

@@ -16,10 +16,10 @@ from include.errors import Terminal
 from include.state import bucket as module
 from include.state.bucket import Bucket
 from include.state.engine import Engine
+from include.state.housekeeping import remove_unnamed
 from include.state.memory import MemoryEngine
 from include.state.opening import StatePlace, open_bucket
 from include.state.pointer import BucketPointer
-from include.state.removal import remove_unnamed
 from include.state.rocks import RocksEngine
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectStore

@@ -8,10 +8,9 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Transient
-from include.state.housekeeping import housekeeping
+from include.state.housekeeping import Removed, housekeeping
 from include.state.opening import StatePlace
 from include.state.pointer import BucketPointer, Log
-from include.state.removal import Removed
 from include.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit

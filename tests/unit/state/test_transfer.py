@@ -9,8 +9,8 @@ import pytest
 
 from include.errors import SettingsError, Terminal
 from include.join.algorithm.row import incomplete_key, row_key
-from include.join.gathering import bucket_of
 from include.join.homes import home_of
+from include.record.key import partition_of
 from include.state.memory import MemoryEngine
 from include.state.opening import StatePlace, open_bucket
 from include.state.pointer import BucketPointer
@@ -80,7 +80,7 @@ def test_rows_are_the_same_in_more_buckets_and_in_as_many_as_before(tmp_path: Pa
 
 
 def test_whereabouts_are_spread_by_the_primary_key() -> None:
-    assert home_of(16)("whereabouts", b"d\x01key") == (bucket_of(b"key", 16), "")
+    assert home_of(16)("whereabouts", b"d\x01key") == (partition_of(b"key", 16), "")
     with pytest.raises(Terminal, match="no join has such a stage"):
         home_of(16)("others", b"k")
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
+import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import Final, NoReturn
 
 from include.index.dead_letters import DeadLetters, dead_group
 from include.index.deployed import DeployedIndex
 from include.index.feed import Feed
-from include.index.generations.rebuild.ending import ending_on_sigterm
 from include.index.generations.rebuild.fill import RangePool
 from include.index.generations.rebuild.plan import RebuildPlan, make_plan
 from include.index.generations.rebuild.run import RebuildContext, Rebuilt, Teller, rebuild
@@ -32,9 +34,10 @@ from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry
 
 _NO_LIMIT_MS: Final = 10 * 365 * 86_400_000
 
-__all__ = ["PoolOf", "carry_out", "plan_of"]
+__all__ = ["PoolOf", "carry_out", "ending_on_sigterm", "plan_of"]
 
 PoolOf = Callable[[WorkerPlan], RangePool]
+_STATUS: Final = 128 + signal.SIGTERM
 
 
 def plan_of(on: DeployedIndex, *, new: bool = False) -> RebuildPlan:
@@ -117,3 +120,25 @@ def _letters(on: DeployedIndex, kafka: Kafka, admin: KafkaAdmin, info: IndexInfo
         )
     finally:
         writer.close()
+
+
+@contextlib.contextmanager
+def ending_on_sigterm() -> Iterator[None]:
+    """In the main thread SIGTERM raises `SystemExit`, so that `finally` is done; elsewhere nothing changes.
+
+    So what a rebuild put aside comes back when its task is stopped, not only when it fails. A second one ends the
+    process at once, as by default.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        sys.exit(_STATUS)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

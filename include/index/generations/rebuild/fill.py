@@ -8,14 +8,18 @@ ranges that were done beyond it are done again, which changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from include.clock import Clock
 from include.errors import LyrebirdError, Transient
 from include.index.outcome import TaskOutcome
+from include.index.worker import NumberedRange
 from include.log.planning.slices import Slice
+from include.log.running.failure import first_line
+from include.log.running.job_pool import JobPool
+from include.pace import Backoff
 
-__all__ = ["Answer", "RangePool", "fill"]
+__all__ = ["Answer", "RangePool", "fill", "lost_range"]
 
 _AHEAD: Final = 4
 _REST_S: Final = 0.02
@@ -24,21 +28,15 @@ _LONGEST_PAUSE_S: Final = 10.0
 _LOST_IN_A_ROW: Final = 10
 
 Answer = TaskOutcome | LyrebirdError
+RangePool = JobPool[NumberedRange, tuple[int, Answer]]
+"""Gives what became of each range, with its number."""
 
 
-class RangePool(Protocol):
-    """Where ranges are worked off. `slots` is how many it works on at a time."""
-
-    slots: int
-
-    def submit(self, number: int, part: Slice) -> None:
-        """Take a range; never waits."""
-
-    def finished(self) -> list[tuple[int, Answer]]:
-        """What became of ranges since the last call; a `Transient` when whoever worked on one is gone."""
-
-    def close(self) -> None:
-        """Take no more; may be called twice."""
+def lost_range(task: NumberedRange, failed: BaseException) -> tuple[int, Answer]:
+    """What became of a range whose worker is gone: what it wrote is in the index, and comes back as stale."""
+    if isinstance(failed, LyrebirdError):
+        return task[0], failed
+    return task[0], Transient("a task was lost", system="workers", reason=first_line(failed))
 
 
 def fill(
@@ -55,10 +53,10 @@ def fill(
     """
     done: dict[int, TaskOutcome] = {}
     submitted = settled = lost = 0
-    pause_s = _FIRST_PAUSE_S
+    backoff = Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
     while settled < len(ranges):
         while submitted < len(ranges) and _room(submitted, settled, len(done), pool.slots):
-            pool.submit(submitted, ranges[submitted])
+            pool.submit((submitted, ranges[submitted]))
             submitted += 1
         answers = pool.finished()
         again = []
@@ -74,16 +72,16 @@ def fill(
                 again.append((number, answer.reason))
             else:
                 done[number] = answer
-                lost, pause_s = 0, _FIRST_PAUSE_S
+                lost = 0
+                backoff.reset()
         while settled in done:
             settle(ranges[settled], done.pop(settled))
             settled += 1
         if again:
             on_wait(again[0][1])
-            clock.sleep(pause_s)
-            pause_s = min(_LONGEST_PAUSE_S, pause_s * 2)
+            clock.sleep(backoff.next_s())
             for number, _ in again:
-                pool.submit(number, ranges[number])
+                pool.submit((number, ranges[number]))
         elif not answers:
             clock.sleep(_REST_S)
 

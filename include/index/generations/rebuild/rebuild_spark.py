@@ -2,72 +2,31 @@
 
 from __future__ import annotations
 
-import functools
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final
+from functools import partial
 
 from pyspark.sql import SparkSession
-from typing_extensions import override
 
-from include.errors import LyrebirdError, Transient
 from include.index.deployed import DeployedIndex
 from include.index.generations.rebuild.deployed import carry_out
-from include.index.generations.rebuild.fill import Answer, RangePool
+from include.index.generations.rebuild.fill import Answer, lost_range
 from include.index.generations.rebuild.plan import RebuildPlan
 from include.index.generations.rebuild.run import Rebuilt, Teller
-from include.index.outcome import TaskOutcome
-from include.index.worker import WorkerPlan, work_off
-from include.log.planning.slices import Slice
-from include.log.running import batches_spark as stream
+from include.index.worker import NumberedRange, WorkerPlan, work_off_range
+from include.log.running.batches_spark import session
+from include.log.running.job_pool_spark import SparkJobPool
 
-__all__ = ["SparkRangePool", "rebuild_by_spark"]
-
-_MOST: Final = 64
+__all__ = ["rebuild_by_spark", "spark_pool"]
 
 
-class SparkRangePool(RangePool):
-    """`RangePool` of Spark jobs."""
-
-    def __init__(self, spark: SparkSession, plan: WorkerPlan) -> None:
-        self._spark = spark
-        self._plan = plan
-        self.slots = min(_MOST, spark.sparkContext.defaultParallelism)
-        # A thread only waits for its job.
-        self._threads = ThreadPoolExecutor(_MOST, thread_name_prefix="rebuild")
-        self._running: dict[Future[TaskOutcome], int] = {}
-
-    @override
-    def submit(self, number: int, part: Slice) -> None:
-        self._running[self._threads.submit(self._run, part)] = number
-
-    def _run(self, part: Slice) -> TaskOutcome:
-        (found,) = stream.work_off(self._spark, functools.partial(work_off, self._plan), [[part]])
-        return found
-
-    @override
-    def finished(self) -> list[tuple[int, Answer]]:
-        done = [future for future in self._running if future.done()]
-        return [(self._running.pop(future), _answer(future)) for future in done]
-
-    @override
-    def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+def spark_pool(spark: SparkSession, plan: WorkerPlan) -> SparkJobPool[NumberedRange, tuple[int, Answer]]:
+    """Where ranges of `plan` are worked off."""
+    return SparkJobPool(spark, partial(work_off_range, plan), lost_range)
 
 
 def rebuild_by_spark(on: DeployedIndex, plan: RebuildPlan, tell: Teller, *, within_s: float) -> Rebuilt:
     """Carry out `plan`, its ranges on as many cores as Spark has; raises as `run.rebuild`."""
-    spark = stream.session("rebuild_index")
+    spark = session("rebuild_index")
     try:
-        return carry_out(on, plan, lambda work_plan: SparkRangePool(spark, work_plan), tell, within_s=within_s)
+        return carry_out(on, plan, partial(spark_pool, spark), tell, within_s=within_s)
     finally:
         spark.stop()
-
-
-def _answer(future: Future[TaskOutcome]) -> Answer:
-    failed = future.exception()
-    if failed is None:
-        return future.result()
-    if isinstance(failed, LyrebirdError):
-        return failed
-    # Its host went, or Spark did: what it wrote is in the index, and comes back as stale.
-    return Transient("a task was lost", system="spark", reason=str(failed).strip().splitlines()[0][:300])

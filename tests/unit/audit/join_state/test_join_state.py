@@ -7,8 +7,8 @@ import pytest
 from include.audit.join_state.report import StateReport
 from include.audit.join_state.rows import HeldRow, StoodRow, held_rows, stood
 from include.join.algorithm.row import Row, incomplete_key, row_key
-from include.join.gathering import bucket_of
 from include.log.ports import Record
+from include.record.key import partition_of
 from include.record.version import to_header
 from tests.unit.join.histories import History
 from tests.unit.join.test_avro_rows import AvroRun, set_up
@@ -53,7 +53,7 @@ def held(stage: str, bucket: int, state: dict[bytes, bytes], buckets: int) -> li
 
 def test_a_row_in_another_bucket_than_its_own_is_not_at_home() -> None:
     key, row = row_key(b"join", 1, b"primary"), Row(7, 3, b"body").to_bytes()
-    home = bucket_of(b"join", 4)
+    home = partition_of(b"join", 4)
     (there,) = held("rows", home, {key: row}, 4)
     assert there.home
     assert (there.slot, there.key, there.join_key, there.version) == (1, b"primary", b"join", 7)
@@ -64,7 +64,7 @@ def test_a_row_in_another_bucket_than_its_own_is_not_at_home() -> None:
 
 def test_a_mark_is_told_of_only_where_it_is_misplaced() -> None:
     mark = incomplete_key(b"join")
-    home = bucket_of(b"join", 4)
+    home = partition_of(b"join", 4)
     assert held("rows", home, {mark: b""}, 4) == []
     (wrong,) = held("rows", (home + 1) % 4, {mark: b""}, 4)
     assert (wrong.slot, wrong.join_key, wrong.home) == (-1, b"join", False)

@@ -19,7 +19,7 @@ from include.index.definition import IndexDefinition
 from include.index.generations.active import read_fed, serving_or_none
 from include.index.generations.create import first_index
 from include.index.generations.promote import promote, standing
-from include.index.generations.rebuild.ending import ending_on_sigterm
+from include.index.generations.rebuild.deployed import ending_on_sigterm
 from include.index.generations.rebuild.fill import Answer
 from include.index.generations.rebuild.pace import Reached
 from include.index.generations.rebuild.plan import RebuildPlan, make_plan
@@ -34,6 +34,7 @@ from include.index.server.memory_admin import MemoryAdmin
 from include.index.server.port import BulkAnswer, IndexInfo, Note
 from include.index.states import States, feed_of
 from include.index.task import IndexTask, raw_of
+from include.index.worker import NumberedRange
 from include.log import topics
 from include.log.control import Control
 from include.log.memory import MemoryLog, MemoryRegistry
@@ -214,8 +215,8 @@ class Here:
         self._world, self._name, self._progress = world, name, dict(progress)
         self._waiting: list[tuple[int, Slice]] = []
 
-    def submit(self, number: int, part: Slice) -> None:
-        self._waiting.append((number, part))
+    def submit(self, *tasks: NumberedRange) -> None:
+        self._waiting += tasks
 
     def finished(self) -> list[tuple[int, Answer]]:
         parts, self._waiting = self._waiting, []

@@ -10,7 +10,6 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from include.clock import ManualClock
 from include.errors import Terminal, Transient
-from include.log.kafka import log as kafka
 from include.log.kafka.log import KafkaReader
 
 TOPIC = "orders"
@@ -47,7 +46,7 @@ def clock() -> ManualClock:
 
 
 def reader(broker: Broker, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> KafkaReader:
-    monkeypatch.setattr(kafka, "Consumer", broker.consumer)
+    monkeypatch.setattr("include.log.kafka.errors.Consumer", broker.consumer)
     made = KafkaReader("127.0.0.1:1", clock=clock)
     made._admin = broker
     return made

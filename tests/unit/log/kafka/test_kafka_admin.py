@@ -10,7 +10,6 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from include.errors import Terminal
-from include.log.kafka import admin as kafka_admin
 from include.log.kafka.admin import KafkaAdmin
 
 
@@ -30,7 +29,7 @@ class Client:
 
 
 def admin(monkeypatch: pytest.MonkeyPatch, client: Client) -> KafkaAdmin:
-    monkeypatch.setattr(kafka_admin, "AdminClient", lambda _configuration: client)
+    monkeypatch.setattr("confluent_kafka.admin.AdminClient", lambda _configuration: client)
     return KafkaAdmin("127.0.0.1:9")
 
 

@@ -44,8 +44,8 @@ class Client:
 
 
 def writer(monkeypatch: pytest.MonkeyPatch, client: Client) -> KafkaWriter:
-    monkeypatch.setattr(kafka_writer, "Producer", lambda _configuration: client)
-    monkeypatch.setattr(kafka_writer, "Consumer", lambda _configuration: client)
+    monkeypatch.setattr("include.log.kafka.errors.Producer", lambda _configuration: client)
+    monkeypatch.setattr("include.log.kafka.errors.Consumer", lambda _configuration: client)
     monkeypatch.setattr(kafka_writer, "_CALL_S", 0.05)
     made = KafkaWriter("127.0.0.1:9", "w", timeout_s=0.1)
     made.begin()

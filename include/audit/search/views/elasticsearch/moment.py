@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DOC_ID",
+    "AtMoment",
     "ElasticsearchView",
     "PointInTime",
     "Requests",
@@ -136,7 +137,27 @@ class PointInTime(Requests):
                 self.ask(lambda: self.client.close_point_in_time(id=pit))
 
 
-class ElasticsearchView(IndexView):
+class AtMoment:
+    """What looks at an index as it is at one moment."""
+
+    _moment: PointInTime
+
+    @property
+    def requests(self) -> int:
+        """Sent so far."""
+        return self._moment.requests
+
+    @property
+    def received(self) -> int:
+        """Bytes of answers."""
+        return self._moment.received
+
+    def close(self) -> None:
+        """Let the moment go."""
+        self._moment.close()
+
+
+class ElasticsearchView(AtMoment, IndexView):
     """See `range_count.IndexView`. Opens the point in time at once; `name` is a concrete index."""
 
     def __init__(
@@ -160,16 +181,6 @@ class ElasticsearchView(IndexView):
         self._filter = [*self._living, _counted(bounds), *of_part(bounds)]
         self._above = [*self._living, above(bounds), *of_part(bounds)]
 
-    @property
-    @override
-    def requests(self) -> int:
-        return self._moment.requests
-
-    @property
-    @override
-    def received(self) -> int:
-        return self._moment.received
-
     @override
     def above(self) -> Mapping[int, int]:
         return by_partition(self._moment, self._above)
@@ -192,10 +203,6 @@ class ElasticsearchView(IndexView):
             known = said["partition"], said["offset"], said["version"], bool(said.get("deleted"))
             out[said["doc_id"]] = SeenDocument(*known, said.get("generation", 0))
         return out
-
-    @override
-    def close(self) -> None:
-        self._moment.close()
 
     def _search(self, ranges: Sequence[DocIdRange], more: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         bodies = [{"query": {"bool": {"filter": [*self._filter, *_within(one)]}}, **more} for one in ranges]

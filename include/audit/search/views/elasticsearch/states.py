@@ -12,7 +12,15 @@ from typing_extensions import override
 
 from include.audit.search.bounds import Bounds
 from include.audit.search.iblt import Histogram
-from include.audit.search.views.elasticsearch.moment import DOC_ID, PointInTime, above, by_partition, of_part, unproven
+from include.audit.search.views.elasticsearch.moment import (
+    DOC_ID,
+    AtMoment,
+    PointInTime,
+    above,
+    by_partition,
+    of_part,
+    unproven,
+)
 from include.audit.search.views.state_view import MOST_ABOVE, IndexState, StateView, far_ahead
 from include.errors import Terminal
 from include.index.digest import BUCKET_BITS, VIEWS, of_limbs
@@ -38,7 +46,7 @@ _NAMES: Final = ("doc_id", "version", "partition", "offset", "deleted", "generat
 _FIELDS: Final = [f"metadata.{n}" for n in _NAMES]
 
 
-class ElasticsearchStates(StateView):
+class ElasticsearchStates(AtMoment, StateView):
     """See `state_view.StateView`. Opens its moment at once.
 
     Args:
@@ -80,16 +88,6 @@ class ElasticsearchStates(StateView):
         body = {"size": 0, "track_total_hits": True, "query": {"bool": {"filter": filters}}}
         (found,) = self._moment.search([body])
         return int(found["hits"]["total"]["value"])
-
-    @property
-    @override
-    def requests(self) -> int:
-        return self._moment.requests
-
-    @property
-    @override
-    def received(self) -> int:
-        return self._moment.received
 
     @override
     def above(self) -> Mapping[int, int]:
@@ -164,10 +162,6 @@ class ElasticsearchStates(StateView):
             self._moment.requests += later.requests + 1
             self._moment.received += later.received
         return out
-
-    @override
-    def close(self) -> None:
-        self._moment.close()
 
     def _list(
         self, query: Mapping[str, Any], moment: PointInTime | None = None, *, written: bool = False

@@ -29,8 +29,8 @@ class ScriptedPool:
         self._random = random.Random(seed)
         self._faults = faults or {}
 
-    def submit(self, number: int, part: Slice) -> None:
-        del part
+    def submit(self, task: tuple[int, Slice]) -> None:
+        number, _ = task
         self.running.append(number)
         self.most_running = max(self.most_running, len(self.running))
         self.furthest = max(self.furthest, number - min(self.running))

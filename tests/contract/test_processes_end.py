@@ -1,28 +1,22 @@
-"""Workers of a rebuild end with it, whatever they are at."""
+"""Processes of a pool end with whoever has them, whatever they are at."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 import psutil
-import pytest
 
-from include.index.generations.rebuild import processes
-from include.index.generations.rebuild.processes import Processes
+from include.log.running.processes import Processes
 from tests.endless_range import endless
 
 _WITHIN_S = 60.0
 
 
-def test_a_rebuild_that_is_left_leaves_no_worker_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(processes, "work_off", endless)
+def test_who_leaves_its_processes_leaves_none_behind(tmp_path: Path) -> None:
     workers = Processes(2)
-    place: Any = tmp_path
     for part in ("one", "two"):
-        name: Any = part
-        workers.submit(place, name)
+        workers.submit(endless, tmp_path, [part])
     found = [pid_in(tmp_path / f"{part}.pid") for part in ("one", "two")]
     workers.close()
     workers.close()
