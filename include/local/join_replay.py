@@ -48,7 +48,7 @@ from include.record.position import SourcePosition
 from include.record.version import from_headers, number_of, to_header
 from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
-from include.settings.environment import PROJECT_ROOT
+from include.settings.environment import PROJECT_ROOT, checkout
 from include.store.s3 import store_of
 
 __all__ = ["replay_on_spark"]
@@ -85,10 +85,11 @@ def replay_on_spark(
         tell: hears how many changes are joined, of how many.
 
     Raises:
-        SettingsError: changes and file do not fit each other, before anything starts.
+        SettingsError: changes and file do not fit each other, or this is no checkout; before anything starts.
         Terminal: a server or the application ended, or a record was refused.
         Transient: a server does not answer, or a batch takes longer than ten minutes.
     """
+    checkout()
     places, join = read_join(config)
     schemas = replay_schemas(file, changes, join)
     field_plan(places, join, [each.fields for each in schemas])

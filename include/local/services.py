@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from include import VERSION
 from include.errors import SettingsError
 
 __all__ = ["SERVICES", "GoModule", "Ivy", "Maven", "PipPackage", "Port", "Service", "select", "service"]
@@ -215,7 +216,7 @@ SERVICES: tuple[Service, ...] = (
         address="LYREBIRD_MAIL",
         ready="GET /messages.json",
         memory_mb=35,
-        image="lyrebird:0.1.0",
+        image=f"lyrebird:{VERSION}",
         processes=("mail",),
     ),
     Service(
@@ -226,7 +227,7 @@ SERVICES: tuple[Service, ...] = (
         address="LYREBIRD_AIRFLOW",
         ready="GET /api/v2/monitor/health, four times healthy",
         memory_mb=830,
-        image="lyrebird:0.1.0",
+        image=f"lyrebird:{VERSION}",
         processes=(
             "airflow-api-server",
             "airflow-scheduler",

@@ -28,6 +28,7 @@ from include.local.recipes import recipe
 from include.local.records import Records, lock
 from include.local.services import SERVICES, Service, select
 from include.local.site import Site
+from include.settings.environment import checkout
 
 __all__ = ["Stack"]
 
@@ -79,6 +80,8 @@ class Stack:
             site = Site.open(self._state, free_ports=self._free_ports, keep_ports=bool(running), starting=starting)
             if any(row.java == "system" or row.name == "airflow" for row in todo):
                 system_java()
+            if any(row.name == "airflow" for row in todo):
+                checkout()
             for port in (port for row in starting for port in row.ports):
                 ports.require_free(port, site.ports[port.name])
             resolve.ensure(todo, site.cache, self._clock)

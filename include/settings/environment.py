@@ -9,14 +9,30 @@ from typing import Final
 
 from include.errors import SettingsError
 
-__all__ = ["PROJECT_ROOT", "cache_folder", "deployment_folder", "environment", "require", "state_folder"]
+__all__ = ["PROJECT_ROOT", "cache_folder", "checkout", "deployment_folder", "environment", "require", "state_folder"]
 
 PROJECT_ROOT: Final = Path(__file__).resolve().parents[2]
+"""What `include/` lies in: a checkout, or the folder that pip installs packages in."""
+
+_INSTALLED: Final = PROJECT_ROOT.name in {"site-packages", "dist-packages"}
+
+
+def checkout() -> Path:
+    """The folder with dags/, plugins/ and spark_apps/; `SettingsError` where pip has installed `include` alone."""
+    if _INSTALLED:
+        raise SettingsError(
+            "this needs dags/, plugins/ and spark_apps/, which an installed package does not have",
+            fix="Run it in a checkout of Lyrebird, after `make setup`.",
+        )
+    return PROJECT_ROOT
 
 
 def state_folder(env: Mapping[str, str] = os.environ) -> Path:
-    """Where a stack on this machine keeps its state: `$LYREBIRD_STATE`, else `.lyrebird/` in the project."""
-    return Path(env.get("LYREBIRD_STATE") or PROJECT_ROOT / ".lyrebird").absolute()
+    """Where a stack on this machine keeps its state: `$LYREBIRD_STATE`, else `.lyrebird/` in the project.
+
+    Of an installed package it is `.lyrebird/` in the current folder.
+    """
+    return Path(env.get("LYREBIRD_STATE") or (Path() if _INSTALLED else PROJECT_ROOT) / ".lyrebird").absolute()
 
 
 def cache_folder(env: Mapping[str, str] = os.environ) -> Path:

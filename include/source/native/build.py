@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-__all__ = ["build"]
+__all__ = ["FLAGS", "SOURCES", "build"]
 
 _OWN: Final = Path(__file__).parent
 _INCLUDE: Final = _OWN.parents[1]
@@ -29,7 +29,7 @@ SOURCES: Final = (
     _INCLUDE / "record" / "json" / "native" / "_avro_json.pyx",
     _INCLUDE / "join" / "native" / "_join.pyx",
 )
-_FLAGS: Final = ("-O3", "-fwrapv", "-fPIC", "-fvisibility=hidden", "-DNDEBUG", "-w")
+FLAGS: Final = ("-O3", "-fwrapv", "-fPIC", "-fvisibility=hidden", "-DNDEBUG", "-w")
 
 
 def build(folder: Path | None = None) -> str:
@@ -62,7 +62,7 @@ def _made(source: Path, target: Path) -> str:
         text, made = Path(name, f"{source.stem}.c"), target.with_name(f".{target.name}.{os.getpid()}")
         commands = [
             [sys.executable, "-m", "cython", "-3", "-o", str(text), str(source)],
-            [*compiler, *_FLAGS, f"-I{headers}", str(text), "-o", str(made)],
+            [*compiler, *FLAGS, f"-I{headers}", str(text), "-o", str(made)],
         ]
         for command in commands:
             done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - words of our own

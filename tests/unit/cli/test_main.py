@@ -5,6 +5,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from include import VERSION
 from include.cli import main
 from include.cli.table import duration, table
 from include.errors import Terminal, Transient
@@ -21,6 +22,11 @@ def test_help_lists_every_command_without_importing_one() -> None:
     assert told.exit_code == 0
     assert all(f"  {name} " in told.output and entry.help in told.output for name, entry in main.COMMANDS.items())
     assert {name for name in set(sys.modules) - before if name.startswith("include.cli.")} == set()
+
+
+def test_the_version_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out == f"lyrebird {VERSION}\n"
 
 
 @pytest.mark.parametrize("name", main.COMMANDS)

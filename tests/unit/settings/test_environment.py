@@ -10,6 +10,7 @@ from include.errors import SettingsError
 from include.settings.environment import (
     PROJECT_ROOT,
     cache_folder,
+    checkout,
     deployment_folder,
     environment,
     require,
@@ -37,6 +38,17 @@ def test_without_a_file_the_process_is_all(tmp_path: Path) -> None:
 def test_a_value_that_nobody_set_says_what_to_do(state: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match=r"LYREBIRD_NONE.*lyrebird up"):
         require("LYREBIRD_NONE", state)
+
+
+def test_an_installed_package_keeps_its_state_in_the_current_folder_and_is_no_checkout(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert checkout() == PROJECT_ROOT
+    monkeypatch.setattr("include.settings.environment._INSTALLED", True)
+    monkeypatch.chdir(tmp_path)
+    assert state_folder({}) == tmp_path / ".lyrebird"
+    with pytest.raises(SettingsError, match="in a checkout"):
+        checkout()
 
 
 def test_folders_have_defaults_and_may_be_moved() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Any, Final
 
-from include.lake.formats.sequence.message_pack_key import packed_bytes, packed_int, packed_text, unpacked_map
+from include.lake.formats.sequence.message_pack_key import packed, unpacked_map
 from include.lake.formats.sequence.sequence_header import BYTES_WRITABLE
 from include.lake.message import Message, TimestampType
 
@@ -38,38 +38,16 @@ _STARTS: Final = (
 )
 _LEAST_LONG: Final = 0x100000000
 _NAMES: Final = {1, 2, 3, 4, 5, 6}
-# Any bytes are one text this way, and that text those bytes.
-_UTF8: Final = ("utf-8", "surrogateescape")
 
 _Headers = tuple[tuple[str, bytes | None], ...]
-
-
-def _packed_headers(headers: _Headers) -> bytes:
-    size = len(headers)
-    if size < 0x10:
-        parts = [bytes((0x90 | size,))]
-    else:
-        parts = [b"\xdc" + size.to_bytes(2, "big") if size < 0x10000 else b"\xdd" + size.to_bytes(4, "big")]
-    for name, value in headers:
-        parts += (b"\x92", packed_text(name.encode(*_UTF8)), b"\xc0" if value is None else packed_bytes(value))
-    return b"".join(parts)
 
 
 def _whole(message: Message) -> bytes:
     """The map of any message, behind its length."""
     offset, key, value, headers, timestamp_ms, kind = message
-    packed = b"".join(
-        (
-            b"\x86\x01",
-            packed_int(offset),
-            b"\x03",
-            packed_int(timestamp_ms),
-            b"\x02\xc0\x04" if key is None else b"\x02" + packed_bytes(key) + b"\x04",
-            _packed_headers(headers) if headers else b"\x90",
-            _TAILS[kind][(value is None) + (0 if key is None else _KEY_THERE)],
-        )
-    )
-    return _LENGTH.pack(len(packed)) + packed
+    flags = (value is None) + (0 if key is None else _KEY_THERE)
+    data = packed({1: offset, 3: timestamp_ms, 2: key, 4: headers, 5: kind, 6: flags})
+    return _LENGTH.pack(len(data)) + data
 
 
 def _headers(found: Any) -> _Headers:
@@ -80,7 +58,7 @@ def _headers(found: Any) -> _Headers:
             raise ValueError("a header is no pair of name and value")
         if each[1] is not None and type(each[1]) is not bytes:
             raise ValueError("a header's value is not bytes")
-    return tuple((name.decode(*_UTF8), value) for name, value in found)
+    return tuple((name.decode("utf-8", "surrogateescape"), value) for name, value in found)
 
 
 def _entries(key: bytes) -> tuple[int, int, bytes | None, TimestampType, int, _Headers]:

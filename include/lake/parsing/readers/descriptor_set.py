@@ -1,16 +1,16 @@
 """Protobuf's descriptor sets (`protoc --include_imports -o`), as far as finding values by field names needs them.
 
-They are messages themselves, and are read by the same walk over the wire format as the records. Field numbers:
-`descriptor.proto`.
+They are taken as messages of `descriptor.proto`, not into a pool, which asks for every import and for editions' rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
-from include.lake.parsing.readers.wire import fields_of
+if TYPE_CHECKING:
+    from google.protobuf import descriptor_pb2
 
 __all__ = ["DescriptorSet", "FieldType", "MessageType"]
 
@@ -48,79 +48,54 @@ class DescriptorSet:
     @classmethod
     def parse(cls, data: bytes) -> DescriptorSet:
         """Reads a serialised `FileDescriptorSet`; `ValueError` for bytes that are none."""
-        found = cls()
+        from google.protobuf.descriptor_pb2 import FileDescriptorSet
+        from google.protobuf.message import DecodeError
+
         try:
-            for number, value in fields_of(data):
-                if number == 1:
-                    found._file(_body(value))
-        except (IndexError, TypeError, AttributeError, UnicodeDecodeError) as error:
-            raise ValueError(f"no descriptor set: {error!r}") from None
+            files = FileDescriptorSet.FromString(data).file
+        except DecodeError as error:
+            raise ValueError(f"no descriptor set: {error}") from None
+        found = cls()
+        for file in files:
+            syntax = file.syntax or "proto2"
+            if syntax not in ("proto2", _IMPLICIT):
+                raise ValueError(f"a descriptor set of syntax {syntax}; there are proto2 and proto3")
+            found._enums(file.enum_type, file.package)
+            for index, message in enumerate(file.message_type):
+                found._message(message, file.package, (index,), syntax == _IMPLICIT)
         if not found.messages:
             raise ValueError("no descriptor set: it has no message")
         return found
 
-    def _file(self, data: bytes) -> None:
-        parts = list(fields_of(data))
-        package = _text(parts, 2)
-        syntax = _text(parts, 12) or "proto2"
-        if syntax not in ("proto2", _IMPLICIT):
-            raise ValueError(f"a descriptor set of syntax {syntax}; there are proto2 and proto3")
-        self._enums(parts, 5, package)
-        for index, value in enumerate(_all(parts, 4)):
-            self._message(value, package, (index,), syntax == _IMPLICIT)
+    def _message(
+        self, message: descriptor_pb2.DescriptorProto, scope: str, index: tuple[int, ...], implicit: bool
+    ) -> None:
+        name = _within(scope, message.name)
+        members = {each.name: _field(each, implicit) for each in message.field}
+        self.messages[name] = MessageType(name, members, index)
+        self._enums(message.enum_type, name)
+        for inner, each in enumerate(message.nested_type):
+            self._message(each, name, (*index, inner), implicit)
 
-    def _message(self, data: bytes, scope: str, index: tuple[int, ...], implicit: bool) -> None:
-        parts = list(fields_of(data))
-        name = ".".join(filter(None, (scope, _text(parts, 1))))
-        members = [_field(value, implicit) for value in _all(parts, 2)]
-        self.messages[name] = MessageType(name, {member.name: member for member in members}, index)
-        self._enums(parts, 4, name)
-        for inner, value in enumerate(_all(parts, 3)):
-            self._message(value, name, (*index, inner), implicit)
-
-    def _enums(self, parts: list[tuple[int, Any]], number: int, scope: str) -> None:
-        for value in _all(parts, number):
-            enum = list(fields_of(value))
-            names: dict[int, str] = {}
-            for each in _all(enum, 2):
-                entry = list(fields_of(each))
-                # Of aliases the first is the name.
-                names.setdefault(_signed(_number(entry, 2)), _text(entry, 1))
-            self.enums[".".join(filter(None, (scope, _text(enum, 1))))] = names
+    def _enums(self, enums: Iterable[descriptor_pb2.EnumDescriptorProto], scope: str) -> None:
+        for enum in enums:
+            # Of aliases the first is the name.
+            names = {each.number: each.name for each in reversed(enum.value)}
+            self.enums[_within(scope, enum.name)] = names
 
 
-def _field(data: bytes, implicit: bool) -> FieldType:
-    parts = list(fields_of(data))
-    kind = _number(parts, 5)
+def _within(scope: str, name: str) -> str:
+    return f"{scope}.{name}" if scope else name
+
+
+def _field(field: descriptor_pb2.FieldDescriptorProto, implicit: bool) -> FieldType:
     # In proto3, members of a oneof (`optional` makes one) and messages can be absent.
-    absent = any(number == 9 for number, _ in parts) or kind in (10, 11)
+    absent = field.HasField("oneof_index") or field.type in (field.TYPE_GROUP, field.TYPE_MESSAGE)
     return FieldType(
-        name=_text(parts, 1),
-        number=_number(parts, 3),
-        kind=kind,
-        repeated=_number(parts, 4) == 3,
-        type_name=_text(parts, 6).lstrip("."),
+        name=field.name,
+        number=field.number,
+        kind=field.type,
+        repeated=field.label == field.LABEL_REPEATED,
+        type_name=field.type_name.lstrip("."),
         implicit=implicit and not absent,
     )
-
-
-def _body(value: int | bytes) -> bytes:
-    if isinstance(value, int):
-        raise TypeError("a number where a message is")
-    return value
-
-
-def _all(parts: list[tuple[int, Any]], number: int) -> Iterator[bytes]:
-    return (_body(value) for found, value in parts if found == number)
-
-
-def _text(parts: list[tuple[int, Any]], number: int) -> str:
-    return next((value.decode() for found, value in parts if found == number), "")
-
-
-def _number(parts: list[tuple[int, Any]], number: int) -> int:
-    return next((value for found, value in parts if found == number), 0)
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 64) if number >> 63 else number

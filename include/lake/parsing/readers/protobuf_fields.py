@@ -3,6 +3,10 @@
 Only what is on the wire is walked over; nothing is decoded that is not wanted. As the format asks, the last of
 several values of a field counts, and several parts of one message are one. An event time that is absent is missing,
 never 1970; other absent fields of proto3 without presence have their type's zero.
+
+Not read by google.protobuf's dynamic messages, although they take 1.1 µs for a record that takes 6.1 µs here: they
+refuse a record for a text that is no UTF-8 in a field that nobody wants, and read a wanted field of another wire type
+as absent, so that records of another schema would be filed under a zero.
 """
 
 from __future__ import annotations

@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.lake.formats.sequence.key_layout import OffsetKey
-from include.lake.formats.sequence.message_pack_key import MessagePackKey, packed_int, packed_text, unpacked_map
+from include.lake.formats.sequence.message_pack_key import MessagePackKey, packed, unpacked_map
 from include.lake.formats.sequence.verbatim import VerbatimKey, _entries, _usual, _whole
 from include.lake.message import Message
 
 OFFSETS = st.integers(0, 2**63 - 1) | st.sampled_from([0, 127, 128, 255, 256, 65535, 65536, 2**32 - 1, 2**32])
 TIMESTAMPS = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([-1, 0, 2**32 - 1, 2**32, 1700000000000])
 BYTES = st.binary(max_size=20) | st.sampled_from([b"", bytes(255), bytes(256)])
-TEXTS = st.text(st.characters(), max_size=8) | st.sampled_from(["x" * 31, "x" * 32, "x" * 256, "\ud800"])
 # Any bytes at all.
 NAMES = st.text(max_size=8) | st.binary(max_size=8).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
+TEXTS = NAMES | st.sampled_from(["x" * 31, "x" * 32, "x" * 256])
 HEADERS = st.lists(st.tuples(NAMES, st.none() | BYTES), max_size=4).map(tuple)
 MESSAGES = st.builds(
     Message,
@@ -84,20 +84,19 @@ def test_entries_that_are_not_known_are_passed_over() -> None:
 @settings(max_examples=60)
 @given(st.integers(-(2**63), 2**64 - 1))
 def test_a_number_takes_its_smallest_form_and_comes_back(n: int) -> None:
-    packed = packed_int(n)
-    assert unpacked_map(b"\x81\x01" + packed) == {1: n}
+    data = packed(n)
+    assert unpacked_map(b"\x81\x01" + data) == {1: n}
     sizes = (1,) if -32 <= n < 128 else (2, 3, 5, 9)
-    assert len(packed) in sizes
-    if len(packed) > 2:
-        fewer = {3: 1, 5: 2, 9: 4}[len(packed)]
+    assert len(data) in sizes
+    if len(data) > 2:
+        fewer = {3: 1, 5: 2, 9: 4}[len(data)]
         assert not -(1 << (8 * fewer - 1)) <= n < 1 << 8 * fewer or (n >= 0 and n >> 8 * fewer)
 
 
 @settings(max_examples=60)
 @given(TEXTS)
 def test_a_text_comes_back(text: str) -> None:
-    data = text.encode("utf-8", "surrogatepass")
-    assert unpacked_map(b"\x81\x01" + packed_text(data)) == {1: data}
+    assert unpacked_map(b"\x81\x01" + packed(text)) == {1: text.encode("utf-8", "surrogateescape")}
 
 
 @settings(max_examples=60)
@@ -197,7 +196,7 @@ def test_no_bytes_do_other_than_give_a_message_or_a_reason(data: bytes) -> None:
         "05",
         "81 01 c1",
         "dfffffffff",
-        "8101" + "91" * 40,
+        "8101" + "91" * 2000 + "05",
     ],
 )
 def test_a_map_that_is_no_key_is_refused_with_a_reason(packed: str) -> None:
