@@ -31,7 +31,7 @@ from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 from tests.bench.place import halves, served
 from tests.bench.shop_rows import fill_shop
-from tests.document_shop import SPARK, DocumentShop, document_shop
+from tests.support.documents.shop import SPARK, DocumentShop, document_shop
 
 __all__ = ["main"]
 

@@ -18,8 +18,8 @@ from typing import Final
 
 from include.audit.search.audit import Mode
 from include.audit.search.report import SearchReport
-from tests.audit_proof import RealWorld, ids
 from tests.bench.place import halves, served
+from tests.support.search.audit_proof import NodeAuditHarness, ids
 
 __all__ = ["main"]
 
@@ -39,7 +39,7 @@ def main() -> int:
     arguments = parser.parse_args()
     every, _ = halves(apart=False)
     with tempfile.TemporaryDirectory() as folder, served(["elasticsearch"], Path(folder) / "stack", every) as env:
-        world = RealWorld(env["LYREBIRD_ELASTICSEARCH"], "bench")
+        world = NodeAuditHarness(env["LYREBIRD_ELASTICSEARCH"], "bench")
         try:
             told = _measured(world, arguments.documents)
         finally:
@@ -54,7 +54,7 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def _measured(world: RealWorld, documents: int) -> dict[str, dict[str, tuple[float, float]]]:
+def _measured(world: NodeAuditHarness, documents: int) -> dict[str, dict[str, tuple[float, float]]]:
     for start in range(1, documents + 1, _AT_ONCE):
         last = min(start + _AT_ONCE, documents + 1)
         world.topic.write([(n, {"state": f"{n} {_NOTE}"}) for n in range(start, last)])

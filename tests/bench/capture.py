@@ -23,7 +23,7 @@ from typing import Any
 
 from include.record.gtid import Flavour
 from tests.bench.binlog_table import CREATE, DATABASE, fill, single_rows
-from tests.servers import running
+from tests.support.servers import running
 
 __all__ = ["main"]
 

@@ -21,7 +21,7 @@ from include.source.rows.images import RowImages
 from include.source.rows.layout import Field, Layout
 from include.source.rows.records import RowRecords, encoded
 from include.source.rows.shape import TableShape
-from tests.row_bytes import value
+from tests.support.binlog.random_row_images import value
 
 LABELS = ("new", "paid", "packed", "sent", "done", "void")
 SEED = 1

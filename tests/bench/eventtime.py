@@ -28,12 +28,12 @@ from typing import Any, Final
 
 import psutil
 
-from tests.application_process import ApplicationProcess
 from tests.bench.eventtime_live import p99_s, times_real
 from tests.bench.eventtime_peer import peer_cpu_s
 from tests.bench.eventtime_place import Tracks
 from tests.bench.place import halves, served
 from tests.bench.processes import cpu_by_kind
+from tests.support.application_process import ApplicationProcess
 
 _BOUND: Final = 40_000.0
 _OF_PEER: Final = 10.0

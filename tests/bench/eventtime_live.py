@@ -14,8 +14,8 @@ import psutil
 from confluent_kafka import Consumer, Producer
 
 from include.eventtime.outputs import EVENT_TIME
-from tests.application_process import ApplicationProcess
 from tests.bench.eventtime_place import PARTITIONS, Tracks, track
+from tests.support.application_process import ApplicationProcess
 
 __all__ = ["Live", "p99_s", "times_real"]
 

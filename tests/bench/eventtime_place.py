@@ -15,7 +15,7 @@ from include.clock import SystemClock
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import TopicSpec
 from include.store.s3 import S3Store
-from tests.application_process import ApplicationProcess
+from tests.support.application_process import ApplicationProcess
 
 __all__ = ["PARTITIONS", "Tracks", "track"]
 

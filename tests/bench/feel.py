@@ -34,9 +34,9 @@ from include.log.topics import change
 from include.settings.deployment import Deployment
 from include.source.definition import load_source
 from include.source.hashes.sums import bits_for
-from tests.background import Background
 from tests.bench.feel_writer import ROWS
 from tests.bench.place import Place, add_rows, add_table, on_cores, placed
+from tests.support.background import Background
 
 __all__ = ["main"]
 

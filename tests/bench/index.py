@@ -115,7 +115,7 @@ def _turned(ways: tuple[str, ...], turns: int) -> tuple[str, ...]:
 @contextmanager
 def stub() -> Iterator[str]:
     """The address of a server that accepts every document, in a process of its own."""
-    command = [sys.executable, "-m", "tests.faulty_elasticsearch.server"]
+    command = [sys.executable, "-m", "tests.support.faults.elasticsearch.server"]
     with subprocess.Popen(
         command, cwd=PROJECT_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

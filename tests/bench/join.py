@@ -33,12 +33,12 @@ import psutil
 from confluent_kafka import Consumer
 
 from include.join.algorithm.versions import VECTOR_HEADER, vector_from_header
-from tests.application_process import ApplicationProcess
 from tests.bench.join_flink import FlinkPeer
 from tests.bench.join_place import KINDS, JoinPlace
 from tests.bench.place import halves, served
 from tests.bench.processes import cpu_by_kind
-from tests.captured import Transaction
+from tests.support.application_process import ApplicationProcess
+from tests.support.source.captured_changes import Transaction
 
 _BOUNDS: Final = {"three": 20_000.0, "one": 40_000.0, "chain": 10_000.0}
 _BOOTSTRAP: Final = 50_000.0

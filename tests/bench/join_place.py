@@ -24,8 +24,8 @@ from include.record.schema import Column, TableSchema
 from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of
-from tests.application_process import ApplicationProcess
-from tests.captured import Captured, Transaction
+from tests.support.application_process import ApplicationProcess
+from tests.support.source.captured_changes import CapturedChanges, Transaction
 
 __all__ = ["KINDS", "JoinPlace", "Kind", "made_row"]
 
@@ -89,7 +89,7 @@ class JoinPlace:
             for each in kind.tables
         ]
         registry = ConfluentRegistry(env["LYREBIRD_REGISTRY"])
-        self.captured = Captured(self._writer, self.admin, registry, tables, source=name, partitions=_PARTITIONS)
+        self.captured = CapturedChanges(self._writer, self.admin, registry, tables, source=name, partitions=_PARTITIONS)
         self._rows: dict[tuple[str, int], dict[str, Any]] = {}
         self._hot: dict[str, int] = {}
         self._draw = random.Random(1)

@@ -50,7 +50,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        world = _World(arguments.inputs, Path(folder))
+        world = _Harness(arguments.inputs, Path(folder))
         world.batch(world.changes(range(arguments.keys), "c"))
         draw = random.Random(1)
         found = []
@@ -68,7 +68,7 @@ def main() -> int:
     return 0
 
 
-class _World:
+class _Harness:
     """A join of inputs with the same columns."""
 
     def __init__(self, inputs: int, folder: Path) -> None:

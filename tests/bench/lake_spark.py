@@ -26,7 +26,7 @@ from include.metrics.progress import RunFolder
 from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of
-from tests.bench.spark_cluster import SparkCluster
+from tests.support.spark_cluster import SparkCluster
 
 __all__ = ["WARM", "main"]
 

@@ -18,7 +18,7 @@ from include.clock import ManualClock
 from include.lake.finalising.mark import acknowledge, finalise_groups
 from include.lake.finalising.report import together
 from include.lake.inspect.listing import Dates, list_topic
-from tests.lake_year import GROUP, HOUR_MS, MadeUpTopic
+from tests.support.lake.simulated_topic import GROUP, HOUR_MS, SimulatedTopic
 
 __all__ = ["main"]
 
@@ -39,7 +39,7 @@ def main() -> int:
     told = parser.parse_args()
     partitions: int = told.partitions
     step = 24 * HOUR_MS // told.cuts
-    topic = MadeUpTopic(partitions, [_BEGIN_MS + (number + 1) * step for number in range(told.days * told.cuts)])
+    topic = SimulatedTopic(partitions, [_BEGIN_MS + (number + 1) * step for number in range(told.days * told.cuts)])
     _measured(topic, "everything is read, as nothing is kept", lambda: _run(topic))
     _measured(topic, "a run behind that", lambda: _run(topic))
     held = True
@@ -58,7 +58,7 @@ def main() -> int:
     return 0 if held else 1
 
 
-def _run(topic: MadeUpTopic) -> None:
+def _run(topic: SimulatedTopic) -> None:
     clock = ManualClock((topic.ends_ms[-1] + _LATE_MS) * 1000)
     log: Any = topic
     reports = list(finalise_groups(topic, log, {"dates": GROUP}, clock))
@@ -67,7 +67,7 @@ def _run(topic: MadeUpTopic) -> None:
     acknowledge(topic, together(reports))
 
 
-def _measured(topic: MadeUpTopic, what: str, do: Callable[[], Any]) -> Mapping[str, int]:
+def _measured(topic: SimulatedTopic, what: str, do: Callable[[], Any]) -> Mapping[str, int]:
     topic.took()
     begin = time.perf_counter()
     do()

@@ -40,10 +40,10 @@ from include.log.running.batches_spark import session
 from include.settings.connections import Kafka
 from include.source.definition import load_source
 from include.source.hashes.sums import bits_for
-from tests.audited_world import Scene, captured, prepare
 from tests.bench.place import halves, served
-from tests.integration.source.world import opened
-from tests.servers import Server, running
+from tests.support.servers import Server, running
+from tests.support.source.capture_harness import opened
+from tests.support.tables.audit_scenario import TableAuditScenario, captured, prepare
 
 __all__ = ["main"]
 
@@ -136,7 +136,7 @@ def main() -> int:
 
 
 @contextlib.contextmanager
-def _scene(base: Path) -> Iterator[tuple[Scene, Server]]:
+def _scene(base: Path) -> Iterator[tuple[TableAuditScenario, Server]]:
     every = halves(apart=False)[0]
     options = ("--innodb-buffer-pool-size=1G", "--innodb-flush-log-at-trx-commit=0")
     for each in ("db", "world"):
@@ -156,18 +156,20 @@ def _scene(base: Path) -> Iterator[tuple[Scene, Server]]:
         prepare(world, "bench", base / "world", store)
         spark = session("bench", {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.log.level": "ERROR"})
         try:
-            yield Scene(world, spark), server
+            yield TableAuditScenario(world, spark), server
         finally:
             spark.stop()
 
 
-def _side(scene: Scene, table: str = "wide") -> DatabaseSide:
+def _side(scene: TableAuditScenario, table: str = "wide") -> DatabaseSide:
     load = Load(SystemClock(), connections=1, rows_per_s=0, busy_threads=0)
     source = load_source(scene.deployment, scene.world.name)
     return DatabaseSide(source, scene.world.name, table, load, SystemClock(), range_rows=_RANGE)
 
 
-def _server_rounds(scene: Scene, server: Server, arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
+def _server_rounds(
+    scene: TableAuditScenario, server: Server, arguments: argparse.Namespace
+) -> dict[str, dict[str, float]]:
     process = psutil.Process(server.process.pid)
     costs: dict[str, list[Cost]] = {}
     with contextlib.closing(_side(scene)) as side:
@@ -188,7 +190,7 @@ def _by_ranges(server: Server, sql: str, rows: int) -> None:
             cursor.fetchall()
 
 
-def _spark_rounds(scene: Scene, arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
+def _spark_rounds(scene: TableAuditScenario, arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
     me, topic = psutil.Process(), scene.topic("wide")
     costs: dict[str, list[Cost]] = {}
     kafka = scene.deployment.one("kafka", Kafka)
@@ -212,7 +214,7 @@ def _spark_rounds(scene: Scene, arguments: argparse.Namespace) -> dict[str, dict
     return {name: _median(found) for name, found in costs.items()}
 
 
-def _wrong_row(scene: Scene) -> dict[str, Any]:
+def _wrong_row(scene: TableAuditScenario) -> dict[str, Any]:
     """A row that capture never heard of: how many queries find it."""
     scene.behind_the_log("UPDATE wide SET note = 'lost' WHERE id = 4711")
     topic, asked = scene.topic("wide"), dict.fromkeys(("scans", "queries"), 0)
@@ -237,7 +239,7 @@ def _wrong_row(scene: Scene) -> dict[str, Any]:
     return {**asked, "took_s": round(took_s, 1), "found": names == [("altered", "4711", ("note",))]}
 
 
-def _faults(scene: Scene) -> dict[str, dict[str, bool]]:
+def _faults(scene: TableAuditScenario) -> dict[str, dict[str, bool]]:
     """Fault → formula → whether it sees it, on a table of its own of 10,000 rows."""
     found: dict[str, dict[str, bool]] = {}
     for name, statements in _FAULTS.items():
@@ -250,7 +252,7 @@ def _faults(scene: Scene) -> dict[str, dict[str, bool]]:
     return found
 
 
-def _all_sums(scene: Scene) -> dict[str, Any]:
+def _all_sums(scene: TableAuditScenario) -> dict[str, Any]:
     with scene.world.server.connect(database="bench") as connection, connection.cursor() as cursor:
         found: dict[str, Any] = {}
         for name, sql in _PEERS.items():

@@ -13,8 +13,8 @@ from unittest.mock import patch
 from include.local.site import Site
 from include.local.stack import Stack
 from tests.bench.binlog_table import CREATE, DATABASE, fill_table
-from tests.integration.source.world import World, opened
-from tests.servers import Server, running
+from tests.support.servers import Server, running
+from tests.support.source.capture_harness import CaptureHarness, opened
 
 __all__ = ["Place", "add_rows", "add_table", "halves", "on_cores", "placed", "served"]
 
@@ -26,7 +26,7 @@ _HEAP_MB = 1024
 class Place:
     """`server_cores` are those of the database and its writers, `other_cores` those of Kafka and capture."""
 
-    world: World
+    world: CaptureHarness
     server: Server
     server_cores: frozenset[int]
     other_cores: frozenset[int]

@@ -21,8 +21,8 @@ import psutil
 from include.local.stack import Stack
 from include.log.topics import change
 from tests.bench.binlog_table import CREATE, DATABASE, fill
-from tests.integration.source.world import World
-from tests.servers import running
+from tests.support.servers import running
+from tests.support.source.capture_harness import CaptureHarness
 
 __all__ = ["main"]
 
@@ -46,7 +46,9 @@ def main() -> int:
             (Path(folder) / "db").mkdir()
             (Path(folder) / "world").mkdir()
             with running("mariadb-11.4", Path(folder) / "db") as server:
-                world = World(DATABASE, Path(folder) / "world", server, env["LYREBIRD_KAFKA"], env["LYREBIRD_REGISTRY"])
+                world = CaptureHarness(
+                    DATABASE, Path(folder) / "world", server, env["LYREBIRD_KAFKA"], env["LYREBIRD_REGISTRY"]
+                )
                 world.declare(group_ms=50, partition_by={})
                 world.sql(CREATE, "SET GLOBAL sync_binlog = 0, innodb_flush_log_at_trx_commit = 0")
                 world.run("run", "--snapshot")
@@ -56,7 +58,7 @@ def main() -> int:
     return _tell(found, arguments.rate, arguments.json)
 
 
-def _throughput(world: World, rows: int) -> dict[str, Any]:
+def _throughput(world: CaptureHarness, rows: int) -> dict[str, Any]:
     idle = _until_caught_up(world)
     with world.server.connect() as connection:
         fill(connection, rows)
@@ -69,7 +71,7 @@ def _throughput(world: World, rows: int) -> dict[str, Any]:
     }
 
 
-def _until_caught_up(world: World) -> dict[str, float]:
+def _until_caught_up(world: CaptureHarness) -> dict[str, float]:
     """CPU and wall time of a capture from its start until its position is the server's."""
     progress = world.folder / "state" / "run" / f"by-hand-capture-{world.name}" / "progress.json"
     progress.unlink(missing_ok=True)
@@ -92,7 +94,7 @@ def _until_caught_up(world: World) -> dict[str, float]:
     return found
 
 
-def _latency(world: World, kafka: str, arguments: argparse.Namespace) -> dict[str, Any]:
+def _latency(world: CaptureHarness, kafka: str, arguments: argparse.Namespace) -> dict[str, Any]:
     world.sql("CREATE TABLE ticks (id bigint PRIMARY KEY, n int, v varchar(40))")
     process = world.start("run")
     committed: dict[int, float] = {}

@@ -43,7 +43,7 @@ from include.search.engine import ElasticsearchEngine
 from include.settings.connections import Elasticsearch
 from tests.bench.memory_limit import MemoryGroup, memory_group
 from tests.bench.place import halves, served
-from tests.search_world import shipped_target
+from tests.support.search.shipped_search import shipped_target
 
 __all__ = ["LONG", "ORDERS_OF_HISTORIES", "SHORT", "TIMES", "History", "SearchPlace", "search_placed"]
 

@@ -27,7 +27,7 @@ from include.log.topics import change, source_requests
 from include.source.log.direct_log import answers_by_id
 from tests.bench.binlog_table import DATABASE
 from tests.bench.place import Place, add_rows, add_table, placed
-from tests.integration.source.world import World
+from tests.support.source.capture_harness import CaptureHarness
 
 __all__ = ["ask_for", "main"]
 
@@ -98,7 +98,7 @@ def _round(place: Place, pid: int, arguments: argparse.Namespace) -> dict[str, f
     } | {f"{name}_cpu_us_a_row": 1e6 * cpu_s / arguments.rows for name, cpu_s in spent.items()}
 
 
-def ask_for(world: World, table: str, rows_per_s: int | None = None) -> str:
+def ask_for(world: CaptureHarness, table: str, rows_per_s: int | None = None) -> str:
     """Ask the running capture for a snapshot of `table`; the request's id."""
     id_ = str(uuid.uuid4())
     request = Request(
@@ -122,7 +122,7 @@ def _listens(process: psutil.Process, port: int) -> bool:
     return any(each.status == psutil.CONN_LISTEN and each.laddr.port == port for each in found)
 
 
-def _topics(world: World) -> list[str]:
+def _topics(world: CaptureHarness) -> list[str]:
     from include.log.kafka.log import KafkaAdmin
 
     return KafkaAdmin(world.kafka).names()

@@ -26,8 +26,8 @@ from include.source.log.direct_log import DirectLog, transactional_id
 from include.source.log.ports import LogPorts
 from include.source.ports import Group
 from include.source.state.capture_state import CaptureState
-from tests.integration.source.world import World
-from tests.servers import running
+from tests.support.servers import running
+from tests.support.source.capture_harness import CaptureHarness
 
 __all__ = ["main"]
 
@@ -58,7 +58,7 @@ def main() -> int:
             for name in ("db", "world"):
                 (Path(folder) / name).mkdir()
             with running("mariadb-11.4", Path(folder) / "db", _OPTIONS) as server:
-                world = World(
+                world = CaptureHarness(
                     _DATABASE, Path(folder) / "world", server, env["LYREBIRD_KAFKA"], env["LYREBIRD_REGISTRY"]
                 )
                 world.declare(partition_by={}, table_partitions={})
@@ -69,7 +69,7 @@ def main() -> int:
     return _tell(found, arguments.tables, arguments.json)
 
 
-def _make(world: World, tables: int) -> None:
+def _make(world: CaptureHarness, tables: int) -> None:
     """The tables, and the record of a capture that knows them all."""
     begun = time.monotonic()
     for number in range(tables):
@@ -90,7 +90,7 @@ def _make(world: World, tables: int) -> None:
     log.close()
 
 
-def _start(world: World, tables: int, number: int) -> dict[str, float]:
+def _start(world: CaptureHarness, tables: int, number: int) -> dict[str, float]:
     """Times of one start, and how much memory capture holds when it is idle."""
     world.sql(f"INSERT INTO t{number * 7 % tables} VALUES ({number}, 'one', 1.5, '2024-01-02 03:04:05')")
     target = world.ask("SELECT @@global.gtid_binlog_pos")[0][0]

@@ -40,9 +40,9 @@ from include.record.version import to_header
 from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import S3Store
-from tests.application_process import ApplicationProcess
 from tests.bench.place import halves, on_cores, served
-from tests.captured import Captured
+from tests.support.application_process import ApplicationProcess
+from tests.support.source.captured_changes import CapturedChanges
 
 __all__ = ["main"]
 
@@ -78,7 +78,7 @@ class Changes:
         registry = ConfluentRegistry(registry_url)
         self._schema = TableSchema(_NAME, "wide", _COLUMNS, ("id",))
         self._writer = KafkaWriter(kafka, f"capture-{_NAME}")
-        self._captured = Captured(
+        self._captured = CapturedChanges(
             self._writer, KafkaAdmin(kafka), registry, [self._schema], source=_NAME, partitions=_PARTITIONS
         )
         self.topic = self._captured.topic("wide")

@@ -20,9 +20,9 @@ import pytest
 from include.errors import LyrebirdError
 from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
-from tests.integration.source.broker import broker
+from tests.support.log.broker import broker
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 RESTARTS = 5
 CLIENTS = 3
 CALLS = {"describe", "settings", "ensure", "names", "ends", "begins", "unended", "read", "survey", "commit"}
@@ -46,7 +46,7 @@ class Client:
 
 @contextmanager
 def client(address: str, topic: str, group: str, log: Path) -> Iterator[Client]:
-    words = [sys.executable, "-X", "faulthandler", "-m", "tests.kafka_calls", address, topic, group]
+    words = [sys.executable, "-X", "faulthandler", "-m", "tests.support.log.kafka_calls", address, topic, group]
     pipe = subprocess.PIPE
     with (
         log.open("w") as said,

@@ -27,13 +27,13 @@ from include.source.log.direct_log import DirectLog, transactional_id
 from include.source.log.ports import LogPorts
 from include.source.ports import CaptureLog, Group, OutgoingRecord, ResumePoint
 from include.source.state.capture_state import CaptureState
-from tests.forgetful import ForgetfulWriter, unverified
+from tests.support.log.hanging_transaction import HangingTransactionWriter, unverified
 
 SCHEMA = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
 
 
 @dataclass
-class World:
+class Harness:
     """A log, and captures of one source on it."""
 
     name: str
@@ -97,7 +97,7 @@ def group(number: int, *outputs: OutgoingRecord, state: CaptureState | None = No
 
 
 @pytest.fixture(params=["memory", "kafka"])
-def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, unique: str) -> Iterator[Harness]:
     reader: LogReader
     admin: TopicAdmin
     registry: SchemaRegistry
@@ -122,14 +122,14 @@ def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
             return KafkaWriter(bootstrap, transactional_id, timeout_s=20)
 
         def forgetful(places: Collection[tuple[str, int]]) -> LogWriter:
-            writer: Any = ForgetfulWriter(bootstrap, id_, places)
+            writer: Any = HangingTransactionWriter(bootstrap, id_, places)
             return writer
 
         def finish(places: Collection[tuple[str, int]], commit: bool) -> None:
             end_transaction(bootstrap, id_, places, commit=commit)
 
     ports = LogPorts(lambda: open_writer(id_), reader, admin, registry, finish)
-    world = World(unique, ports, open_writer(f"{unique}-asker"), forgetful)
+    world = Harness(unique, ports, open_writer(f"{unique}-asker"), forgetful)
     yield world
     for log in world.captures:
         log.close()
@@ -140,12 +140,12 @@ def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
     reader.close()
 
 
-def test_a_log_that_nobody_wrote_has_no_resume_point(world: World) -> None:
+def test_a_log_that_nobody_wrote_has_no_resume_point(world: Harness) -> None:
     log = world.capture()
     assert (log.newest(), log.open()) == (None, None)
 
 
-def test_a_group_is_seen_whole_and_tells_where_it_ended(world: World) -> None:
+def test_a_group_is_seen_whole_and_tells_where_it_ended(world: Harness) -> None:
     log, state = world.capture(), CaptureState(tables={"shop.orders": 7}, snapshot="done")
     log.open()
     log.ensure(world.spec)
@@ -163,7 +163,7 @@ def test_a_group_is_seen_whole_and_tells_where_it_ended(world: World) -> None:
     assert ends == {(world.topic, partition): end - 1 for partition, end in stored.items()}
 
 
-def test_what_was_written_and_not_committed_is_gone_with_the_one_who_wrote_it(world: World) -> None:
+def test_what_was_written_and_not_committed_is_gone_with_the_one_who_wrote_it(world: Harness) -> None:
     log = world.capture()
     log.open()
     log.ensure(world.spec)
@@ -179,7 +179,7 @@ def test_what_was_written_and_not_committed_is_gone_with_the_one_who_wrote_it(wo
     assert world.values(world.topic, 2) == [(1, b"v"), (3, b"once")]
 
 
-def test_whoever_opens_it_fences_the_one_before(world: World) -> None:
+def test_whoever_opens_it_fences_the_one_before(world: Harness) -> None:
     first, second = world.capture(), world.capture()
     first.open()
     first.ensure(world.spec)
@@ -194,7 +194,7 @@ def test_whoever_opens_it_fences_the_one_before(world: World) -> None:
     assert world.values(world.topic, 1) == [(2, b"of the second")]
 
 
-def test_one_that_looks_fences_nobody(world: World) -> None:
+def test_one_that_looks_fences_nobody(world: Harness) -> None:
     log, other = world.capture(), world.capture()
     log.open()
     log.commit(group(1))
@@ -207,7 +207,7 @@ def test_one_that_looks_fences_nobody(world: World) -> None:
     assert other.newest() == ResumePoint(position(3), CaptureState(version=3))
 
 
-def test_the_state_comes_back_whole_though_a_commit_writes_only_what_changed_of_it(world: World) -> None:
+def test_the_state_comes_back_whole_though_a_commit_writes_only_what_changed_of_it(world: Harness) -> None:
     log = world.capture()
     log.open()
     tables = {f"shop.t{number}": number for number in range(1000)}
@@ -226,7 +226,7 @@ def test_the_state_comes_back_whole_though_a_commit_writes_only_what_changed_of_
     assert max(sizes[1:]) < 1000
 
 
-def test_it_may_be_closed_at_any_time_and_opened_again(world: World) -> None:
+def test_it_may_be_closed_at_any_time_and_opened_again(world: Harness) -> None:
     log = world.capture()
     log.close()
     log.open()
@@ -240,7 +240,7 @@ def test_it_may_be_closed_at_any_time_and_opened_again(world: World) -> None:
     assert world.capture().open() == ResumePoint(position(2), CaptureState(version=2))
 
 
-def test_requests_are_read_from_where_the_last_reading_ended(world: World) -> None:
+def test_requests_are_read_from_where_the_last_reading_ended(world: Harness) -> None:
     log, topic = world.capture(), source_requests(world.name)
     log.open()
     assert log.requests(0) == ([], 0)
@@ -256,7 +256,7 @@ def test_requests_are_read_from_where_the_last_reading_ended(world: World) -> No
     assert last > after
 
 
-def test_requests_that_were_answered_for_good_are_known(world: World) -> None:
+def test_requests_that_were_answered_for_good_are_known(world: Harness) -> None:
     log, topic = world.capture(), source_answers(world.name)
     log.open()
     assert log.closed_requests() == set()
@@ -271,7 +271,7 @@ def test_requests_that_were_answered_for_good_are_known(world: World) -> None:
     assert again.closed_requests() == {"a", "b"}
 
 
-def test_a_topic_and_a_schema_are_made_once(world: World) -> None:
+def test_a_topic_and_a_schema_are_made_once(world: Harness) -> None:
     log = world.capture()
     log.open()
     made = log.ensure(world.spec)
@@ -285,7 +285,7 @@ def test_a_topic_and_a_schema_are_made_once(world: World) -> None:
     assert log.register(f"{world.topic}-key", {**SCHEMA, "fields": []}) != schema_id
 
 
-def test_topics_of_many_tables_are_made_together(world: World) -> None:
+def test_topics_of_many_tables_are_made_together(world: Harness) -> None:
     log = world.capture()
     log.open()
     log.ensure_all([])
@@ -298,7 +298,7 @@ def test_topics_of_many_tables_are_made_together(world: World) -> None:
         log.ensure_all([document_spec(world.topic, 3)])
 
 
-def test_a_topic_that_was_made_anew_is_empty_and_resolved_records_say_so(world: World) -> None:
+def test_a_topic_that_was_made_anew_is_empty_and_resolved_records_say_so(world: Harness) -> None:
     log = world.capture()
     log.open()
     before = log.ensure(world.spec)
@@ -312,7 +312,7 @@ def test_a_topic_that_was_made_anew_is_empty_and_resolved_records_say_so(world: 
 
 
 @pytest.mark.parametrize("config", [{"max.message.bytes": "20000"}, {}])
-def test_a_record_as_large_as_the_topic_is_said_to_take_is_taken(world: World, config: dict[str, str]) -> None:
+def test_a_record_as_large_as_the_topic_is_said_to_take_is_taken(world: Harness, config: dict[str, str]) -> None:
     capture = world.capture()
     capture.open()
     capture.ensure(TopicSpec(world.topic, 2, config))
@@ -323,7 +323,7 @@ def test_a_record_as_large_as_the_topic_is_said_to_take_is_taken(world: World, c
     assert world.values(world.topic, 1) == [(1, value)]
 
 
-def test_a_topic_that_was_made_anew_takes_what_follows(world: World) -> None:
+def test_a_topic_that_was_made_anew_takes_what_follows(world: Harness) -> None:
     log = world.capture()
     log.open()
     log.ensure(world.spec)
@@ -336,7 +336,7 @@ def test_a_topic_that_was_made_anew_takes_what_follows(world: World) -> None:
     assert world.values(world.topic, 2) == [(7, b"new"), (9, b"newer")]
 
 
-def test_no_topic_is_made_anew_while_something_is_written(world: World) -> None:
+def test_no_topic_is_made_anew_while_something_is_written(world: Harness) -> None:
     log = world.capture()
     log.open()
     log.ensure(world.spec)
@@ -346,7 +346,7 @@ def test_no_topic_is_made_anew_while_something_is_written(world: World) -> None:
 
 
 @pytest.fixture
-def broken(world: World, request: pytest.FixtureRequest) -> Iterator[World]:
+def broken(world: Harness, request: pytest.FixtureRequest) -> Iterator[Harness]:
     """A world with one whole group, where ends of transactions may be forgotten."""
     with ExitStack() as stack:
         if "kafka" in request.fixturenames:
@@ -359,7 +359,7 @@ def broken(world: World, request: pytest.FixtureRequest) -> Iterator[World]:
         yield world
 
 
-def test_a_commit_that_some_partitions_did_not_hear_of_is_told_to_them_before_capture_goes_on(broken: World) -> None:
+def test_a_commit_that_some_partitions_did_not_hear_of_is_told_to_them_before_capture_goes_on(broken: Harness) -> None:
     dying = broken.capture((broken.topic, 0), (source_resolved(broken.name), 0))
     dying.open()
     dying.commit(group(4, broken.output(3), broken.output(4)))
@@ -373,7 +373,7 @@ def test_a_commit_that_some_partitions_did_not_hear_of_is_told_to_them_before_ca
     assert broken.values(broken.topic, 5) == [(number, b"v") for number in range(1, 6)]
 
 
-def test_rows_that_a_resolved_record_speaks_for_are_committed_with_it(broken: World) -> None:
+def test_rows_that_a_resolved_record_speaks_for_are_committed_with_it(broken: Harness) -> None:
     dying = broken.capture((broken.topic, 0), (broken.topic, 1))
     dying.open()
     dying.commit(group(4, broken.output(3), broken.output(4)))
@@ -385,7 +385,7 @@ def test_rows_that_a_resolved_record_speaks_for_are_committed_with_it(broken: Wo
     assert broken.values(broken.topic, 4) == [(number, b"v") for number in range(1, 5)]
 
 
-def test_a_group_that_nobody_saw_a_part_of_is_aborted_and_may_be_written_again(broken: World) -> None:
+def test_a_group_that_nobody_saw_a_part_of_is_aborted_and_may_be_written_again(broken: Harness) -> None:
     dying = broken.capture((broken.topic, 0), (broken.topic, 1), (source_resolved(broken.name), 0))
     dying.open()
     dying.commit(group(4, broken.output(3), broken.output(4)))
@@ -398,7 +398,7 @@ def test_a_group_that_nobody_saw_a_part_of_is_aborted_and_may_be_written_again(b
     assert broken.values(broken.topic, 4) == [(number, b"v") for number in range(1, 5)]
 
 
-def test_an_open_transaction_of_somebody_else_in_a_sources_topic_is_named(broken: World) -> None:
+def test_an_open_transaction_of_somebody_else_in_a_sources_topic_is_named(broken: Harness) -> None:
     broken.asker.begin()
     broken.asker.append(broken.topic, b"k", b"not ours", partition=1)
     broken.asker.next_offsets()

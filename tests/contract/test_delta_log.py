@@ -16,7 +16,7 @@ from include.lake.tables.delta_log import DeltaLog, storage_options
 from include.lake.tables.standing import GenerationState
 from include.settings.connections import StoreSettings
 from include.store.s3 import S3Store
-from tests.https_s3 import SecureBucket, https_s3
+from tests.support.tls.https_s3 import SecureBucket, https_s3
 
 SCHEMA = pa.schema([pa.field(KEY, pa.binary()), pa.field(VERSION, pa.int64()), pa.field("id", pa.int64())])
 START = GenerationState("shop.orders", "an id", 4, 2)

@@ -11,15 +11,15 @@ from include.index.server import elasticsearch as adapter
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.memory import MemoryIndex
 from include.settings.connections import Elasticsearch
-from tests.faulty_elasticsearch.fate import Fate, ItemFate, Manner
-from tests.faulty_elasticsearch.node import FaultyNode
-from tests.faulty_elasticsearch.server import accepting, serving
-from tests.faulty_elasticsearch.simulation import NAME, Simulation
+from tests.support.faults.elasticsearch.fate import Fate, ItemFate, Manner
+from tests.support.faults.elasticsearch.node import FaultyNode
+from tests.support.faults.elasticsearch.server import accepting, serving
+from tests.support.faults.elasticsearch.simulation import NAME, Simulation
 
 LINE = b'{"index":{"_id":"1","version":%d,"version_type":"external"}}\n{"order":{},"metadata":{"deleted":false}}\n'
 
 
-class World:
+class Harness:
     """A server whose requests meet the fates given, and a client of it."""
 
     def __init__(self, index: ElasticsearchIndex, memory: MemoryIndex, fates: list[Fate]) -> None:
@@ -27,19 +27,19 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Harness]:
     monkeypatch.setattr(adapter, "_BULK_S", 0.3)
     memory, fates = MemoryIndex(), list[Fate]()
     node = FaultyNode(memory, lambda _items: fates.pop(0) if fates else Fate())
     with serving(memory, node) as url:
         index = ElasticsearchIndex(Elasticsearch(url=url))
         try:
-            yield World(index, memory, fates)
+            yield Harness(index, memory, fates)
         finally:
             index.close()
 
 
-def test_indexes_documents_and_notes_are_those_of_the_double(world: World) -> None:
+def test_indexes_documents_and_notes_are_those_of_the_double(world: Harness) -> None:
     index = world.index
     assert index.describe(NAME) is None
     assert index.create(NAME, {"aliases": {"orders": {}}}) == world.memory.describe("orders")
@@ -69,7 +69,7 @@ def test_indexes_documents_and_notes_are_those_of_the_double(world: World) -> No
         ("garbage", "SerializationError"),
     ],
 )
-def test_an_answer_that_does_not_come_whole_is_none(world: World, manner: Manner, kind: str) -> None:
+def test_an_answer_that_does_not_come_whole_is_none(world: Harness, manner: Manner, kind: str) -> None:
     world.index.create(NAME, {})
     world.fates.append(Fate(manner))
     answer = world.index.bulk(NAME, LINE % 1)
@@ -78,7 +78,7 @@ def test_an_answer_that_does_not_come_whole_is_none(world: World, manner: Manner
     assert world.index.bulk(NAME, LINE % 2).status == 200
 
 
-def test_whole_refusals_and_items_are_told_with_their_types_and_waits(world: World) -> None:
+def test_whole_refusals_and_items_are_told_with_their_types_and_waits(world: Harness) -> None:
     world.index.create(NAME, {})
     world.fates += [
         Fate(status=429, type="circuit_breaking_exception", written="no", retry_after_s=7),

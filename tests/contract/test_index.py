@@ -20,12 +20,12 @@ from include.index.server.memory import MemoryIndex
 from include.index.server.port import BulkAnswer, IndexedDocument, IndexInfo, SearchIndex
 from include.index.upkeep.purge import delete_line
 from include.settings.connections import Elasticsearch
-from tests.document_topic import MAPPING
+from tests.support.documents.topic import MAPPING
 
 DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
 
 
-class World:
+class Harness:
     """One server, and an index on it that is this test's own."""
 
     def __init__(self, index: SearchIndex, alias: str) -> None:
@@ -47,13 +47,13 @@ class World:
 
 
 @pytest.fixture(params=["memory", "elasticsearch"])
-def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, unique: str) -> Iterator[Harness]:
     if request.param == "memory":
-        yield World(MemoryIndex(), unique)
+        yield Harness(MemoryIndex(), unique)
         return
     index = ElasticsearchIndex(Elasticsearch(url=request.getfixturevalue("elasticsearch_url")))
     try:
-        yield World(index, unique)
+        yield Harness(index, unique)
     finally:
         index.client.indices.delete(
             index=[f"{unique}-v1", f"{unique}-notes", f"{unique}-many"], ignore_unavailable=True
@@ -61,14 +61,14 @@ def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
         index.close()
 
 
-def test_creating_an_index_again_leaves_it_as_it_is(world: World) -> None:
+def test_creating_an_index_again_leaves_it_as_it_is(world: Harness) -> None:
     world.write(("1", 1, {"state": "completed"}))
     again = world.index.create(world.name, creation(world.alias, DEFINITION, MAPPING))
     assert again.uuid == world.info.uuid
     assert world.index.get(world.name, "1") is not None
 
 
-def test_an_index_is_described_by_its_name_and_by_its_alias(world: World) -> None:
+def test_an_index_is_described_by_its_name_and_by_its_alias(world: Harness) -> None:
     for name in (world.name, world.alias):
         found = world.index.describe(name)
         assert found is not None
@@ -78,7 +78,7 @@ def test_an_index_is_described_by_its_name_and_by_its_alias(world: World) -> Non
     assert world.index.describe(f"{world.alias}-none") is None
 
 
-def test_an_older_or_equal_version_is_stale_and_a_newer_one_wins(world: World) -> None:
+def test_an_older_or_equal_version_is_stale_and_a_newer_one_wins(world: Harness) -> None:
     assert world.statuses(("1", 5, {"state": "a"})) == [(201, "")]
     stale = (409, "version_conflict_engine_exception")
     assert world.statuses(("1", 5, {"state": "b"}), ("1", 4, {"state": "c"})) == [stale, stale]
@@ -88,7 +88,7 @@ def test_an_older_or_equal_version_is_stale_and_a_newer_one_wins(world: World) -
     assert (found.version, found.source["order"], found.deleted) == (6, {"state": "d"}, False)
 
 
-def test_a_probe_tells_that_a_shard_works_and_changes_nothing(world: World) -> None:
+def test_a_probe_tells_that_a_shard_works_and_changes_nothing(world: Harness) -> None:
     def line(doc_id: str, version: int, routing: str | None = None) -> BulkLine:
         metadata = json.dumps({"doc_id": doc_id, "version": version, "deleted": False}).encode()
         return BulkLine(None, line_bytes(doc_id, version, b'"order"', b'{"state":"a"}', metadata, routing=routing))
@@ -108,7 +108,7 @@ def test_a_probe_tells_that_a_shard_works_and_changes_nothing(world: World) -> N
     assert sent(line("2", 1)) == [201]
 
 
-def test_tombstones_come_by_their_place_in_the_log_and_go_only_as_they_were_seen(world: World) -> None:
+def test_tombstones_come_by_their_place_in_the_log_and_go_only_as_they_were_seen(world: Harness) -> None:
     def write(doc_id: str, version: int, offset: int, *, deleted: bool, routing: str | None = None) -> None:
         origin = {"topic": "t", "partition": 1, "offset": offset, "doc_id": doc_id}
         metadata = json.dumps({**origin, "version": version, "deleted": deleted}).encode()
@@ -150,11 +150,11 @@ def test_tombstones_come_by_their_place_in_the_log_and_go_only_as_they_were_seen
     write("d", 51, 300, deleted=False)
 
 
-def test_the_same_key_twice_in_a_request_goes_by_its_lines(world: World) -> None:
+def test_the_same_key_twice_in_a_request_goes_by_its_lines(world: Harness) -> None:
     assert [status for status, _ in world.statuses(("1", 1, {}), ("1", 2, {}), ("1", 2, {}))] == [201, 200, 409]
 
 
-def test_a_soft_delete_keeps_its_version_and_is_seen_through_the_alias_by_a_realtime_read(world: World) -> None:
+def test_a_soft_delete_keeps_its_version_and_is_seen_through_the_alias_by_a_realtime_read(world: Harness) -> None:
     world.write(("1", 5, {"state": "a"}), ("1", 6, None))
     assert world.statuses(("1", 5, {"state": "a"}))[0][0] == 409
     for name in (world.name, world.alias):
@@ -163,7 +163,7 @@ def test_a_soft_delete_keeps_its_version_and_is_seen_through_the_alias_by_a_real
         assert found.deleted
 
 
-def test_a_document_that_the_mapping_refuses_fails_alone(world: World) -> None:
+def test_a_document_that_the_mapping_refuses_fails_alone(world: Harness) -> None:
     assert world.statuses(
         ("1", 1, {"note": 1}), ("2", 1, {"note": "x"}), ("3", 1, {"unknown": 1}), ("4", 1, {"state": {"a": 1}})
     ) == [
@@ -176,13 +176,13 @@ def test_a_document_that_the_mapping_refuses_fails_alone(world: World) -> None:
 
 @pytest.mark.parametrize(("doc_id", "version"), [("x" * 513, 1), ("1", -1)])
 def test_one_illegal_action_line_refuses_the_whole_request_and_nothing_is_written(
-    world: World, doc_id: str, version: int
+    world: Harness, doc_id: str, version: int
 ) -> None:
     assert world.write(("good", 1, {}), (doc_id, version, {})).status == 400
     assert world.index.get(world.name, "good") is None
 
 
-def test_ids_are_exact_texts(world: World) -> None:
+def test_ids_are_exact_texts(world: Harness) -> None:
     ids = ["ü\U0001f600", '["a",1]', 'quote"d', "a b/c?", "x" * 512]
     assert all(status == 201 for status, _ in world.statuses(*((doc_id, 1, {}) for doc_id in ids)))
     assert set(world.index.get_many(world.name, ids)) == set(ids)
@@ -191,7 +191,7 @@ def test_ids_are_exact_texts(world: World) -> None:
     assert found.source["metadata"]["doc_id"] == ids[3]
 
 
-def test_an_index_that_is_not_there_is_never_made_by_writing(world: World) -> None:
+def test_an_index_that_is_not_there_is_never_made_by_writing(world: Harness) -> None:
     missing = f"{world.alias}-v9"
     answer = world.write(("1", 1, {}), name=missing)
     assert answer.items is not None
@@ -203,7 +203,7 @@ def test_an_index_that_is_not_there_is_never_made_by_writing(world: World) -> No
         world.index.refresh(missing)
 
 
-def test_many_documents_are_read_at_once_with_their_metadata(world: World) -> None:
+def test_many_documents_are_read_at_once_with_their_metadata(world: Harness) -> None:
     world.write(*((str(n), 1, {"state": "a"}) for n in range(1200)), ("gone", 1, None))
     found = world.index.get_many(world.name, [*(str(n) for n in range(1200)), "gone", "never"])
     assert len(found) == 1201
@@ -224,13 +224,13 @@ def of_topic(index: SearchIndex, name: str, *documents: tuple[str, int, bool, st
     return [(item.status, item.type) for item in answer.items]
 
 
-def test_an_equal_version_is_written_again_where_that_is_asked_for_and_an_older_one_is_not(world: World) -> None:
+def test_an_equal_version_is_written_again_where_that_is_asked_for_and_an_older_one_is_not(world: Harness) -> None:
     assert of_topic(world.index, world.name, ("1", 5, False, None)) == [(201, "")]
     stale = (409, "version_conflict_engine_exception")
     assert of_topic(world.index, world.name, ("1", 5, True, None), ("1", 4, False, None)) == [(200, ""), stale]
 
 
-def test_living_documents_below_a_version_are_found_with_where_they_came_from(world: World) -> None:
+def test_living_documents_below_a_version_are_found_with_where_they_came_from(world: Harness) -> None:
     of_topic(world.index, world.name, *((f"k{n}", n, n == 2, None) for n in range(1, 8)))
     world.index.refresh(world.name)
     found = world.index.living_below(world.name, "t", 5, 100)
@@ -241,7 +241,7 @@ def test_living_documents_below_a_version_are_found_with_where_they_came_from(wo
     assert world.index.living_below(world.name, "other", 5, 100) == []
 
 
-def test_all_copies_of_a_document_are_found_whatever_shard_their_routing_chose(world: World) -> None:
+def test_all_copies_of_a_document_are_found_whatever_shard_their_routing_chose(world: Harness) -> None:
     name = f"{world.alias}-many"
     # Enough shards that some of so many routings differ; the double keeps one for each routing.
     world.index.create(name, {"settings": {"number_of_shards": 4, "number_of_replicas": 0}, "mappings": MAPPING})
@@ -257,7 +257,7 @@ def test_all_copies_of_a_document_are_found_whatever_shard_their_routing_chose(w
     assert world.index.copies(name, "other", ["1"]) == []
 
 
-def test_a_note_is_written_over_its_last_version_only(world: World) -> None:
+def test_a_note_is_written_over_its_last_version_only(world: Harness) -> None:
     notes = f"{world.alias}-notes"
     assert world.index.note(notes, "n") is None
     world.index.create(notes, {"mappings": {"dynamic": False}})
@@ -271,7 +271,7 @@ def test_a_note_is_written_over_its_last_version_only(world: World) -> None:
     assert world.index.note(notes, "n") == second
 
 
-def test_a_note_needs_its_index(world: World) -> None:
+def test_a_note_needs_its_index(world: Harness) -> None:
     with pytest.raises(Terminal):
         world.index.write_note(f"{world.alias}-none", "n", {}, None)
 
@@ -284,7 +284,7 @@ def test_a_server_that_is_away_is_told_by_type_and_a_bulk_by_its_answer() -> Non
     index.close()
 
 
-def test_notes_of_one_index_are_forgotten_and_no_others(world: World) -> None:
+def test_notes_of_one_index_are_forgotten_and_no_others(world: Harness) -> None:
     ensure_notes(world.index)
     for number, name in enumerate((world.name, world.name, f"{world.alias}-v2")):
         assert world.index.write_note(NOTES, f"{world.alias}.{number}", {"index": name}, None) is not None

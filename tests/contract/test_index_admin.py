@@ -23,13 +23,13 @@ from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.index.server.memory_admin import MemoryAdmin
 from include.index.server.port import SearchIndex
 from include.settings.connections import Elasticsearch
-from tests.document_topic import MAPPING
+from tests.support.documents.topic import MAPPING
 
 DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
 
 
 @dataclass
-class World:
+class Harness:
     """One server, and names on it that are this test's own."""
 
     index: SearchIndex
@@ -57,23 +57,23 @@ class World:
 
 
 @pytest.fixture(params=["memory", "elasticsearch"])
-def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, unique: str) -> Iterator[Harness]:
     if request.param == "memory":
         server = MemoryAdmin()
-        yield World(server, server, unique)
+        yield Harness(server, server, unique)
         return
     settings = Elasticsearch(url=request.getfixturevalue("elasticsearch_url"))
     index = ElasticsearchIndex(settings)
     admin = ElasticsearchAdmin(settings, index.client)
     try:
-        yield World(index, admin, unique)
+        yield Harness(index, admin, unique)
     finally:
         for name in [f"{unique}-v{n}" for n in (1, 2, 3, 10)] + [f"{unique}-other-v1"]:
             admin.delete(name)
         index.close()
 
 
-def test_generations_of_an_alias_are_listed_by_number_and_no_others(world: World) -> None:
+def test_generations_of_an_alias_are_listed_by_number_and_no_others(world: Harness) -> None:
     assert world.admin.generations(world.alias) == []
     ten, two = world.make(10), world.make(2, leads=True)
     world.index.create(f"{world.alias}-other-v1", {"mappings": {}})
@@ -88,7 +88,7 @@ def test_generations_of_an_alias_are_listed_by_number_and_no_others(world: World
     assert found[0].created_ms >= found[1].created_ms
 
 
-def test_an_alias_moves_in_one_stroke_and_hides_tombstones_behind_the_new_index(world: World) -> None:
+def test_an_alias_moves_in_one_stroke_and_hides_tombstones_behind_the_new_index(world: Harness) -> None:
     one, two = world.make(1, leads=True), world.make(2)
     world.admin.move_alias(world.alias, two, source=one)
     info = world.index.describe(world.alias)
@@ -98,7 +98,7 @@ def test_an_alias_moves_in_one_stroke_and_hides_tombstones_behind_the_new_index(
     assert world.leads_to() == one
 
 
-def test_of_two_moves_from_the_same_index_one_is_refused_and_changes_nothing(world: World) -> None:
+def test_of_two_moves_from_the_same_index_one_is_refused_and_changes_nothing(world: Harness) -> None:
     one, two, three = world.make(1, leads=True), world.make(2), world.make(3)
     world.admin.move_alias(world.alias, two, source=one)
     with pytest.raises(Terminal, match="leads elsewhere"):
@@ -106,7 +106,7 @@ def test_of_two_moves_from_the_same_index_one_is_refused_and_changes_nothing(wor
     assert world.leads_to() == two
 
 
-def test_of_two_moves_from_nowhere_one_is_refused_and_changes_nothing(world: World) -> None:
+def test_of_two_moves_from_nowhere_one_is_refused_and_changes_nothing(world: Harness) -> None:
     one, two = world.make(1), world.make(2)
     world.admin.move_alias(world.alias, one, source=None)
     with pytest.raises(Terminal, match="leads elsewhere"):
@@ -114,7 +114,7 @@ def test_of_two_moves_from_nowhere_one_is_refused_and_changes_nothing(world: Wor
     assert world.leads_to() == one
 
 
-def test_a_second_index_cannot_be_made_under_an_alias_that_leads_somewhere(world: World) -> None:
+def test_a_second_index_cannot_be_made_under_an_alias_that_leads_somewhere(world: Harness) -> None:
     one = world.make(1, leads=True)
     with pytest.raises((Terminal, Transient)):
         world.make(2, leads=True)
@@ -122,7 +122,7 @@ def test_a_second_index_cannot_be_made_under_an_alias_that_leads_somewhere(world
     assert world.index.describe(f"{world.alias}-v2") is None
 
 
-def test_an_alias_is_not_moved_to_or_from_an_index_that_is_not_there(world: World) -> None:
+def test_an_alias_is_not_moved_to_or_from_an_index_that_is_not_there(world: Harness) -> None:
     one = world.make(1, leads=True)
     for to, source in ((f"{world.alias}-v9", one), (one, f"{world.alias}-v9")):
         with pytest.raises(Terminal, match="does not exist"):
@@ -130,7 +130,7 @@ def test_an_alias_is_not_moved_to_or_from_an_index_that_is_not_there(world: Worl
     assert world.leads_to() == one
 
 
-def test_an_index_is_retired_only_while_the_one_named_serves(world: World) -> None:
+def test_an_index_is_retired_only_while_the_one_named_serves(world: Harness) -> None:
     one, two, three = world.make(1, leads=True), world.make(2), world.make(3)
     world.admin.retire(world.alias, three, serving=one)
     assert world.index.describe(three) is None
@@ -146,7 +146,7 @@ def test_an_index_is_retired_only_while_the_one_named_serves(world: World) -> No
         world.admin.retire(world.alias, one, serving=two)
 
 
-def test_where_the_alias_leads_nowhere_an_index_is_retired_only_then(world: World) -> None:
+def test_where_the_alias_leads_nowhere_an_index_is_retired_only_then(world: Harness) -> None:
     one, two = world.make(1), world.make(2)
     world.admin.retire(world.alias, one, serving=None)
     assert world.index.describe(one) is None
@@ -158,12 +158,12 @@ def test_where_the_alias_leads_nowhere_an_index_is_retired_only_then(world: Worl
     assert world.leads_to() == two
 
 
-def test_the_server_tells_that_no_write_makes_an_index(world: World) -> None:
+def test_the_server_tells_that_no_write_makes_an_index(world: Harness) -> None:
     assert world.admin.auto_create() == "false"
     require_no_auto_create(world.admin, world.alias)
 
 
-def test_deleting_takes_an_index_and_its_documents_and_may_be_done_again(world: World) -> None:
+def test_deleting_takes_an_index_and_its_documents_and_may_be_done_again(world: Harness) -> None:
     one = world.make(1, leads=True)
     assert world.admin.delete(one)
     assert not world.admin.delete(one)
@@ -172,7 +172,7 @@ def test_deleting_takes_an_index_and_its_documents_and_may_be_done_again(world: 
         world.admin.count(one)
 
 
-def test_settings_change_and_go_back_to_their_default(world: World) -> None:
+def test_settings_change_and_go_back_to_their_default(world: Harness) -> None:
     one = world.make(1)
     world.admin.put_settings(one, {"refresh_interval": "-1", "number_of_replicas": 0})
     found = world.admin.settings(one)
@@ -183,7 +183,7 @@ def test_settings_change_and_go_back_to_their_default(world: World) -> None:
         world.admin.put_settings(one, {"number_of_shards": 3})
 
 
-def test_an_index_that_acknowledges_before_it_writes_to_disk_is_refused(world: World) -> None:
+def test_an_index_that_acknowledges_before_it_writes_to_disk_is_refused(world: Harness) -> None:
     one, two = world.make(1), world.make(2)
     require_durable(world.admin, [one, two])
     world.admin.put_settings(two, {"translog.durability": "async"})
@@ -193,7 +193,7 @@ def test_an_index_that_acknowledges_before_it_writes_to_disk_is_refused(world: W
     require_durable(world.admin, [one, two])
 
 
-def test_a_mapping_takes_new_fields_and_refuses_another_type(world: World) -> None:
+def test_a_mapping_takes_new_fields_and_refuses_another_type(world: Harness) -> None:
     one = world.make(1)
     world.admin.put_mapping(one, {"properties": {"order": {"properties": {"city": {"type": "keyword"}}}}})
     info = world.index.describe(one)
@@ -204,7 +204,7 @@ def test_a_mapping_takes_new_fields_and_refuses_another_type(world: World) -> No
         world.admin.put_mapping(one, changed)
 
 
-def test_rules_for_new_names_are_put_in_the_place_of_those_that_there_are(world: World) -> None:
+def test_rules_for_new_names_are_put_in_the_place_of_those_that_there_are(world: Harness) -> None:
     one = world.make(1)
     for name in ("a", "b"):
         rule = {name: {"path_match": f"order.{name}.*", "mapping": {"type": "long"}}}
@@ -215,7 +215,7 @@ def test_rules_for_new_names_are_put_in_the_place_of_those_that_there_are(world:
         assert info.mapping["dynamic_templates"] == [rule]
 
 
-def test_a_count_sees_what_was_refreshed_and_what_matches(world: World) -> None:
+def test_a_count_sees_what_was_refreshed_and_what_matches(world: Harness) -> None:
     one = world.make(1, leads=True)
     world.admin.put_settings(one, {"refresh_interval": "-1"})
     world.write(one, ("1", 1, False), ("2", 1, True))
@@ -236,7 +236,7 @@ def test_a_count_sees_what_was_refreshed_and_what_matches(world: World) -> None:
         ("count", []),
     ],
 )
-def test_an_index_that_is_not_there_is_named(world: World, call: str, arguments: list[Any]) -> None:
+def test_an_index_that_is_not_there_is_named(world: Harness, call: str, arguments: list[Any]) -> None:
     missing = f"{world.alias}-v9"
     with pytest.raises(Terminal, match=f"does not exist.*{missing}"):
         getattr(world.admin, call)(missing, *arguments)

@@ -8,7 +8,7 @@ from include.errors import Terminal
 from include.lake.reading.kafka_ranges import KafkaRanges
 from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
-from tests.raw_headers import RawHeaders, produce_raw
+from tests.support.log.raw_headers import RawHeaders, produce_raw
 
 
 def test_header_names_that_are_not_utf8_come_byte_by_byte(kafka: str, unique: str) -> None:

@@ -16,7 +16,7 @@ from include.log.memory import MemoryLog
 from include.log.ports import LogReader, LogWriter, TopicSpec
 
 
-class World:
+class Harness:
     """A topic of two partitions with a writer."""
 
     def __init__(self, ranges: LogRanges, writer: LogWriter, reader: LogReader, topic: str) -> None:
@@ -48,23 +48,23 @@ class World:
 
 
 @pytest.fixture(params=["memory", "kafka"])
-def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, unique: str) -> Iterator[Harness]:
     if request.param == "memory":
         log = MemoryLog()
         log.admin().ensure(TopicSpec(unique, 2))
-        yield World(PortRanges(log.reader(), log.admin()), log.writer("w"), log.reader(), unique)
+        yield Harness(PortRanges(log.reader(), log.admin()), log.writer("w"), log.reader(), unique)
         return
     bootstrap = request.getfixturevalue("kafka")
     admin = KafkaAdmin(bootstrap)
     admin.ensure(TopicSpec(unique, 2))
     reader, writer = KafkaReader(bootstrap), KafkaWriter(bootstrap, f"{unique}-w")
-    yield World(KafkaRanges(bootstrap), writer, reader, unique)
+    yield Harness(KafkaRanges(bootstrap), writer, reader, unique)
     writer.close()
     reader.close()
     admin.delete(unique)
 
 
-def test_all_of_a_record_comes_null_unlike_empty(world: World) -> None:
+def test_all_of_a_record_comes_null_unlike_empty(world: Harness) -> None:
     world.write(None, b"", b"x")
     assert world.read(0, 3) == [
         Message(0, None, None, (), 5, 1),
@@ -73,7 +73,7 @@ def test_all_of_a_record_comes_null_unlike_empty(world: World) -> None:
     ]
 
 
-def test_ranges_are_half_open_and_gaps_are_passed_over(world: World) -> None:
+def test_ranges_are_half_open_and_gaps_are_passed_over(world: Harness) -> None:
     world.write(b"0", b"1")
     world.write(b"aborted", commit=False)
     world.write(b"5", b"6")
@@ -85,7 +85,7 @@ def test_ranges_are_half_open_and_gaps_are_passed_over(world: World) -> None:
     assert world.ranges.edges(world.topic, 1) == (0, 0)
 
 
-def test_a_range_that_is_left_half_way_can_be_read_again(world: World) -> None:
+def test_a_range_that_is_left_half_way_can_be_read_again(world: Harness) -> None:
     world.write(*(b"%d" % number for number in range(5000)))
     batches = world.ranges.batches(world.topic, 0, 0, 5000)
     first = next(batches).messages
@@ -94,13 +94,13 @@ def test_a_range_that_is_left_half_way_can_be_read_again(world: World) -> None:
     assert len(world.read(first[-1].offset + 1, 5000)) == 5000 - len(first)
 
 
-def test_a_partition_that_is_not_there_is_named(world: World) -> None:
+def test_a_partition_that_is_not_there_is_named(world: Harness) -> None:
     # Kafka cannot tell it from one whose leader is away.
     with pytest.raises((Terminal, Transient), match=r"partition does not exist|partition=7"):
         world.ranges.edges(world.topic, 7)
 
 
-def test_the_leader_of_the_last_record_below_an_offset_is_told_past_what_is_no_record(world: World) -> None:
+def test_the_leader_of_the_last_record_below_an_offset_is_told_past_what_is_no_record(world: Harness) -> None:
     world.write(b"a", b"b")
     for _ in range(12):
         world.write(b"aborted", b"too", commit=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from include.log.running.processes import Processes
-from tests.endless_range import endless
+from tests.support.index.endless_rebuild import endless
 
 _WITHIN_S = 60.0
 

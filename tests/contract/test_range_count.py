@@ -22,13 +22,13 @@ from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import SearchIndex
 from include.settings.connections import Elasticsearch
-from tests.document_topic import MAPPING
+from tests.support.documents.topic import MAPPING
 
 DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
 ALL: Window = {0: 1000, 1: 1000}
 
 
-class World:
+class Harness:
     """An index with documents whose offsets the test chooses, and views of it."""
 
     def __init__(self, index: SearchIndex, name: str, view: Callable[[str, str, Bounds], IndexView]) -> None:
@@ -74,13 +74,13 @@ class World:
 
 
 @pytest.fixture(params=["memory", "elasticsearch"])
-def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, unique: str) -> Iterator[Harness]:
     if request.param == "memory":
         memory = MemoryIndex()
-        yield World(memory, unique, lambda name, topic, bounds: MemoryView(memory, name, topic, bounds))
+        yield Harness(memory, unique, lambda name, topic, bounds: MemoryView(memory, name, topic, bounds))
         return
     index = ElasticsearchIndex(Elasticsearch(url=request.getfixturevalue("elasticsearch_url")))
-    found = World(index, unique, lambda name, topic, bounds: ElasticsearchView(index, name, topic, bounds))
+    found = Harness(index, unique, lambda name, topic, bounds: ElasticsearchView(index, name, topic, bounds))
     try:
         yield found
     finally:
@@ -89,7 +89,7 @@ def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
         index.close()
 
 
-def test_ranges_are_half_open_and_open_at_the_ends(world: World) -> None:
+def test_ranges_are_half_open_and_open_at_the_ends(world: Harness) -> None:
     for key in ("a", "b", "c", "d"):
         world.write(key)
     ranges = [DocIdRange(None, "b"), DocIdRange("b", "d"), DocIdRange("d", None), DocIdRange(), DocIdRange("x", "y")]
@@ -97,7 +97,7 @@ def test_ranges_are_half_open_and_open_at_the_ends(world: World) -> None:
     assert world.view().ids(ranges, 10) == [["a"], ["b", "c"], ["d"], ["a", "b", "c", "d"], []]
 
 
-def test_keys_are_ordered_by_code_points_as_python_orders_texts(world: World) -> None:
+def test_keys_are_ordered_by_code_points_as_python_orders_texts(world: Harness) -> None:
     keys = ["10", "9", "A", "a", "a\0", "aa", "ü", "\ufffd", "\U0001f600"]
     for key in keys:
         world.write(key)
@@ -105,7 +105,7 @@ def test_keys_are_ordered_by_code_points_as_python_orders_texts(world: World) ->
     assert world.view().ids([DocIdRange("a\0", "\U0001f600")], 100) == [["a\0", "aa", "ü", "\ufffd"]]
 
 
-def test_only_living_documents_of_the_topic_from_below_the_window_count(world: World) -> None:
+def test_only_living_documents_of_the_topic_from_below_the_window_count(world: Harness) -> None:
     world.write("below", offset=4)
     world.write("at", offset=5)
     world.write("other-partition", partition=1, offset=5)
@@ -118,7 +118,7 @@ def test_only_living_documents_of_the_topic_from_below_the_window_count(world: W
     assert world.view({}).counts([DocIdRange()]) == [0]
 
 
-def test_parts_have_each_document_once(world: World) -> None:
+def test_parts_have_each_document_once(world: Harness) -> None:
     for partition in range(3):
         world.write(f"below-{partition}", partition=partition, offset=1)
         world.write(f"above-{partition}", partition=partition, offset=5)
@@ -131,7 +131,7 @@ def test_parts_have_each_document_once(world: World) -> None:
     assert (view.ids([DocIdRange()], 10), view.above()) == ([["below-0", "below-2"]], {0: 1, 2: 1})
 
 
-def test_a_former_generation_and_what_the_log_has_let_go_count_as_the_bounds_say(world: World) -> None:
+def test_a_former_generation_and_what_the_log_has_let_go_count_as_the_bounds_say(world: Harness) -> None:
     world.write("former", offset=90)
     world.write("early", offset=2, generation=2)
     world.write("late", offset=4, generation=2)
@@ -148,7 +148,7 @@ def test_a_former_generation_and_what_the_log_has_let_go_count_as_the_bounds_say
     assert view.ids([DocIdRange()], 10) == [["late"]]
 
 
-def test_a_view_stays_at_its_moment_and_now_does_not(world: World) -> None:
+def test_a_view_stays_at_its_moment_and_now_does_not(world: Harness) -> None:
     world.write("a", offset=1)
     view = world.view()
     assert view.counts([DocIdRange()]) == [1]
@@ -159,13 +159,13 @@ def test_a_view_stays_at_its_moment_and_now_does_not(world: World) -> None:
     assert view.now(["a", "b", "c"]) == {"a": SeenDocument(0, 8, 2, True), "b": SeenDocument(0, 9, 1, False)}
 
 
-def test_lists_are_cut_at_what_is_asked_for(world: World) -> None:
+def test_lists_are_cut_at_what_is_asked_for(world: Harness) -> None:
     for n in range(5):
         world.write(str(n))
     assert world.view().ids([DocIdRange()], 3) == [["0", "1", "2"]]
 
 
-def test_many_ranges_are_counted_in_few_requests(world: World) -> None:
+def test_many_ranges_are_counted_in_few_requests(world: Harness) -> None:
     for n in range(10):
         world.write(f"{n:03}")
     view = world.view()

@@ -13,7 +13,7 @@ from include.index import worker
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.settings.connections import Elasticsearch, Registry
-from tests.secure_elasticsearch import SecureNode, secure_node
+from tests.support.tls.secure_elasticsearch import SecureNode, secure_node
 
 MAPPINGS = {"mappings": {"dynamic": "strict", "properties": {"n": {"type": "long"}}}}
 LINES = b'{"index":{"_id":"1","version":5,"version_type":"external"}}\n{"n":1}\n'

@@ -15,7 +15,7 @@ from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Registry
 from include.settings.deployment import Deployment
 from include.store.memory import MemoryStore
-from tests.tls_front import tls_front
+from tests.support.tls.https_proxy import https_proxy
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 BASIC = "Basic " + base64.b64encode(b"lyrebird:open").decode()
@@ -26,14 +26,14 @@ WAYS = {"token": ("Bearer t0ken", {"token": "t0ken"}), "user": (BASIC, {"user": 
 def test_schemas_are_registered_and_read(
     registry_url: str, unique: str, tmp_path: Path, authorization: str, who: dict[str, str]
 ) -> None:
-    with tls_front(registry_url, tmp_path, authorization) as front:
+    with https_proxy(registry_url, tmp_path, authorization) as front:
         registry = ConfluentRegistry(Registry.model_validate({"url": front.url, "ca_file": front.authority, **who}))
         assert registry.schema(registry.register(f"{unique}-value", ORDER)) == ORDER
         registry.close()
 
 
 def test_commands_of_the_lake_are_let_in_as_the_section_says(registry_url: str, unique: str, tmp_path: Path) -> None:
-    with tls_front(registry_url, tmp_path, "Bearer t0ken") as front:
+    with https_proxy(registry_url, tmp_path, "Bearer t0ken") as front:
         section = {"url": front.url, "ca_file": front.authority, "token": "t0ken"}
         (tmp_path / "deployment").mkdir()
         (tmp_path / "deployment" / "platform.yaml").write_text(yaml.safe_dump({"registry": section}), "utf-8")
@@ -42,7 +42,7 @@ def test_commands_of_the_lake_are_let_in_as_the_section_says(registry_url: str, 
 
 
 def test_who_is_not_let_in_is_told_so_and_shows_no_secret(registry_url: str, tmp_path: Path) -> None:
-    with tls_front(registry_url, tmp_path, "Bearer t0ken") as front:
+    with https_proxy(registry_url, tmp_path, "Bearer t0ken") as front:
         registry = ConfluentRegistry(Registry(url=front.url, ca_file=front.authority, token="an0ther"))
         with pytest.raises(Terminal, match=r"refuses.*status=401.*Check `registry`") as refused:
             registry.schema(1)
@@ -51,7 +51,7 @@ def test_who_is_not_let_in_is_told_so_and_shows_no_secret(registry_url: str, tmp
 
 
 def test_an_unknown_authority_is_told_at_once(registry_url: str, tmp_path: Path) -> None:
-    with tls_front(registry_url, tmp_path, "Bearer t0ken") as front:
+    with https_proxy(registry_url, tmp_path, "Bearer t0ken") as front:
         registry = ConfluentRegistry(Registry(url=front.url, token="t0ken"))
         with pytest.raises(Terminal, match="ca_file") as refused:
             registry.schema(1)

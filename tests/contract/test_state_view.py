@@ -23,13 +23,13 @@ from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import SearchIndex
 from include.settings.connections import Elasticsearch
-from tests.document_topic import MAPPING
+from tests.support.documents.topic import MAPPING
 
 DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
 BODY = b'{"state":"completed"}'
 
 
-class World:
+class Harness:
     """An index with documents whose offsets the test chooses, and views of it."""
 
     def __init__(self, index: SearchIndex, name: str, view: Callable[[str, str, Bounds], StateView]) -> None:
@@ -65,13 +65,13 @@ class World:
 
 
 @pytest.fixture(params=["memory", "elasticsearch"])
-def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, unique: str) -> Iterator[Harness]:
     if request.param == "memory":
         memory = MemoryIndex()
-        yield World(memory, unique, lambda name, topic, bounds: MemoryStates(memory, name, topic, bounds))
+        yield Harness(memory, unique, lambda name, topic, bounds: MemoryStates(memory, name, topic, bounds))
         return
     index = ElasticsearchIndex(Elasticsearch(url=request.getfixturevalue("elasticsearch_url")))
-    found = World(index, unique, lambda name, topic, bounds: ElasticsearchStates(index, name, topic, bounds))
+    found = Harness(index, unique, lambda name, topic, bounds: ElasticsearchStates(index, name, topic, bounds))
     try:
         yield found
     finally:
@@ -85,7 +85,7 @@ def state(key: str, version: int = 1) -> int:
 
 
 @pytest.mark.parametrize("bits", [6, 14, 16])
-def test_sums_by_bucket_are_those_that_python_adds_up(world: World, bits: int) -> None:
+def test_sums_by_bucket_are_those_that_python_adds_up(world: Harness, bits: int) -> None:
     keys = [f"k{n}" for n in range(500)]
     world.write(keys, offset=4)
     world.write(["foreign"], topic="u")
@@ -96,7 +96,7 @@ def test_sums_by_bucket_are_those_that_python_adds_up(world: World, bits: int) -
     assert view.requests - before == 1
 
 
-def test_documents_from_beyond_the_window_are_named_with_the_sums(world: World) -> None:
+def test_documents_from_beyond_the_window_are_named_with_the_sums(world: Harness) -> None:
     world.write(["a", "b"], offset=4)
     world.write(["c"], offset=5)
     world.write(["d"], partition=2, offset=1)
@@ -111,7 +111,7 @@ def test_documents_from_beyond_the_window_are_named_with_the_sums(world: World) 
 
 
 @pytest.mark.parametrize("keyed", [True, False])
-def test_documents_of_a_former_generation_lie_within_all_offsets_or_are_unproven(world: World, keyed: bool) -> None:
+def test_documents_of_a_former_generation_lie_within_all_offsets_or_are_unproven(world: Harness, keyed: bool) -> None:
     world.write(["former"], offset=90)
     world.write(["a"], offset=4, generation=2)
     world.write(["b"], offset=5, generation=2)
@@ -122,7 +122,7 @@ def test_documents_of_a_former_generation_lie_within_all_offsets_or_are_unproven
     assert view.unproven() == (0 if keyed else 1)
 
 
-def test_documents_from_below_the_logs_start_are_left_out_and_counted(world: World) -> None:
+def test_documents_from_below_the_logs_start_are_left_out_and_counted(world: Harness) -> None:
     world.write(["former"], offset=90)
     world.write(["a", "a2"], offset=2, generation=2)
     world.write(["b"], offset=3, generation=2)
@@ -139,7 +139,7 @@ def test_documents_from_below_the_logs_start_are_left_out_and_counted(world: Wor
     assert sorted(each.doc_id for each in view.in_buckets(6, list(everywhere))) == ["b", "c"]
 
 
-def test_holders_of_states_are_found_and_others_are_not(world: World) -> None:
+def test_holders_of_states_are_found_and_others_are_not(world: Harness) -> None:
     world.write(["a", "b", "ü/\U0001f600"], offset=4)
     world.write(["gone"], deleted=True)
     view = world.view({0: 5})
@@ -148,7 +148,7 @@ def test_holders_of_states_are_found_and_others_are_not(world: World) -> None:
     assert view.holders([]) == []
 
 
-def test_documents_of_buckets_are_listed(world: World) -> None:
+def test_documents_of_buckets_are_listed(world: Harness) -> None:
     keys = [f"k{n}" for n in range(200)]
     world.write(keys)
     places = {bucket(state(key), 0) >> (BUCKET_BITS - 6) for key in keys[:5]}
@@ -159,7 +159,7 @@ def test_documents_of_buckets_are_listed(world: World) -> None:
 
 
 @pytest.mark.parametrize("everywhere", [False, True])
-def test_a_view_stays_at_its_moment_and_now_does_not(world: World, everywhere: bool) -> None:
+def test_a_view_stays_at_its_moment_and_now_does_not(world: Harness, everywhere: bool) -> None:
     world.write(["a", "b"])
     view = world.view({0: 5})
     world.write(["a"], offset=9, version=2, deleted=True)
@@ -201,7 +201,7 @@ def test_copies_under_another_routing_are_found_everywhere(elasticsearch_url: st
 def test_what_is_received_is_counted_as_it_came_over_the_wire(elasticsearch_url: str, unique: str) -> None:
     server = Elasticsearch(url=elasticsearch_url)
     index = ElasticsearchIndex(server, counting_client(server))
-    world = World(index, unique, lambda name, topic, bounds: ElasticsearchStates(index, name, topic, bounds))
+    world = Harness(index, unique, lambda name, topic, bounds: ElasticsearchStates(index, name, topic, bounds))
     try:
         world.write([f"k{n}" for n in range(2000)])
         view = world.view({0: 5})
@@ -222,7 +222,7 @@ def test_a_view_of_an_index_that_is_not_there_is_an_error(elasticsearch_url: str
     index.close()
 
 
-def test_parts_have_each_document_once(world: World) -> None:
+def test_parts_have_each_document_once(world: Harness) -> None:
     for partition in range(3):
         world.write([f"below-{partition}"], partition=partition, offset=1)
         world.write([f"above-{partition}"], partition=partition, offset=5)
@@ -241,7 +241,7 @@ def test_parts_have_each_document_once(world: World) -> None:
 
 
 def test_more_from_above_the_bounds_than_can_be_named_is_told_by_its_type(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("include.audit.search.views.state_view.MOST_ABOVE", 10_000)
     monkeypatch.setattr("include.audit.search.views.elasticsearch.states.MOST_ABOVE", 10_000)

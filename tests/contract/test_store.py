@@ -15,8 +15,8 @@ from include.store.memory import MemoryStore
 from include.store.object_store import PART_BYTES, ObjectStore
 from include.store.race_probe import race
 from include.store.s3 import S3Store
-from tests.dishonest_stores import IgnoresConditions, KnowsNoConditions, Races
-from tests.https_s3 import SecureBucket, https_s3
+from tests.support.faults.unsound_stores import IgnoresConditions, KnowsNoConditions, Races
+from tests.support.tls.https_s3 import SecureBucket, https_s3
 
 Opener = Callable[[], ObjectStore]
 

@@ -18,13 +18,13 @@ from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import SearchIndex
 from include.settings.connections import Elasticsearch
-from tests.document_topic import MAPPING
+from tests.support.documents.topic import MAPPING
 
 DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json", shards=1)
 BODY = b'{"order_id":9007199254740993,"state":"\xc3\xbc","total_price":0.1}'
 
 
-class World:
+class Harness:
     def __init__(self, index: SearchIndex, name: str, documents: StoredDocuments) -> None:
         self.index, self.name, self.documents = index, name, documents
 
@@ -40,16 +40,16 @@ class World:
 
 
 @pytest.fixture(params=["memory", "elasticsearch"])
-def world(request: pytest.FixtureRequest, unique: str) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, unique: str) -> Iterator[Harness]:
     name = f"{unique}-v1"
     if request.param == "memory":
         memory = MemoryIndex()
         memory.create(name, creation(unique, DEFINITION, MAPPING))
-        yield World(memory, name, MemoryDocuments(memory, name, "t", "order"))
+        yield Harness(memory, name, MemoryDocuments(memory, name, "t", "order"))
         return
     index = ElasticsearchIndex(Elasticsearch(url=request.getfixturevalue("elasticsearch_url")))
     index.create(name, creation(unique, DEFINITION, MAPPING))
-    yield World(index, name, ElasticsearchDocuments(index, name, "t", "order"))
+    yield Harness(index, name, ElasticsearchDocuments(index, name, "t", "order"))
     index.client.indices.delete(index=name, ignore_unavailable=True)
     index.close()
 
@@ -58,7 +58,7 @@ def ids(found: Iterator[StoredDocument]) -> list[str]:
     return sorted(each.doc_id for each in found)
 
 
-def test_what_was_written_between_two_marks_is_read_once(world: World) -> None:
+def test_what_was_written_between_two_marks_is_read_once(world: Harness) -> None:
     for key in ("a", "b", "c"):
         world.write(key)
     first = world.documents.marks()
@@ -72,7 +72,7 @@ def test_what_was_written_between_two_marks_is_read_once(world: World) -> None:
     assert ids(world.documents.written(second, world.documents.marks())) == []
 
 
-def test_a_document_is_read_as_it_was_written_and_an_altered_one_shows(world: World) -> None:
+def test_a_document_is_read_as_it_was_written_and_an_altered_one_shows(world: Harness) -> None:
     world.write("ü/1")
     world.write("gone", deleted=True)
     world.write("forged", body=b'{"order_id":9007199254740992,"state":"\xc3\xbc","total_price":0.1}')
@@ -85,7 +85,7 @@ def test_a_document_is_read_as_it_was_written_and_an_altered_one_shows(world: Wo
     assert (found["gone"].deleted, found["gone"].body, found["gone"].state) == (True, None, None)
 
 
-def test_shares_of_the_living_are_together_all_of_them(world: World) -> None:
+def test_shares_of_the_living_are_together_all_of_them(world: Harness) -> None:
     keys = [f"k{n:03}" for n in range(200)]
     for key in keys:
         world.write(key)
@@ -102,7 +102,7 @@ def test_values_that_no_search_finds_are_counted_by_field(elasticsearch_url: str
     mapping = json.loads(json.dumps(MAPPING))
     mapping["properties"]["order"]["properties"]["state"]["ignore_above"] = 3
     index.create(name, creation(unique, DEFINITION, mapping))
-    world = World(index, name, ElasticsearchDocuments(index, name, "t", "order"))
+    world = Harness(index, name, ElasticsearchDocuments(index, name, "t", "order"))
     try:
         world.write("a")
         world.write("b", body=b'{"state":"much too long"}')

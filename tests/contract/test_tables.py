@@ -15,7 +15,7 @@ from include.document.reading.mysql import MysqlTables
 from include.document.reading.tables import MemoryTables, SourceTables
 from include.errors import Terminal, Transient
 from include.record.schema import Column
-from tests.mysql_cost import rows_read
+from tests.support.source.query_cost import rows_read
 
 ROWS = [
     {"a": 1, "b": "x", "amount": Decimal("1.10"), "at": 1_000_001, "day": 1, "big": Decimal(2**64 - 1), "part": 0.5},

@@ -19,8 +19,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.paths import ROOT
+
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 HOME = Path(tempfile.mkdtemp(prefix="lyrebird-airflow-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 

@@ -14,8 +14,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from supervision import command
 from supervision.chain_audit import check_chain_audit, judge_chain_audit
 from supervision.refusing import GaveUp, refusing
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 GROUPS = ["by_date", "raw"]
 FOUND = {
     "fault": "object missing",

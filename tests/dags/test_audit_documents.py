@@ -18,8 +18,8 @@ from include.settings.environment import state_folder
 from supervision.audit_pages import audit_page
 from supervision.document_audit import check_document_audit, judge_document_audit
 from supervision.refusing import refusing
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 ERASED = DocumentFinding("stale", "77", ("address.street",), ("addresses",))
 
 

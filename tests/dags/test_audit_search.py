@@ -15,8 +15,8 @@ from supervision import audit_tasks
 from supervision.audit_tasks import AuditJobOperator, judge_expectation
 from supervision.refusing import GaveUp, refusing
 from supervision.search_audit import check_search_audit, judge_search_audit
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 TOTALS, ONCE = "assembled_order.expect_totals_add_up", "assembled_order.expect_each_order_once"
 WRONG = {
     "topic": "assembled_order",

@@ -23,8 +23,8 @@ from supervision.audit_pages import audit_page
 from supervision.audit_tasks import AuditJobOperator
 from supervision.refusing import refusing
 from supervision.table_audit import check_table_audit, judge_table_audit
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 LOST = RowFinding("altered", {"id": "77"}, ("v",))
 TREE = Tree(2, {0: HashSum(5, 1), 1: HashSum(4, 7), 3: HashSum(6, 9)}).to_json()
 

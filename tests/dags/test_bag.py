@@ -14,7 +14,8 @@ from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 from airflow.timetables.trigger import CronTriggerTimetable as CronTrigger
 
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import ROOT
+
 # Every DAG file and the DAGs that it makes of the deployment files beside this one.
 EXPECTED = {
     "audit_chain.py": {"audit_chain"},

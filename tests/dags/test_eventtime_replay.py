@@ -18,8 +18,8 @@ from include.errors import SettingsError, Terminal
 from include.settings.environment import state_folder
 from supervision.audit_pages import audit_page, audits_page
 from supervision.eventtime_replay import check_replay, judge_replay
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 NIGHT = dt.datetime(2026, 11, 20, 4, 30, tzinfo=dt.UTC)
 SAME: dict[str, Any] = {
     "job": "status",

@@ -14,8 +14,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from supervision import command
 from supervision.finalised_dates import check_finalise, judge_dates
 from supervision.refusing import GaveUp, refusing
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 FACTS = {"objects": 2, "records": 9, "size_bytes": 99, "late": []}
 
 

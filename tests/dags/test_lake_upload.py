@@ -16,8 +16,8 @@ from include.lake.cron import Cron
 from include.lake.run_params import UPLOADS
 from supervision.first_tasks import check_upload
 from supervision.refusing import refusing
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 GROUPS = ["by_date", "raw"]
 
 

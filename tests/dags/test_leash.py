@@ -13,6 +13,7 @@ import psutil
 
 from include.clock import SystemClock
 from supervision.leash import leashed
+from tests.support.paths import ROOT
 
 CLOCK = SystemClock()
 # Starts a worker in a session of its own, as Spark's daemon does, and tells both pids.
@@ -57,7 +58,7 @@ def test_a_task_that_is_killed_takes_everything_along(tmp_path: Path) -> None:
         "from supervision.leash import leashed\n"
         f"subprocess.run(leashed([sys.executable, '-c', {WORK!r}, {str(tmp_path / 'pids')!r}]))"
     )
-    root = Path(__file__).parents[2]
+    root = ROOT
     with subprocess.Popen([sys.executable, "-c", task], cwd=root) as process:
         work = pids(tmp_path / "pids")
         os.kill(process.pid, signal.SIGKILL)

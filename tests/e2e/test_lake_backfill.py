@@ -14,8 +14,8 @@ from include.log.ports import TopicSpec
 from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import S3Store, store_of
-from tests import clicks
-from tests.lake_threads import Live, Reader
+from tests.support.lake import clicks
+from tests.support.lake.threaded_groups import ListingReader, ThreadedGroups
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -24,7 +24,7 @@ FOLDER = f"{DATES}/{TOPIC}"
 GROUPS = ["clicks_raw", "clicks"]
 
 
-class World:
+class Harness:
     """The topic, its groups and its bucket on the running platform."""
 
     def __init__(self, platform: Any, folder: Path) -> None:
@@ -42,12 +42,12 @@ class World:
     def day(self, number: int) -> str:
         return clicks.day(self.begin_ms + number * clicks.DAY_MS)
 
-    def live(self) -> Live:
-        return Live(Deployment.load(), GROUPS, self.folder / "live")
+    def live(self) -> ThreadedGroups:
+        return ThreadedGroups(Deployment.load(), GROUPS, self.folder / "live")
 
-    def reader(self) -> Reader:
+    def reader(self) -> ListingReader:
         since, until = (dt.date.fromisoformat(self.day(number)) for number in (-1, 5))
-        return Reader(self.store, DATES, TOPIC, since, until)
+        return ListingReader(self.store, DATES, TOPIC, since, until)
 
     def stored(self, ends: dict[int, int]) -> bool:
         """Whether both groups have committed all partitions up to these offsets."""
@@ -71,8 +71,8 @@ class World:
 
 
 @pytest.fixture
-def world(platform: Any, tmp_path: Path) -> Iterator[World]:
-    made = World(platform, tmp_path)
+def world(platform: Any, tmp_path: Path) -> Iterator[Harness]:
+    made = Harness(platform, tmp_path)
     # At ten past the hour it would tell the dates before the test asks for them.
     platform.airflow._call("PATCH", "/api/v2/dags/lake_finalise", json={"is_paused": True})
     yield made
@@ -88,7 +88,7 @@ def finished(told: dict[str, Any]) -> dict[str, tuple[str, int, int]]:
     return {date["date"]: (date["change"], date["edition"], date["records"]) for date in topic["dates"]}
 
 
-def test_a_parser_bug_is_mended_from_the_raw_copy_while_traffic_goes_on(world: World, eventually: Any) -> None:
+def test_a_parser_bug_is_mended_from_the_raw_copy_while_traffic_goes_on(world: Harness, eventually: Any) -> None:
     traffic = clicks.Traffic(world.kafka, TOPIC)
     for batch in range(12):
         traffic.send(world.begin_ms + (batch * 100 + place) * clicks.DAY_MS // 600 for place in range(100))

@@ -36,7 +36,7 @@ STARTS_S = 180
 TOPICS = ("mails-refused", "mails-lost", "mails-damaged", "mails-stuck", "hourly", "plain")
 OTHER_BUCKET = "lake-mails"
 JSON = {"format": "json", "time": {"field": ["at"], "unit": "iso8601"}}
-UNWILLING = {"format": "class", "parser": {"name": "tests.unwilling:Unwilling"}}
+UNWILLING = {"format": "class", "parser": {"name": "tests.support.lake.waiting_parser:WaitingParser"}}
 GOOD, REFUSED = b'{"at": "2026-11-01T00:00:00Z"}', b"no JSON"
 
 
@@ -74,7 +74,7 @@ GROUPS = {
 }
 
 
-class World:
+class Harness:
     """Groups of their own on the running platform; one application stores to a bucket of its own, too."""
 
     def __init__(self, platform: Any) -> None:
@@ -165,8 +165,8 @@ class World:
 
 
 @pytest.fixture
-def world(platform: Any, eventually: Any) -> Iterator[World]:
-    made = World(platform)
+def world(platform: Any, eventually: Any) -> Iterator[Harness]:
+    made = Harness(platform)
     yield made
     made.stop()
     eventually("applications have ended", lambda: made.ended, 120)
@@ -189,7 +189,7 @@ def run_next(mail: dict[str, Any]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
 
 
-def test_what_the_lake_meets_is_mailed_once_each_with_the_command_to_run_next(world: World, eventually: Any) -> None:
+def test_what_the_lake_meets_is_mailed_once_each_with_the_command_to_run_next(world: Harness, eventually: Any) -> None:
     other = world.platform.state / "s3" / "objects" / OTHER_BUCKET
     for topic, value in (("mails-refused", REFUSED), ("mails-stuck", GOOD), ("hourly", REFUSED), ("plain", GOOD)):
         world.send(topic, value)

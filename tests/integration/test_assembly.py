@@ -26,8 +26,9 @@ from include.local.shop.privacy import private_texts
 from include.local.shop.truth import truth
 from include.record.codec import Decoder, Encoder
 from include.record.json.body import plain
+from tests.support.paths import ROOT
 
-SHIPPED = Path(__file__).parents[2] / "include" / "deployment" / "documents.yaml"
+SHIPPED = ROOT / "include" / "deployment" / "documents.yaml"
 
 
 class Counted:

@@ -6,15 +6,15 @@ import random
 
 import pytest
 
-from tests.crash_world import CrashWorld, crashed
-from tests.made_server import How
+from tests.support.source.crash_harness import CrashHarness, crashed
+from tests.support.source.simulated_server import How
 
 CRASHES = 1_000
 
 
 @pytest.mark.parametrize("how", ["kill", "error"])
 def test_sessions_that_end_at_every_step_lose_and_double_nothing(how: How) -> None:
-    whole = CrashWorld(0)
+    whole = CrashHarness(0)
     assert whole.session()
     steps, crashes, finished, step = whole.steps.count, 0, 0, 0
     while step < steps or crashes < CRASHES // 2:

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.integration.source.broker import broker
-from tests.integration.source.outages import ends_where_another_has_its_id, goes_on, outlives_kafka
-from tests.integration.source.pair import Pair, takes_over
-from tests.integration.source.proxy import Proxy
-from tests.integration.source.world import opened
-from tests.integration.source.writers import Writers
-from tests.servers import running
-from tests.servers.fixture import require_here
+from tests.support.faults.tcp_proxy import TcpProxy
+from tests.support.log.broker import broker
+from tests.support.servers import running
+from tests.support.servers.fixture import require_here
+from tests.support.source.capture_harness import opened
+from tests.support.source.outages import ends_where_another_has_its_id, goes_on, outlives_kafka
+from tests.support.source.replica_pair import ReplicaPair, takes_over
+from tests.support.source.table_writers import TableWriters
 
 KILLS = 3
 
@@ -32,7 +32,7 @@ def test_kafka_may_be_dead_for_a_minute(unique: str, tmp_path: Path, mariadb: An
 def test_a_promoted_replica_takes_over(name: str, unique: str, tmp_path: Path, kafka: str, registry_url: str) -> None:
     require_here(name)
     with ExitStack() as stack:
-        pair = Pair(name, tmp_path / "servers", stack)
+        pair = ReplicaPair(name, tmp_path / "servers", stack)
         pair.replicate()
         world = stack.enter_context(opened(unique, tmp_path, pair.first, kafka, registry_url))
         world.declare(fallbacks=[f"127.0.0.1:{pair.second.port}"])
@@ -48,12 +48,12 @@ def test_a_server_that_dies_under_writers_and_recovers_loses_and_doubles_nothing
         # What it has not synced when it dies is in the machine's memory, so in its files.
         each = [servers.enter_context(ExitStack()) for _ in range(KILLS + 1)]
         now = each[-1].enter_context(running(name, tmp_path / "server"))
-        proxy = servers.enter_context(Proxy(now.host, now.port))
+        proxy = servers.enter_context(TcpProxy(now.host, now.port))
         world = servers.enter_context(opened(unique, tmp_path, now, kafka, registry_url))
         world.declare(port=proxy.port)
         world.run("run", "--snapshot")
         capture = world.start("run")
-        with Writers(world, 4):
+        with TableWriters(world, 4):
             for at in reversed(range(KILLS)):
                 goes_on(world)
                 os.kill(now.process.pid, signal.SIGKILL)

@@ -15,11 +15,11 @@ import pytest
 from include.errors import Terminal
 from include.source.database.connection import asked
 from include.source.definition import SourceDefinition
-from tests.integration.source.proxy import Proxy
-from tests.integration.source.world import World, opened
-from tests.integration.source.writers import Writers
-from tests.servers import running
-from tests.servers.fixture import Give, require_here, server
+from tests.support.faults.tcp_proxy import TcpProxy
+from tests.support.servers import running
+from tests.support.servers.fixture import Give, require_here, server
+from tests.support.source.capture_harness import CaptureHarness, opened
+from tests.support.source.table_writers import TableWriters
 
 __all__ = ["server"]
 
@@ -30,21 +30,21 @@ KILLS = 50
 @pytest.fixture
 def world(
     request: pytest.FixtureRequest, server: Give, unique: str, tmp_path: Path, kafka: str, registry_url: str
-) -> Iterator[World]:
+) -> Iterator[CaptureHarness]:
     with opened(unique, tmp_path, server(request.param), kafka, registry_url) as made:
         yield made
 
 
-def goes_on(world: World) -> None:
+def goes_on(world: CaptureHarness) -> None:
     before = world.sequence()
     world.wait(lambda: world.sequence() > before + 3)
 
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("world", ["mariadb-11.8", "mysql-9.7"], indirect=True)
-def test_fifty_kills_at_any_moment_beside_snapshots_lose_and_double_nothing(world: World) -> None:
+def test_fifty_kills_at_any_moment_beside_snapshots_lose_and_double_nothing(world: CaptureHarness) -> None:
     chance = random.Random(11)
-    with Writers(world, 4):
+    with TableWriters(world, 4):
         time.sleep(0.5)
         while True:
             first = world.start("run", "--snapshot")
@@ -78,28 +78,28 @@ def test_capture_outlives_a_restart_of_its_server(
         again = servers.enter_context(ExitStack())
         until_restart = servers.enter_context(ExitStack())
         first = until_restart.enter_context(running(name, folder))
-        proxy = servers.enter_context(Proxy(first.host, first.port))
+        proxy = servers.enter_context(TcpProxy(first.host, first.port))
         world = servers.enter_context(opened(unique, tmp_path, first, kafka, registry_url))
         world.declare(port=proxy.port)
         world.run("run", "--snapshot")
         capture = world.start("run")
-        with Writers(world):
+        with TableWriters(world):
             goes_on(world)
         world.root.close()
         until_restart.close()
         second = again.enter_context(running(name, folder))
         proxy.target = (second.host, second.port)
         world.move(second)
-        with Writers(world):
+        with TableWriters(world):
             goes_on(world)
         world.is_whole()
         world.stop(capture)
 
 
 @pytest.mark.parametrize("world", EACH, indirect=True)
-def test_a_purged_position_stops_capture_which_then_reads_everything_anew(world: World) -> None:
+def test_a_purged_position_stops_capture_which_then_reads_everything_anew(world: CaptureHarness) -> None:
     world.run("run", "--snapshot")
-    with Writers(world):
+    with TableWriters(world):
         time.sleep(1)
         world.sql("FLUSH BINARY LOGS")
         time.sleep(1)
@@ -110,7 +110,7 @@ def test_a_purged_position_stops_capture_which_then_reads_everything_anew(world:
     assert "--snapshot --anew" in said
     world.run("run", "--snapshot", "--anew")
     capture = world.start("run")
-    with Writers(world):
+    with TableWriters(world):
         goes_on(world)
     world.is_whole(unread=True)
     world.stop(capture)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.source.world import World, opened
-from tests.servers.fixture import Give, server
+from tests.support.servers.fixture import Give, server
+from tests.support.source.capture_harness import CaptureHarness, opened
 
 __all__ = ["server"]
 
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.timeout(180)
 @pytest.fixture(params=["mariadb-10.2", "mysql-5.6"])
 def world(
     request: pytest.FixtureRequest, server: Give, unique: str, tmp_path: Path, kafka: str, registry_url: str
-) -> Iterator[World]:
+) -> Iterator[CaptureHarness]:
     with opened(unique, tmp_path, server(request.param), kafka, registry_url) as made:
         yield made
 
 
-def test_columns_that_changed_places_while_capture_was_away_end_in_their_own(world: World) -> None:
+def test_columns_that_changed_places_while_capture_was_away_end_in_their_own(world: CaptureHarness) -> None:
     n = world.name
     world.sql(f"CREATE TABLE {n}.c (id int PRIMARY KEY, x int, y int)", f"INSERT INTO {n}.c VALUES (1, 10, 20)")
     world.run("run", "--snapshot")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.source.world import World, opened
-from tests.integration.source.writers import Writers
-from tests.servers import SERVERS
-from tests.servers.fixture import Give, server
+from tests.support.servers import SERVERS
+from tests.support.servers.fixture import Give, server
+from tests.support.source.capture_harness import CaptureHarness, opened
+from tests.support.source.table_writers import TableWriters
 
 __all__ = ["server"]
 
@@ -22,14 +22,14 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.fixture(params=[row.name for row in SERVERS])
 def world(
     request: pytest.FixtureRequest, server: Give, unique: str, tmp_path: Path, kafka: str, registry_url: str
-) -> Iterator[World]:
+) -> Iterator[CaptureHarness]:
     with opened(unique, tmp_path, server(request.param), kafka, registry_url) as made:
         yield made
 
 
-def test_kills_while_rows_are_written_lose_and_double_nothing(world: World) -> None:
+def test_kills_while_rows_are_written_lose_and_double_nothing(world: CaptureHarness) -> None:
     chance = random.Random(7)
-    with Writers(world, 4):
+    with TableWriters(world, 4):
         time.sleep(0.5)
         world.run("run", "--snapshot")
         for _ in range(4):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.source.busy_tables import TABLES, BusyTables
-from tests.integration.source.world import World, opened
-from tests.servers.fixture import Give, server
+from tests.support.servers.fixture import Give, server
+from tests.support.source.busy_tables import TABLES, BusyTables
+from tests.support.source.capture_harness import CaptureHarness, opened
 
 __all__ = ["server"]
 
@@ -25,13 +25,13 @@ _OLDEST = ["mariadb-10.1", "mariadb-10.2", "mysql-5.6"]
                 ids=lambda given: f"{given[0]}-{given[1]}")  # fmt: skip
 def world(
     request: pytest.FixtureRequest, server: Give, unique: str, tmp_path: Path, kafka: str, registry_url: str
-) -> Iterator[tuple[World, int]]:
+) -> Iterator[tuple[CaptureHarness, int]]:
     name, run = request.param
     with opened(unique, tmp_path, server(name), kafka, registry_url) as made:
         yield made, run
 
 
-def test_a_snapshot_under_writers_with_kills_is_the_table(world: tuple[World, int]) -> None:
+def test_a_snapshot_under_writers_with_kills_is_the_table(world: tuple[CaptureHarness, int]) -> None:
     made, run = world
     chance = random.Random(run)
     made.declare(
@@ -56,5 +56,5 @@ def test_a_snapshot_under_writers_with_kills_is_the_table(world: tuple[World, in
     made.stop(capture)
 
 
-def _read(world: World) -> int:
+def _read(world: CaptureHarness) -> int:
     return sum(world.rows_read(table) for table in TABLES)

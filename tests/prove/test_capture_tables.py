@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.source.world import World, opened
-from tests.servers import running
-from tests.servers.fixture import Give, require_here, server
+from tests.support.servers import running
+from tests.support.servers.fixture import Give, require_here, server
+from tests.support.source.capture_harness import CaptureHarness, opened
 
 __all__ = ["server"]
 
@@ -23,7 +23,7 @@ def test_a_table_in_memory_is_as_empty_as_a_restart_left_it(
     folder = tmp_path / "capture"
     folder.mkdir()
     with running(name, tmp_path / "server") as before:
-        world = World(unique, folder, before, kafka, registry_url)
+        world = CaptureHarness(unique, folder, before, kafka, registry_url)
         world.sql(
             f"CREATE TABLE {unique}.m (id int PRIMARY KEY, v varchar(9)) ENGINE=MEMORY",
             f"INSERT INTO {unique}.m VALUES (1, 'x'), (2, 'y')",

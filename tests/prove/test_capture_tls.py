@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from tests.certificates import certificate
-from tests.integration.source.world import World, opened
-from tests.servers.fixture import Give, server
+from tests.support.servers.fixture import Give, server
+from tests.support.source.capture_harness import CaptureHarness, opened
+from tests.support.tls.certificates import certificate
 
 __all__ = ["server"]
 
@@ -42,13 +42,15 @@ def world(
     tmp_path: Path,
     kafka: str,
     registry_url: str,
-) -> Iterator[World]:
+) -> Iterator[CaptureHarness]:
     options = (f"--ssl-cert={certificates}/server.pem", f"--ssl-key={certificates}/server.key")
     with opened(unique, tmp_path, server(request.param, *options), kafka, registry_url) as made:
         yield made
 
 
-def test_a_certificate_of_the_declared_authority_is_taken_and_another_is_not(world: World, certificates: Path) -> None:
+def test_a_certificate_of_the_declared_authority_is_taken_and_another_is_not(
+    world: CaptureHarness, certificates: Path
+) -> None:
     n = world.name
     world.declare(tls="verified", tls_ca=str(certificates / "stranger.pem"))
     assert "certificate is not good" in world.run("run", "--snapshot", code=1)[1]

@@ -18,10 +18,10 @@ from include.source.binlog.files import BinlogFileError, read_events
 from include.source.binlog.reader import EventReader, EventType
 from include.source.cat.cat import Cat
 from include.source.cat.schema_rows import described
-from tests.servers import known
-from tests.servers.fetch import fetch
-from tests.servers.fixture import require_here
-from tests.servers.program import program
+from tests.support.servers import known
+from tests.support.servers.fetch import fetch
+from tests.support.servers.fixture import require_here
+from tests.support.servers.program import program
 
 NAME = "mariadb-10.11"
 CREATED = re.compile(r"`?(\w+)`? (?:(int)(?:eger)?|(char\(12\)))")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cat_check import prove, told
-from tests.golden.recording import load, names
+from tests.support.binlog.cat_check import prove, told
+from tests.support.golden.recording import load, names
 
 
 @pytest.mark.parametrize("given", [False, True], ids=["by-map", "by-schema"])

@@ -20,9 +20,9 @@ from include.source.rows.decoder import NativeImages
 from include.source.rows.other_types import inet6_text
 from include.source.rows.text import row_reader, select_list
 from include.source.rows.text_rows import select_rows
-from tests.random_tables import columns, literals, streamed
-from tests.row_bytes import KINDS, event, layout_of
-from tests.servers.fixture import Give, server
+from tests.support.binlog.random_row_images import KINDS, event, layout_of
+from tests.support.binlog.random_tables import columns, literals, streamed
+from tests.support.servers.fixture import Give, server
 
 __all__ = ["server"]
 

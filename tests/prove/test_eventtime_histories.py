@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from tests.unit.eventtime.histories import History, Run, expected
+from tests.support.eventtime.histories import History, Run, expected
 
 pytestmark = [pytest.mark.prove, pytest.mark.timeout(3600)]
 

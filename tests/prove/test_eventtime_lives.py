@@ -27,12 +27,12 @@ from include.eventtime.restored import RestoredSource
 from include.lake.restore.deployed import DeployedRestore, RestoreRequest
 from include.local.scooters.plan import PARTITIONS
 from include.log.running.batches_spark import session
-from tests.application_process import ApplicationProcess
-from tests.bench.spark_cluster import SparkCluster
-from tests.fleet_world import JOBS, FleetWorld
-from tests.integration.lake.test_storing import Group
-from tests.integration.source.broker import Broker, broker
-from tests.job_world import assert_equal
+from tests.support.application_process import ApplicationProcess
+from tests.support.eventtime.fleet_harness import JOBS, FleetHarness
+from tests.support.eventtime.job_harness import assert_equal
+from tests.support.lake.driven_group import DrivenGroup
+from tests.support.log.broker import Broker, broker
+from tests.support.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.prove
 if os.environ.get("LYREBIRD_PROVE") != "1":
@@ -82,7 +82,7 @@ def test_a_life_with_kills_is_what_its_replays_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with broker(tmp_path / "kafka") as kafka:
-        world = FleetWorld(job, unique, kafka.address, registry_url, s3, tmp_path, seed, partitions)
+        world = FleetHarness(job, unique, kafka.address, registry_url, s3, tmp_path, seed, partitions)
         world.send(30)
         process = ApplicationProcess(
             world.application,
@@ -114,7 +114,7 @@ def test_a_life_with_kills_is_what_its_replays_are(
 
 
 def _killed(
-    world: FleetWorld, process: ApplicationProcess, cluster: SparkCluster, kafka: Broker, draw: random.Random
+    world: FleetHarness, process: ApplicationProcess, cluster: SparkCluster, kafka: Broker, draw: random.Random
 ) -> None:
     for number in range(KILLS):
         for _ in range(draw.randint(2, 4)):
@@ -138,9 +138,9 @@ def _killed(
         print(f"{number + 1} of {KILLS}: {kind}", flush=True)
 
 
-def _restored(world: FleetWorld, s3: Any) -> dict[str, RestoredSource]:
+def _restored(world: FleetHarness, s3: Any) -> dict[str, RestoredSource]:
     """Every source, backed up and written to another topic."""
-    group = Group(f"{world.name}", world.folder, world.kafka, s3)
+    group = DrivenGroup(f"{world.name}", world.folder, world.kafka, s3)
     group.group = group.group.model_copy(update={"prefix": "raw"})
     try:
         group.flush()
@@ -156,7 +156,7 @@ def _restored(world: FleetWorld, s3: Any) -> dict[str, RestoredSource]:
     return found
 
 
-def _verified(world: FleetWorld, spark: SparkSession, restored: dict[str, RestoredSource]) -> None:
+def _verified(world: FleetHarness, spark: SparkSession, restored: dict[str, RestoredSource]) -> None:
     """Both days: the first one from the beginning, the second from its savepoint."""
     live = 0
     for moment in (world.midnight - 1, world.midnight):

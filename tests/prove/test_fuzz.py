@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fuzz import FILES, Fuzz
+from tests.support.binlog.fuzz import FILES, Fuzz
 
 MASKS = (0x01, 0x80, 0xFF)
 

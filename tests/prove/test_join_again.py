@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.application_process import ApplicationProcess
-from tests.dying_join import DAEMON, STEPS
-from tests.join_world import JoinWorld
+from tests.support.application_process import ApplicationProcess
+from tests.support.joins.crashing_join import DAEMON, STEPS
+from tests.support.joins.harness import JoinHarness
 
 pytestmark = pytest.mark.prove
 if os.environ.get("LYREBIRD_PROVE") != "1":
@@ -25,18 +25,18 @@ if os.environ.get("LYREBIRD_PROVE") != "1":
 
 @pytest.fixture
 def world(unique: str, kafka: str, registry_url: str, s3: Any, tmp_path: Path) -> Any:
-    made = JoinWorld(unique, kafka, registry_url, s3, tmp_path)
+    made = JoinHarness(unique, kafka, registry_url, s3, tmp_path)
     (tmp_path / "state").mkdir()
     yield made
     made.close()
 
 
-def started(world: JoinWorld) -> ApplicationProcess:
-    return ApplicationProcess(f"join_{world.name}", world.folder, DAEMON, script="tests/dying_join.py")
+def started(world: JoinHarness) -> ApplicationProcess:
+    return ApplicationProcess(f"join_{world.name}", world.folder, DAEMON, script="tests/support/joins/crashing_join.py")
 
 
 @pytest.mark.timeout(1200)
-def test_a_crash_behind_each_numbered_step_loses_and_doubles_nothing(world: JoinWorld) -> None:
+def test_a_crash_behind_each_numbered_step_loses_and_doubles_nothing(world: JoinHarness) -> None:
     world.change(100)
     process = started(world)
     asked = world.folder / "state" / "die"
@@ -62,7 +62,7 @@ def test_a_crash_behind_each_numbered_step_loses_and_doubles_nothing(world: Join
 
 
 @pytest.mark.timeout(600)
-def test_a_batch_that_is_done_again_makes_the_same_outputs_byte_by_byte(world: JoinWorld) -> None:
+def test_a_batch_that_is_done_again_makes_the_same_outputs_byte_by_byte(world: JoinHarness) -> None:
     (world.folder / "state" / "twice").touch()
     world.change(100)
     process = started(world)

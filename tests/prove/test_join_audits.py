@@ -23,8 +23,8 @@ from include.log.kafka.log import KafkaReader, KafkaWriter
 from include.log.ports import Record
 from include.record.codec import Decoder, Encoder
 from include.record.version import from_headers, to_header
-from tests.application_process import ApplicationProcess
-from tests.join_world import JoinWorld
+from tests.support.application_process import ApplicationProcess
+from tests.support.joins.harness import JoinHarness
 
 pytestmark = pytest.mark.prove
 if os.environ.get("LYREBIRD_PROVE") != "1":
@@ -37,7 +37,7 @@ _STEADY = 20
 
 @pytest.fixture
 def world(unique: str, kafka: str, registry_url: str, s3: Any, tmp_path: Path) -> Any:
-    made = JoinWorld(unique, kafka, registry_url, s3, tmp_path)
+    made = JoinHarness(unique, kafka, registry_url, s3, tmp_path)
     yield made
     made.close()
 
@@ -55,7 +55,7 @@ def judged(folder: Path, *words: str) -> Any:
 
 
 @contextmanager
-def load(world: JoinWorld) -> Iterator[None]:
+def load(world: JoinHarness) -> Iterator[None]:
     """Reviews from `_STEADY` on come, change and go all the time, and both servers say how far they are."""
     over, failed = threading.Event(), list[BaseException]()
 
@@ -80,7 +80,7 @@ def load(world: JoinWorld) -> Iterator[None]:
     assert not failed, failed
 
 
-def steady(world: JoinWorld) -> list[Record]:
+def steady(world: JoinHarness) -> list[Record]:
     """The newest records of outputs that do not change any more."""
     decode, newest = Decoder(world.registry.schema), dict[bytes, Record]()
     reader = KafkaReader(world.kafka)
@@ -91,7 +91,7 @@ def steady(world: JoinWorld) -> list[Record]:
     return [r for key, r in newest.items() if r.value is not None and decode(key)["review_id"] < _STEADY]
 
 
-def plant(world: JoinWorld) -> None:
+def plant(world: JoinHarness) -> None:
     """One fault of each kind, by a writer that is not the join."""
     gone, stale, altered, moved = steady(world)[:4]
     writer, decode = KafkaWriter(world.kafka, f"erring-{world.name}"), Decoder(world.registry.schema)
@@ -112,7 +112,7 @@ def plant(world: JoinWorld) -> None:
 
 
 @pytest.mark.timeout(1800)
-def test_ten_audits_under_load_are_clean_and_one_finds_what_was_planted(world: JoinWorld, tmp_path: Path) -> None:
+def test_ten_audits_under_load_are_clean_and_one_finds_what_was_planted(world: JoinHarness, tmp_path: Path) -> None:
     world.change(300)
     process = ApplicationProcess(f"join_{world.name}", tmp_path)
     try:

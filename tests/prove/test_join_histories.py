@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.join.histories import History, Run, expected, table_of
+from tests.support.joins.histories import History, Run, expected, table_of
 
 pytestmark = [pytest.mark.prove, pytest.mark.timeout(900)]
 

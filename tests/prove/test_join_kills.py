@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from tests.application_process import ApplicationProcess
-from tests.bench.spark_cluster import SparkCluster
-from tests.integration.source.broker import Broker, broker
-from tests.join_world import JoinWorld
+from tests.support.application_process import ApplicationProcess
+from tests.support.joins.harness import JoinHarness
+from tests.support.log.broker import Broker, broker
+from tests.support.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.prove
 if os.environ.get("LYREBIRD_PROVE") != "1":
@@ -43,7 +43,7 @@ def test_no_kill_loses_or_doubles_an_output(unique: str, registry_url: str, s3: 
         cluster.add()
         cluster.add()
         with broker(tmp_path / "kafka") as kafka:
-            world = JoinWorld(unique, kafka.address, registry_url, s3, tmp_path)
+            world = JoinHarness(unique, kafka.address, registry_url, s3, tmp_path)
             world.change(200)
             process = ApplicationProcess(f"join_{unique}", tmp_path, {"LYREBIRD_SPARK_MASTER": cluster.url})
             try:
@@ -62,7 +62,7 @@ def test_no_kill_loses_or_doubles_an_output(unique: str, registry_url: str, s3: 
 
 
 def _killed(
-    world: JoinWorld,
+    world: JoinHarness,
     process: ApplicationProcess,
     cluster: SparkCluster,
     kafka: Broker,
@@ -100,7 +100,7 @@ def _killed(
     world.stopped = False
 
 
-def _lived(world: JoinWorld, draw: random.Random) -> None:
+def _lived(world: JoinHarness, draw: random.Random) -> None:
     until_s = time.monotonic() + draw.uniform(2, 10)
     while time.monotonic() < until_s:
         world.change(draw.randint(1, 8))

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.application_process import ApplicationProcess
-from tests.bench.spark_cluster import SparkCluster
-from tests.join_world import JoinWorld
+from tests.support.application_process import ApplicationProcess
+from tests.support.joins.harness import JoinHarness
+from tests.support.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.prove
 if os.environ.get("LYREBIRD_PROVE") != "1":
@@ -37,7 +37,7 @@ def lyrebird(folder: Path, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
-def lived(world: JoinWorld, seconds: float) -> None:
+def lived(world: JoinHarness, seconds: float) -> None:
     until_s = time.monotonic() + seconds
     while time.monotonic() < until_s:
         world.change(5)
@@ -79,7 +79,7 @@ def test_executors_and_buckets_come_and_go_and_the_state_stays_what_the_inputs_s
     unique: str, kafka: str, registry_url: str, s3: Any, tmp_path: Path
 ) -> None:
     cluster = SparkCluster(tmp_path)
-    world = JoinWorld(unique, kafka, registry_url, s3, tmp_path, buckets=(16, 16))
+    world = JoinHarness(unique, kafka, registry_url, s3, tmp_path, buckets=(16, 16))
     process: ApplicationProcess | None = None
     try:
         for _ in range(2):

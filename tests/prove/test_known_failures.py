@@ -15,9 +15,9 @@ from include.source.binlog.reader import EventReader
 from include.source.binlog.step import RowsEvent, SourceTransaction
 from include.source.database.connection import connect, query
 from include.source.definition import SourceDefinition
-from tests.integration.source.database import Database
-from tests.made_binlog import builder
-from tests.servers.fixture import Give, server
+from tests.support.binlog.builder import builder
+from tests.support.servers.fixture import Give, server
+from tests.support.source.database import Database
 
 __all__ = ["server"]
 

@@ -14,9 +14,9 @@ from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit, CutObject, Intent, PlannedFile
 from include.lake.protocol.pointer import ReadersPointer
 from include.store.memory import MemoryStore
-from tests.chain_life import audited_beside
-from tests.lake_world import GROUP
-from tests.servers.fixture import PROVE
+from tests.support.lake.chain_activity import audited_beside
+from tests.support.lake.harness import GROUP
+from tests.support.servers.fixture import PROVE
 
 COMMITS = 100_000
 MOST_CPU_S = 60.0

@@ -15,10 +15,10 @@ import pytest
 
 from include.errors import LyrebirdError
 from include.local.stack import Stack
-from tests import clicks
-from tests.clicks import WRONG, cuts_of, ends_of, lyrebird, objects_of
-from tests.clicks_platform import DAYS, FOLDERS, TOPIC, Accounts, Lake, declare, groups, until
-from tests.servers.fixture import PROVE
+from tests.support.lake import clicks
+from tests.support.lake.clicks import WRONG, cuts_of, ends_of, lyrebird, objects_of
+from tests.support.lake.clicks_platform import DAYS, FOLDERS, TOPIC, Accounts, Lake, declare, groups, until
+from tests.support.servers.fixture import PROVE
 
 pytestmark = [
     pytest.mark.timeout(3600),

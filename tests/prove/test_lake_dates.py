@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.servers.fixture import PROVE
-from tests.unit.lake.dates.test_dates_model import ACTIONS, happens
+from tests.support.lake.dates.histories import ACTIONS, happens
+from tests.support.servers.fixture import PROVE
 
 pytestmark = [
     pytest.mark.skipif(PROVE not in os.environ, reason=f"takes minutes: set {PROVE}=1"),

@@ -17,18 +17,20 @@ from include.audit.chain.audit import Options, audit_chain
 from include.clock import SystemClock
 from include.lake.definition import declared_groups
 from include.settings.deployment import Deployment
-from tests.integration.lake.looks import Looks
-from tests.integration.lake.traffic import Traffic, wait_until
-from tests.integration.lake.world import World, opened, same
+from tests.support.lake.hosted_harness import HostedLakeHarness, opened, same
+from tests.support.lake.polling_reader import PollingReader
+from tests.support.lake.traffic import Traffic, wait_until
 
 
 @pytest.fixture
-def world(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[World]:
+def world(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[HostedLakeHarness]:
     with opened(unique, tmp_path, kafka, s3) as made:
         yield made
 
 
-def test_on_spark_topics_and_partitions_are_taken_up_and_a_newer_revision_fences_the_older_one(world: World) -> None:
+def test_on_spark_topics_and_partitions_are_taken_up_and_a_newer_revision_fences_the_older_one(
+    world: HostedLakeHarness,
+) -> None:
     del world.groups["by_date"]
     steady, traffic = world.topic("steady", 3), Traffic(world.kafka)
     first, second = world.declare(1), world.declare(2)
@@ -52,14 +54,14 @@ def test_on_spark_topics_and_partitions_are_taken_up_and_a_newer_revision_fences
         assert world.is_whole(topic) >= len(traffic.acknowledged[topic])
 
 
-def test_roll_outs_that_die_at_any_moment_lose_and_double_nothing(world: World) -> None:
+def test_roll_outs_that_die_at_any_moment_lose_and_double_nothing(world: HostedLakeHarness) -> None:
     chance = random.Random(3)
     topic, traffic = world.topic("events", 3), Traffic(world.kafka)
     world.policy = {"max_bytes": 30_000, "max_age_s": 1, "record_bytes": 100}
     traffic.begin(topic)
     old = world.start(world.declare(1))
     world.taken_up(topic, 3)
-    with Looks(world, topic) as looks:
+    with PollingReader(world, topic) as looks:
         for revision in range(2, 8):
             deployed = world.declare(revision)
             for _ in range(3):
@@ -81,7 +83,7 @@ def test_roll_outs_that_die_at_any_moment_lose_and_double_nothing(world: World) 
     assert world.is_whole(topic) == looks.records >= len(traffic.acknowledged[topic])
 
 
-def test_an_older_revision_that_runs_on_is_fenced(world: World) -> None:
+def test_an_older_revision_that_runs_on_is_fenced(world: HostedLakeHarness) -> None:
     topic, traffic = world.topic("events", 2), Traffic(world.kafka)
     first, second = world.declare(1), world.declare(2)
     traffic.begin(topic)
@@ -106,7 +108,7 @@ def compact(kafka: str, topic: str) -> None:
     client.incremental_alter_configs([resource])[resource].result(30)
 
 
-def test_compaction_leaves_offsets_without_records_and_nothing_is_lost(world: World) -> None:
+def test_compaction_leaves_offsets_without_records_and_nothing_is_lost(world: HostedLakeHarness) -> None:
     often = {"segment.ms": "500", "min.cleanable.dirty.ratio": "0.01", "max.compaction.lag.ms": "1000"}
     topic = world.topic("keyed", 1, **often)
     dated = world.groups.pop("by_date")

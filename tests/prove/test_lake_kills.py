@@ -11,13 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.log.running import batches_spark as stream
-from tests.kills.conductor import Conductor
-from tests.kills.logged import Ran
-from tests.kills.on_spark import run_on_spark
-from tests.kills.scenarios import on_spark, scenarios
-from tests.kills.verifier import verify
-from tests.kills.versioned import BUCKET, versioned
-from tests.servers.fixture import PROVE
+from tests.support.kills.conductor import Conductor
+from tests.support.kills.kafka_reader import Ran
+from tests.support.kills.on_spark import run_on_spark
+from tests.support.kills.scenarios import on_spark, scenarios
+from tests.support.kills.verifier import verify
+from tests.support.kills.versioned_s3 import BUCKET, versioned
+from tests.support.servers.fixture import PROVE
 
 RUNS = 200
 AT_ONCE = 4

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from tests.servers.fixture import PROVE
-from tests.unit.lake.model import world_of
-from tests.unit.lake.model_check import faults
+from tests.support.lake.model.invariants import faults
+from tests.support.lake.model.simulation import world_of
+from tests.support.servers.fixture import PROVE
 
 BLOCK = 1000
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.integration.lake.outages import bears_faults, meets_trouble
-from tests.integration.lake.world import opened
-from tests.integration.source.broker import broker
+from tests.support.lake.hosted_harness import opened
+from tests.support.lake.outages import bears_faults, meets_trouble
+from tests.support.log.broker import broker
 
 SHORTENED = 10
 STORE_AWAY_S = 1800 / SHORTENED

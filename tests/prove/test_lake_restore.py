@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from tests.integration.lake.traffic import Kept, Traffic
-from tests.integration.lake.world import World, opened
+from tests.support.lake.hosted_harness import HostedLakeHarness, opened
+from tests.support.lake.traffic import Kept, Traffic
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 KILLS = 25
 
 
 @pytest.fixture
-def world(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[World]:
+def world(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[HostedLakeHarness]:
     with opened(unique, tmp_path, kafka, s3) as made:
         yield made
 
@@ -39,7 +39,9 @@ def in_order(found: dict[tuple[int, int], Kept], partition: int) -> list[Kept]:
     return [kept for (of, _), kept in sorted(found.items()) if of == partition]
 
 
-def test_a_deleted_topic_is_restored_record_for_record_through_kills_beside_live_traffic(world: World) -> None:
+def test_a_deleted_topic_is_restored_record_for_record_through_kills_beside_live_traffic(
+    world: HostedLakeHarness,
+) -> None:
     chance = random.Random(7)
     topic, other, traffic = world.topic("events", 3), world.topic("others", 2), Traffic(world.kafka, a_second=2000)
     deployed = world.declare()

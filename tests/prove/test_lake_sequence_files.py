@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 
 from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.log.running import batches_spark as stream
-from tests.hadoop_files import Hadoop, contents, messages, ours, same_as_hadoops
+from tests.support.lake.hadoop_sequence_files import Hadoop, contents, messages, ours, same_as_hadoops
+from tests.support.paths import ROOT
 
 LAYOUTS: list[dict[str, Any]] = [
     {"layout": "offset", "null_value": "empty"},
@@ -31,7 +32,6 @@ MODES: list[dict[str, Any]] = [
     ),
 ]
 SPLITS = (1, 2, 7, 16)
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ ALONE = """
 import pickle, sys
 from pathlib import Path
 from include.log.running import batches_spark as stream
-from tests.hadoop_files import Hadoop
+from tests.support.lake.hadoop_sequence_files import Hadoop
 spark = stream.session("alone", {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.log.level": "ERROR"})
 found = Hadoop(spark).read(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])[0]
 Path(sys.argv[4]).write_bytes(pickle.dumps(found))
@@ -94,7 +94,7 @@ def read_alone(path: Path, splits: int, key_class: str) -> Any:
 @pytest.mark.timeout(240)
 def test_a_marker_that_is_not_counted_loses_records_in_splits(tmp_path: Path) -> None:
     """Why markers are counted: with the first one kept, a split begins inside a payload."""
-    from tests.hadoop_files import IDENTITY, sync_markers
+    from tests.support.lake.hadoop_sequence_files import IDENTITY, sync_markers
 
     format_, batch = SequenceFile(**LAYOUTS[0]), messages(2_000, 3_000, hostile=True)
     path = tmp_path / "file"

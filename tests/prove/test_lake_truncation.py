@@ -12,9 +12,9 @@ from include.lake.definition import declared_groups
 from include.lake.inspect.status import group_status
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.settings.deployment import Deployment
-from tests.integration.lake.traffic import wait_until
-from tests.integration.lake.world import opened
-from tests.integration.source.broker import broker
+from tests.support.lake.hosted_harness import opened
+from tests.support.lake.traffic import wait_until
+from tests.support.log.broker import broker
 
 
 def cut_short(state: Path, topic: str, offset: int) -> None:

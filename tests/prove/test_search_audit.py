@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.audit_proof import prove
-from tests.index_recovery import placed
-from tests.indexer_world import IndexerWorld
-from tests.servers.fixture import PROVE
+from tests.support.index.recovery_harness import placed
+from tests.support.search.audit_proof import prove
+from tests.support.search.indexer_harness import IndexerHarness
+from tests.support.servers.fixture import PROVE
 
 DOCUMENTS = "LYREBIRD_PROVE_DOCUMENTS"
 
@@ -32,7 +32,7 @@ def test_a_million_documents_with_a_hundred_faults_of_each_kind_while_the_applic
     orders = int(os.environ.get(DOCUMENTS, 1_000_000))
     with placed(tmp_path, unique, kafka, registry_url, elasticsearch_url) as place:
         place.run("index", "create", place.name)
-        world = IndexerWorld(place, tmp_path, kafka, registry_url)
+        world = IndexerHarness(place, tmp_path, kafka, registry_url)
         try:
             told = prove(world, orders=orders, each=100, rate=2_000, clean_runs=10, share=0.01)
         finally:

@@ -20,7 +20,7 @@ import pytest
 from include.index.generations.active import read_fed
 from include.local.stack import Stack
 from include.settings.environment import PROJECT_ROOT
-from tests.unkeyed_clicks import ClickPlace, click_place
+from tests.support.index.click_index import ClickIndexHarness, click_place
 
 if os.environ.get("LYREBIRD_PROVE") != "1":
     pytest.skip("LYREBIRD_PROVE=1 pytest tests/prove/test_search_clicks.py", allow_module_level=True)
@@ -34,7 +34,7 @@ _WITHIN_S = 600
 @pytest.fixture
 def places(
     kafka: str, registry_url: str, elasticsearch_url: str, unique: str, tmp_path: Path
-) -> Iterator[list[ClickPlace]]:
+) -> Iterator[list[ClickIndexHarness]]:
     """East and west: a Kafka each, the same name of the topic; one registry, one Elasticsearch."""
     other = Stack(tmp_path / "stack", free_ports=True)
     shared = {"registry": registry_url, "elasticsearch": elasticsearch_url}
@@ -49,7 +49,7 @@ def places(
         ]
 
 
-def killed_at_work(place: ClickPlace, draw: random.Random) -> None:
+def killed_at_work(place: ClickIndexHarness, draw: random.Random) -> None:
     """Kill the application once it has written something since its last start, at some moment of its work."""
     before, until_s = place.progress().acked, time.monotonic() + _WITHIN_S
     while place.progress().acked == before:
@@ -59,7 +59,7 @@ def killed_at_work(place: ClickPlace, draw: random.Random) -> None:
     place.kill("driver")
 
 
-def settled(place: ClickPlace) -> dict[str, int]:
+def settled(place: ClickIndexHarness) -> dict[str, int]:
     """What became of all records of the topic since its progress began; fails unless each became one thing."""
     counts = place.progress().counts
     total = {
@@ -69,7 +69,7 @@ def settled(place: ClickPlace) -> dict[str, int]:
     return total
 
 
-def each_once(places: list[ClickPlace]) -> None:
+def each_once(places: list[ClickIndexHarness]) -> None:
     """Every click of both clusters is one document; searched together they are as many as both.
 
     Both audits name those that cannot be read, and only these.
@@ -94,7 +94,7 @@ def each_once(places: list[ClickPlace]) -> None:
     assert together == len(ids)
 
 
-def nightly(place: ClickPlace, folder: Path, mode: str) -> int:
+def nightly(place: ClickIndexHarness, folder: Path, mode: str) -> int:
     """Findings of the audit that Airflow runs, on Spark."""
     report = folder / f"{mode}.json"
     line = ["spark_apps/audit_search.py", "--audit", place.name, "--mode", mode, "--report", str(report)]
@@ -103,7 +103,7 @@ def nightly(place: ClickPlace, folder: Path, mode: str) -> int:
 
 
 def test_each_click_of_two_clusters_is_one_document_through_kills_and_replays_and_audits_mend_what_is_lost(
-    places: list[ClickPlace], tmp_path: Path
+    places: list[ClickIndexHarness], tmp_path: Path
 ) -> None:
     draw = random.Random(1)
     for place in places:

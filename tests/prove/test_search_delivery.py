@@ -14,9 +14,9 @@ from include.index.server import elasticsearch as adapter
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.port import BulkAnswer
 from include.settings.connections import Elasticsearch
-from tests.faulty_elasticsearch.mutants import MUTANTS, Mutant
-from tests.faulty_elasticsearch.server import serving
-from tests.faulty_elasticsearch.simulation import NAME, Simulation
+from tests.support.faults.elasticsearch.mutants import MUTANTS, Mutant
+from tests.support.faults.elasticsearch.server import serving
+from tests.support.faults.elasticsearch.simulation import NAME, Simulation
 
 if os.environ.get("LYREBIRD_PROVE") != "1":
     pytest.skip("LYREBIRD_PROVE=1 pytest tests/prove/test_search_delivery.py", allow_module_level=True)

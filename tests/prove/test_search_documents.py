@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from include.local.shop.generator import Shop
-from tests.document_shop import IN_PLACE, SPARK, WITHOUT_SPARK, DocumentShop, document_shop
-from tests.replayed import History
-from tests.replayed_shop import join
-from tests.servers.fixture import PROVE
+from tests.support.documents.replay_oracle import History
+from tests.support.documents.shop import IN_PLACE, SPARK, WITHOUT_SPARK, DocumentShop, document_shop
+from tests.support.documents.shop_oracle import join
+from tests.support.servers.fixture import PROVE
 
 PATIENCE_S = 420
 """A start of Spark takes minutes where others have the cores."""

@@ -30,7 +30,7 @@ from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.port import BulkAnswer
 from include.local.stack import Stack
 from include.settings.connections import Elasticsearch
-from tests.integration.source.proxy import Proxy
+from tests.support.faults.tcp_proxy import TcpProxy
 
 if os.environ.get("LYREBIRD_PROVE") != "1":
     pytest.skip("LYREBIRD_PROVE=1 pytest tests/prove/test_search_node.py", allow_module_level=True)
@@ -87,7 +87,7 @@ class Watched:
 class Trouble(threading.Thread):
     """Cuts and holds connections all the time, and kills the node now and then, until it is told to end."""
 
-    def __init__(self, stack: Stack, proxy: Proxy, seed: int) -> None:
+    def __init__(self, stack: Stack, proxy: TcpProxy, seed: int) -> None:
         super().__init__(daemon=True)
         self.kills = self.cuts = 0
         self._stack, self._proxy = stack, proxy
@@ -175,7 +175,7 @@ def test_a_node_that_is_killed_and_cut_off_ends_with_the_newest_state_of_each_ke
     place = urlsplit(url)
     lines, newest = states(1)
     told: Counter[str] = Counter()
-    with Proxy(place.hostname or "", place.port or 0) as proxy, ThreadPoolExecutor(4) as pool:
+    with TcpProxy(place.hostname or "", place.port or 0) as proxy, ThreadPoolExecutor(4) as pool:
         index = ElasticsearchIndex(Elasticsearch(url=f"http://{proxy.host}:{proxy.port}"))
         index.create(NAME, {"settings": {"number_of_replicas": 0}, "mappings": MAPPING})
         send, concurrency = Watched(index), Concurrency(4)

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from include.settings.environment import PROJECT_ROOT
-from tests.many_keys import DEPLOYMENT, fill, key_of
+from tests.support.search.ranked_keys import DEPLOYMENT, fill, key_of
 
 if os.environ.get("LYREBIRD_PROVE") != "1":
     pytest.skip("LYREBIRD_PROVE=1 pytest tests/prove/test_search_ranks.py", allow_module_level=True)
@@ -69,7 +69,7 @@ def test_keys_beyond_the_memory_of_the_driver_are_ranked_and_walked(
         "SPARK_LOCAL_DIRS": str(tmp_path / "spark"),
         "PYSPARK_SUBMIT_ARGS": f"--driver-memory {HEAP_MB}m pyspark-shell",
     }
-    line = [sys.executable, "-m", "tests.many_keys", "--name", unique, "--keys", str(keys)]
+    line = [sys.executable, "-m", "tests.support.search.ranked_keys", "--name", unique, "--keys", str(keys)]
     with (tmp_path / "log").open("w+") as log:
         child = subprocess.Popen(line, cwd=PROJECT_ROOT, env=env, stdout=subprocess.PIPE, stderr=log, text=True)
         watch = Watch(child.pid)

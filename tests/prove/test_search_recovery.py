@@ -17,7 +17,7 @@ import pytest
 from include.index.generations.active import read_fed
 from include.index.outcome import SETTLED
 from include.log.kafka.log import KafkaReader
-from tests.index_recovery import Part, Place, Reader, Writing, placed
+from tests.support.index.recovery_harness import IndexRecoveryHarness, Part, Reader, Writing, placed
 
 if os.environ.get("LYREBIRD_PROVE") != "1":
     pytest.skip("LYREBIRD_PROVE=1 pytest tests/prove/test_search_recovery.py", allow_module_level=True)
@@ -31,19 +31,21 @@ WITHIN_S = 240
 
 
 @pytest.fixture
-def place(kafka: str, registry_url: str, elasticsearch_url: str, unique: str, tmp_path: Path) -> Iterator[Place]:
+def place(
+    kafka: str, registry_url: str, elasticsearch_url: str, unique: str, tmp_path: Path
+) -> Iterator[IndexRecoveryHarness]:
     with placed(tmp_path, unique, kafka, registry_url, elasticsearch_url) as made:
         yield made
 
 
-def audited(place: Place) -> dict[str, Any]:
+def audited(place: IndexRecoveryHarness) -> dict[str, Any]:
     """The report of an audit that waited for the application; fails unless it is clean."""
     report: dict[str, Any] = place.run("audit", "search", place.name, "--wait", "120")
     assert report["findings"] == 0, report
     return report
 
 
-def whole(place: Place, writing: Writing) -> None:
+def whole(place: IndexRecoveryHarness, writing: Writing) -> None:
     """Each fed generation holds what was written, and nothing else."""
     assert audited(place)["behind"] == 0
     for number in read_fed(place.index, place.name):
@@ -53,7 +55,9 @@ def whole(place: Place, writing: Writing) -> None:
         assert place.documents(f"{place.name}-v{number}") == writing.model, number
 
 
-def test_a_generation_is_rebuilt_through_kills_promoted_and_rolled_back_while_readers_read(place: Place) -> None:
+def test_a_generation_is_rebuilt_through_kills_promoted_and_rolled_back_while_readers_read(
+    place: IndexRecoveryHarness,
+) -> None:
     place.run("index", "create", place.name)
     place.start()
     writing = Writing(place.topic, KEYS, A_SECOND)
@@ -85,7 +89,9 @@ def test_a_generation_is_rebuilt_through_kills_promoted_and_rolled_back_while_re
     assert read_fed(place.index, place.name) == (2,)
 
 
-def test_an_index_that_is_deleted_under_load_is_made_again_from_its_topic_and_nothing_is_lost(place: Place) -> None:
+def test_an_index_that_is_deleted_under_load_is_made_again_from_its_topic_and_nothing_is_lost(
+    place: IndexRecoveryHarness,
+) -> None:
     place.run("index", "create", place.name)
     place.start()
     writing = Writing(place.topic, KEYS, A_SECOND)
@@ -106,7 +112,7 @@ def test_an_index_that_is_deleted_under_load_is_made_again_from_its_topic_and_no
 
 @pytest.mark.timeout(2400)
 def test_an_application_whose_parts_are_killed_at_any_moment_loses_nothing_and_counts_each_record_once(
-    place: Place, kafka: str
+    place: IndexRecoveryHarness, kafka: str
 ) -> None:
     place.run("index", "create", place.name)
     place.start()

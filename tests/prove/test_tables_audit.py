@@ -21,9 +21,9 @@ from pyspark.sql import SparkSession
 
 from include.audit.merkle.definition import Against
 from include.log.running import batches_spark as stream
-from tests.audited_world import Scene, captured, prepare
-from tests.background import Background
-from tests.integration.source.world import opened
+from tests.support.background import Background
+from tests.support.source.capture_harness import opened
+from tests.support.tables.audit_scenario import TableAuditScenario, captured, prepare
 
 pytestmark = pytest.mark.prove
 if os.environ.get("LYREBIRD_PROVE") != "1":
@@ -39,7 +39,7 @@ SIDES: tuple[Against, ...] = ("topic", "lake")
 class Load(Background):
     """Changes rows of `busy`, so many a second: updates of runs of rows, deletes, inserts, moved keys."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: TableAuditScenario) -> None:
         super().__init__()
         self._scene, self.rows = scene, 0
 
@@ -83,7 +83,7 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture
 def scene(
     unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str, s3: Any, spark: SparkSession
-) -> Iterator[Scene]:
+) -> Iterator[TableAuditScenario]:
     with opened(unique, tmp_path, mariadb, kafka, registry_url) as world:
         prepare(world, unique, tmp_path, s3)
         world.sql(
@@ -96,12 +96,12 @@ def scene(
         )
         world.more += ["busy", "quiet"]
         with captured(world):
-            yield Scene(world, spark)
+            yield TableAuditScenario(world, spark)
 
 
 @pytest.mark.timeout(7200)
 def test_no_audit_under_load_gives_a_false_alarm(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    scene: TableAuditScenario, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with scene.lake(monkeypatch):
         scene.world.wait(lambda: scene.audit("busy", "lake").error == "", 180)
@@ -122,7 +122,7 @@ def test_no_audit_under_load_gives_a_false_alarm(
 
 @pytest.mark.timeout(1800)
 def test_each_kind_of_fault_is_found_with_key_and_column_and_mended(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: TableAuditScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = scene.world.name
     scene.world.sql(f"UPDATE {name}.quiet SET x = 'newer' WHERE id = 1000")
@@ -138,7 +138,7 @@ def test_each_kind_of_fault_is_found_with_key_and_column_and_mended(
             assert scene.audit("quiet", against).verdict == "clean"
 
 
-def _planted(scene: Scene, against: Against) -> set[tuple[str, str, tuple[str, ...]]]:
+def _planted(scene: TableAuditScenario, against: Against) -> set[tuple[str, str, tuple[str, ...]]]:
     """Faults of every kind, each behind the log; what an audit has to name."""
     bulk = [str(number) for number in range(1, 2001) if number % 10 == 3]
     last_bit = math.nextafter(700 / 7, math.inf) if against == "topic" else math.nextafter(700 / 7, -math.inf)

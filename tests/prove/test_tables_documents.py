@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from include.local.shop.generator import Shop
 from include.log.running import batches_spark as stream
-from tests.document_shop import WITHOUT_SPARK, DocumentShop
-from tests.spark.audit.test_documents import audit, place
+from tests.support.documents.documents_audit import audit, place
+from tests.support.documents.shop import WITHOUT_SPARK, DocumentShop
 
 __all__ = ["place"]
 

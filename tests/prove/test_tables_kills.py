@@ -19,10 +19,10 @@ import pytest
 
 from include.clock import SystemClock
 from include.lake.tables.delta_log import DeltaLog
-from tests.application_process import ApplicationProcess
-from tests.integration.source.broker import Broker, broker
-from tests.join_world import JoinWorld
-from tests.kept_tables import APPLICATION, KeptTables
+from tests.support.application_process import ApplicationProcess
+from tests.support.joins.harness import JoinHarness
+from tests.support.log.broker import Broker, broker
+from tests.support.tables.join_tables import APPLICATION, KeptTables
 
 pytestmark = pytest.mark.prove
 if os.environ.get("LYREBIRD_PROVE") != "1":
@@ -37,7 +37,7 @@ KINDS = ("driver", "driver", "driver", "driver and disk", "worker", "worker", "b
 def test_no_kill_loses_or_doubles_a_row_or_a_version(unique: str, registry_url: str, s3: Any, tmp_path: Path) -> None:
     draw, done = random.Random(SEED), Counter[str]()
     with broker(tmp_path / "kafka") as kafka:
-        world = JoinWorld(unique, kafka.address, registry_url, s3, tmp_path)
+        world = JoinHarness(unique, kafka.address, registry_url, s3, tmp_path)
         kept = KeptTables(world)
         world.change(200)
         process = ApplicationProcess(APPLICATION, tmp_path, script="spark_apps/lake_tables.py")
@@ -62,7 +62,7 @@ def test_no_kill_loses_or_doubles_a_row_or_a_version(unique: str, registry_url: 
         world.close()
 
 
-def _killed(kind: str, world: JoinWorld, process: ApplicationProcess, kafka: Broker) -> bool:
+def _killed(kind: str, world: JoinHarness, process: ApplicationProcess, kafka: Broker) -> bool:
     if kind == "worker":
         return process.kill_worker()
     if kind == "broker":
@@ -75,7 +75,7 @@ def _killed(kind: str, world: JoinWorld, process: ApplicationProcess, kafka: Bro
     return True
 
 
-def _lived(world: JoinWorld, draw: random.Random) -> None:
+def _lived(world: JoinHarness, draw: random.Random) -> None:
     until_s = time.monotonic() + draw.uniform(2, 14)
     while time.monotonic() < until_s:
         world.change(draw.randint(1, 8))

@@ -31,14 +31,15 @@ from include.record.json.body import plain
 from include.record.schema import TableSchema
 from include.record.version import from_headers
 from include.settings.deployment import Deployment
-from tests.captured import Captured
+from tests.support.paths import ROOT
+from tests.support.source.captured_changes import CapturedChanges
 
-DEPLOYMENT = Path(__file__).parents[2] / "include" / "deployment" / "documents.yaml"
+DEPLOYMENT = ROOT / "include" / "deployment" / "documents.yaml"
 SIGNALS = ("orders", "partners", "businesses", "verticals", "cancellation_policies")
 PATIENCE_S = 100
 
 
-class Scene:
+class Scenario:
     """A shop in a database of its own, its capture, and the assembler's deployment; all under one unique name."""
 
     def __init__(self, name: str, mariadb: Any, kafka: str, registry_url: str, folder: Path) -> None:
@@ -65,7 +66,7 @@ class Scene:
         schemas = [
             TableSchema(self.name, table, tuple(self.tables.columns(table).values()), ("id",)) for table in SIGNALS
         ]
-        self.capture = Captured(
+        self.capture = CapturedChanges(
             KafkaWriter(self.kafka, f"capture-{self.name}"),
             KafkaAdmin(self.kafka),
             ConfluentRegistry(self.registry_url),
@@ -167,15 +168,15 @@ class Scene:
 
 
 @pytest.fixture
-def scene(unique: str, mariadb: Any, kafka: str, registry_url: str, tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(unique, mariadb, kafka, registry_url, tmp_path)
+def scene(unique: str, mariadb: Any, kafka: str, registry_url: str, tmp_path: Path) -> Iterator[Scenario]:
+    made = Scenario(unique, mariadb, kafka, registry_url, tmp_path)
     yield made
     made.close()
 
 
 @pytest.mark.timeout(300)  # two starts of a query, each of them seconds of CPU
 def test_what_the_shop_did_comes_out_once_and_equal_over_a_restart(
-    scene: Scene, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    scene: Scenario, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A first start's and the partners' batches are more than two chunks then, which tasks make.
     monkeypatch.setattr(making, "CHUNK", 10)

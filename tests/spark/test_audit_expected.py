@@ -31,7 +31,7 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.planning.slices import Slice
 from include.log.ports import Record
 from include.settings.connections import Cluster, Registry
-from tests.document_topic import DocumentTopic
+from tests.support.documents.topic import DocumentTopic
 
 FEED = Feed(TopicOrigin("c", "t", "docs", 1), IndexTopic(entity="order"))
 KEYS = sorted({*(f"{n:05}" for n in range(3_000)), "", "Z", "a", "ü", "\ufffd", "\U0001f600", "a\0", "'; --"})

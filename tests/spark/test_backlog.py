@@ -17,9 +17,9 @@ from include.log.planning.plan import BatchPlan
 from include.log.planning.slices import slices_of
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.running import batches_spark as stream
-from tests.captured import Captured
-from tests.order_world import DEFINITION, SCHEMAS
 from tests.spark.conftest import Runner
+from tests.support.documents.order_harness import DEFINITION, SCHEMAS
+from tests.support.source.captured_changes import CapturedChanges
 
 ORDERS = 1_000
 ROWS, COMMIT = 150_000, 500
@@ -33,10 +33,10 @@ def inputs(unique: str) -> Inputs:
 
 
 @pytest.fixture
-def capture(kafka: str, registry_url: str, unique: str) -> Iterator[Captured]:
+def capture(kafka: str, registry_url: str, unique: str) -> Iterator[CapturedChanges]:
     """What capture wrote while nobody read: some changes of each of a thousand orders, all in one partition."""
     admin, writer = KafkaAdmin(kafka), KafkaWriter(kafka, f"capture-{unique}")
-    made = Captured(writer, admin, ConfluentRegistry(registry_url), SCHEMAS, source=unique, partitions=1)
+    made = CapturedChanges(writer, admin, ConfluentRegistry(registry_url), SCHEMAS, source=unique, partitions=1)
     row = {"id": 1, "state": "completed", "partner_id": 1, "policy_id": None}
     for start in range(0, ROWS, COMMIT):
         rows = ({**row, "order_id": number % ORDERS} for number in range(start, start + COMMIT))
@@ -50,7 +50,7 @@ def capture(kafka: str, registry_url: str, unique: str) -> Iterator[Captured]:
 
 @pytest.mark.timeout(600)
 def test_a_backlog_is_read_in_steps_by_several_tasks_and_in_little_memory(
-    capture: Captured,
+    capture: CapturedChanges,
     inputs: Inputs,
     kafka: str,
     registry_url: str,

@@ -19,21 +19,21 @@ from include.log import topics
 from include.record.version import from_headers, to_header
 from include.settings.connections import Registry
 from include.settings.deployment import Deployment
-from tests.application_process import ApplicationProcess
-from tests.eventtime_world import EventWorld
-from tests.job_world import assert_equal
+from tests.support.application_process import ApplicationProcess
+from tests.support.eventtime.device_tracks import DeviceTracksHarness
+from tests.support.eventtime.job_harness import assert_equal
 
 
 @pytest.fixture
-def world(unique: str, kafka: str, registry_url: str, s3: Any, tmp_path: Path) -> Iterator[EventWorld]:
-    made = EventWorld(unique, kafka, registry_url, s3, tmp_path)
+def world(unique: str, kafka: str, registry_url: str, s3: Any, tmp_path: Path) -> Iterator[DeviceTracksHarness]:
+    made = DeviceTracksHarness(unique, kafka, registry_url, s3, tmp_path)
     yield made
     made.close()
 
 
 @pytest.mark.timeout(600)
 def test_live_over_kills_and_idle_partitions_it_writes_what_a_replay_gives_byte_for_byte(
-    world: EventWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    world: DeviceTracksHarness, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.send(300)
     process = ApplicationProcess(world.application, world.folder, script="spark_apps/process_events.py")
@@ -61,7 +61,7 @@ def test_live_over_kills_and_idle_partitions_it_writes_what_a_replay_gives_byte_
     assert_a_day_is_replayed(world, spark)
 
 
-def assert_a_day_is_replayed(world: EventWorld, spark: SparkSession) -> None:
+def assert_a_day_is_replayed(world: DeviceTracksHarness, spark: SparkSession) -> None:
     """From its savepoint, on a host that has nothing; then with an output that no live run wrote."""
     deployment, day, told = Deployment.load(world.folder, {}), day_of(world.midnight), list[int]()
 
@@ -90,7 +90,9 @@ def assert_a_day_is_replayed(world: EventWorld, spark: SparkSession) -> None:
 
 
 @pytest.mark.timeout(180)
-def test_a_file_gives_through_the_platform_what_it_gives_without(world: EventWorld, spark: SparkSession) -> None:
+def test_a_file_gives_through_the_platform_what_it_gives_without(
+    world: DeviceTracksHarness, spark: SparkSession
+) -> None:
     lines = made_lines(400)
     process = Offline(Offline.settings_type(timeout="5m"))
     expected, told = replay(process, lines, bound_us=5_000_000), list[int]()

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from include.errors import Terminal, Transient
 from include.log.planning.slices import Slice
 from include.log.running.batches_spark import exchange, homes_of
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 BUCKETS = 16
 
 
@@ -210,7 +210,7 @@ from pathlib import Path
 import psutil
 from include.log.planning.slices import Slice
 from include.log.running.batches_spark import exchange, homes_of
-from tests.bench.spark_cluster import SparkCluster
+from tests.support.spark_cluster import SparkCluster
 
 folder = Path(sys.argv[1])
 shares = [[Slice("t", number, 0, 1)] for number in range(4)]

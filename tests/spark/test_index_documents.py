@@ -38,7 +38,7 @@ from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.connections import Elasticsearch
 from include.settings.deployment import Deployment
-from tests.document_topic import MAPPING, VALUE, DocumentTopic
+from tests.support.documents.topic import MAPPING, VALUE, DocumentTopic
 
 DEPLOYMENT = """
 cluster: {{name: local, type: test}}

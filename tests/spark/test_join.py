@@ -38,11 +38,11 @@ from include.record.version import from_headers, to_header
 from include.settings.deployment import Deployment
 from include.state.opening import open_bucket
 from include.state.pointer import BucketPointer
-from tests.join_world import PATIENCE_S, JoinWorld
+from tests.support.joins.harness import PATIENCE_S, JoinHarness
 
 
 @contextmanager
-def application(scene: JoinWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def application(scene: JoinHarness, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Runs while the block does; ends by a stop request, and its error is raised here."""
     run = scene.folder / "run"
     run.mkdir(exist_ok=True)
@@ -71,13 +71,13 @@ def application(scene: JoinWorld, spark: SparkSession, monkeypatch: pytest.Monke
 
 
 @pytest.fixture
-def scene(unique: str, kafka: str, registry_url: str, s3: Any, tmp_path: Path) -> Iterator[JoinWorld]:
-    made = JoinWorld(unique, kafka, registry_url, s3, tmp_path)
+def scene(unique: str, kafka: str, registry_url: str, s3: Any, tmp_path: Path) -> Iterator[JoinHarness]:
+    made = JoinHarness(unique, kafka, registry_url, s3, tmp_path)
     yield made
     made.close()
 
 
-def assert_audits_find_what_was_planted(scene: JoinWorld, spark: SparkSession) -> None:
+def assert_audits_find_what_was_planted(scene: JoinHarness, spark: SparkSession) -> None:
     """Both audits are clean; then one fault of each kind is written into the second topic, as by a join that errs."""
     deployment = Deployment.load(scene.folder)
     joins = join_audits(deployment, ["reviewed", "owned"])
@@ -127,7 +127,7 @@ def assert_audits_find_what_was_planted(scene: JoinWorld, spark: SparkSession) -
     assert not report.clean
 
 
-def assert_a_state_goes_into_other_buckets(scene: JoinWorld, spark: SparkSession) -> None:
+def assert_a_state_goes_into_other_buckets(scene: JoinHarness, spark: SparkSession) -> None:
     """From 4 to 7, by export and import; an export that is not of the newest state is refused."""
     environment = {"LYREBIRD_DEPLOYMENT": str(scene.folder), "LYREBIRD_STATE": str(scene.folder / "by-hand")}
 
@@ -162,13 +162,13 @@ def assert_a_state_goes_into_other_buckets(scene: JoinWorld, spark: SparkSession
     file.write_text(file.read_text().replace("buckets: 4", "buckets: 7"))
 
 
-def report_of(scene: JoinWorld, spark: SparkSession, name: str) -> StateReport:
+def report_of(scene: JoinHarness, spark: SparkSession, name: str) -> StateReport:
     """The report of `lyrebird state verify`."""
     deployment = Deployment.load(scene.folder)
     return verified(spark, deployment, declared_joins(deployment)[name], clock=SystemClock())[0]
 
 
-def assert_state_is_what_the_inputs_say(scene: JoinWorld, spark: SparkSession) -> None:
+def assert_state_is_what_the_inputs_say(scene: JoinHarness, spark: SparkSession) -> None:
     """Of both joins; the second has a first stage that finds its rows."""
     for name in ("reviewed", "owned"):
         report = report_of(scene, spark, name)
@@ -177,7 +177,7 @@ def assert_state_is_what_the_inputs_say(scene: JoinWorld, spark: SparkSession) -
     assert report.uncovered == ()
 
 
-def assert_verify_finds_what_was_planted(scene: JoinWorld, spark: SparkSession) -> None:
+def assert_verify_finds_what_was_planted(scene: JoinHarness, spark: SparkSession) -> None:
     """One fault of each kind in the buckets of the second join, committed as by a join that errs."""
     deployment = Deployment.load(scene.folder)
     join, reader = declared_joins(deployment)["owned"], KafkaReader(scene.kafka)
@@ -226,7 +226,7 @@ def ends_with(ends: dict[tuple[str, int], int], reader: KafkaReader) -> dict[tup
 
 @pytest.mark.timeout(400)  # three starts of two queries, each of them seconds of CPU
 def test_files_that_change_and_a_rebuild_take_effect_beside_the_running_joins(
-    scene: JoinWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    scene: JoinHarness, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = {"LYREBIRD_DEPLOYMENT": str(scene.folder)}
 
@@ -266,7 +266,7 @@ def test_files_that_change_and_a_rebuild_take_effect_beside_the_running_joins(
 
 @pytest.mark.timeout(400)  # three starts of two queries, each of them seconds of CPU
 def test_a_chain_of_joins_equals_sql_over_restarts_and_the_loss_of_its_local_state(
-    scene: JoinWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    scene: JoinHarness, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene.change(60)
     with application(scene, spark, monkeypatch):

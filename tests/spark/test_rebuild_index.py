@@ -23,7 +23,7 @@ from include.log.kafka.log import KafkaAdmin
 from include.log.kafka.writer import KafkaWriter
 from include.log.registry.confluent import ConfluentRegistry
 from include.settings.deployment import Deployment
-from tests.document_topic import MAPPING, DocumentTopic
+from tests.support.documents.topic import MAPPING, DocumentTopic
 
 DEPLOYMENT = """
 cluster: {{name: local, type: test}}

@@ -16,9 +16,10 @@ from typing import Final
 
 from packaging.specifiers import SpecifierSet
 
+from tests.support.paths import ROOT
+
 __all__ = ["Advisory", "advisories", "findings", "pins"]
 
-_ROOT: Final = Path(__file__).parents[2]
 _PIN: Final = re.compile(r"^([a-z0-9][a-z0-9.-]*)==([^ \n]+)", re.MULTILINE)
 
 
@@ -58,7 +59,7 @@ def findings(known: Iterable[Advisory], pinned: Mapping[str, str]) -> list[str]:
 def main() -> int:
     """Print what is found; 1 where that is something."""
     known = advisories((Path(__file__).parent / "advisories.toml").read_text("utf-8"))
-    pinned = pins(lock.read_text("utf-8") for lock in sorted(_ROOT.glob("requirements*.txt")))
+    pinned = pins(lock.read_text("utf-8") for lock in sorted(ROOT.glob("requirements*.txt")))
     found = findings(known, pinned)
     sys.stdout.write("".join(f"{line}\n" for line in found or [f"{len(known)} advisories, no pin affected"]))
     return 1 if found else 0

@@ -11,12 +11,12 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
+
+from tests.support.paths import ROOT
 
 __all__ = ["secrets_in"]
 
-_ROOT: Final = Path(__file__).parents[2]
 _ALLOWED: Final = "secret-scan: "
 _FORMS: Final = {
     "a private key": re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),
@@ -55,15 +55,15 @@ def _bits(value: str) -> float:
 
 def main() -> int:
     """Print places; 1 where there are some."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=_ROOT, capture_output=True, text=True, check=True).stdout
-    files = [_ROOT / name for name in listed.split("\0") if name]
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = [ROOT / name for name in listed.split("\0") if name]
     found = 0
     for file in files:
         data = file.read_bytes() if file.is_file() and file.stat().st_size <= _MOST_BYTES else b""
         if b"\0" in data:
             continue
         for number, kind in secrets_in(data.decode("utf-8", "replace")):
-            sys.stdout.write(f"{file.relative_to(_ROOT)}:{number}: {kind}\n")
+            sys.stdout.write(f"{file.relative_to(ROOT)}:{number}: {kind}\n")
             found += 1
     sys.stdout.write(f"{len(files)} files, {found} seem to have a secret\n")
     return 1 if found else 0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import ROOT
+
 FOLDERS = ("include", "plugins", "dags", "spark_apps", "tests")
 # They end the process when a group's coordinator moves or loads, or go the same way to the coordinator and are not
 # needed: docs/adr/0001-offsets-of-a-group.md.

@@ -1,4 +1,4 @@
-"""How the servers' charsets differ from Python's codecs. Made by tests/golden/make_charset_tables.py."""
+"""How the servers' charsets differ from Python's codecs. Made by tests/support/golden/make_charset_tables.py."""
 
 from __future__ import annotations
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from include.audit.search.audit import Mode
-from tests.audit_proof import RealWorld, prove
+from tests.support.search.audit_proof import NodeAuditHarness, prove
 
 ORDERS = 2_000
 
 
 @pytest.fixture
-def world(elasticsearch_url: str, unique: str) -> Iterator[RealWorld]:
-    found = RealWorld(elasticsearch_url, unique)
+def world(elasticsearch_url: str, unique: str) -> Iterator[NodeAuditHarness]:
+    found = NodeAuditHarness(elasticsearch_url, unique)
     try:
         found.topic.write([(n, {"state": "completed"}) for n in range(1, ORDERS + 1)])
         for n in range(1, 20):
@@ -26,7 +26,7 @@ def world(elasticsearch_url: str, unique: str) -> Iterator[RealWorld]:
 
 
 @pytest.mark.parametrize("mode", ["bisect", "digest"])
-def test_missing_documents_are_named_with_few_requests(world: RealWorld, mode: Mode) -> None:
+def test_missing_documents_are_named_with_few_requests(world: NodeAuditHarness, mode: Mode) -> None:
     assert world.audit(mode).clean
     gone = ["3", "70", "71", "72", "250", "499", "500"]
     for key in gone:
@@ -40,7 +40,7 @@ def test_missing_documents_are_named_with_few_requests(world: RealWorld, mode: M
     assert report.received_bytes > 0
 
 
-def test_every_kind_of_fault_is_named_at_once_while_writes_go_on(world: RealWorld) -> None:
+def test_every_kind_of_fault_is_named_at_once_while_writes_go_on(world: NodeAuditHarness) -> None:
     for n in range(100, 110):
         world.lose(str(n))
         world.put(f"{n}x", n)
@@ -69,7 +69,7 @@ def test_every_kind_of_fault_is_named_at_once_while_writes_go_on(world: RealWorl
     assert report.requests == 6
 
 
-def test_an_update_by_hand_is_named_by_the_scrub_among_what_has_changed(world: RealWorld) -> None:
+def test_an_update_by_hand_is_named_by_the_scrub_among_what_has_changed(world: NodeAuditHarness) -> None:
     assert world.audit(scrub="all").clean
     for n in range(100, 105):
         world.real.client.update(index=world.name, id=str(n), doc={"order": {"state": "forged"}})
@@ -82,7 +82,7 @@ def test_an_update_by_hand_is_named_by_the_scrub_among_what_has_changed(world: R
     assert report.requests <= 4
 
 
-def test_everything_is_mended_and_the_next_run_is_clean_while_writes_go_on(world: RealWorld) -> None:
+def test_everything_is_mended_and_the_next_run_is_clean_while_writes_go_on(world: NodeAuditHarness) -> None:
     assert world.audit(scrub="all").clean
     for n in range(100, 105):
         world.lose(str(n))
@@ -113,7 +113,7 @@ def test_everything_is_mended_and_the_next_run_is_clean_while_writes_go_on(world
 
 
 def test_planted_faults_are_found_exactly_and_mended_under_load(elasticsearch_url: str, unique: str) -> None:
-    found = RealWorld(elasticsearch_url, unique)
+    found = NodeAuditHarness(elasticsearch_url, unique)
     try:
         told = prove(found, orders=20_000, each=20, rate=500, clean_runs=3, share=0.1)
     finally:

@@ -16,8 +16,8 @@ from include.log.memory import MemoryLog
 from include.log.ports import Record, TopicSpec
 from include.record.codec import frame
 from include.record.key import pseudo_key
-from tests.audit_proof import RealWorld
-from tests.audit_world import TOPIC
+from tests.support.search.audit_harness import TOPIC
+from tests.support.search.audit_proof import NodeAuditHarness
 
 CLICKS = 600
 PARTITIONS = 4
@@ -33,7 +33,7 @@ DEFINITION = IndexDefinition.model_validate(
 )
 
 
-class ClickWorld(RealWorld):
+class ClickHarness(NodeAuditHarness):
     """Clicks in JSON take the place of orders; one in seven says nothing."""
 
     def __init__(self, url: str, alias: str) -> None:
@@ -70,8 +70,8 @@ class ClickWorld(RealWorld):
 
 
 @pytest.fixture
-def world(elasticsearch_url: str, unique: str) -> Iterator[ClickWorld]:
-    found = ClickWorld(elasticsearch_url, unique)
+def world(elasticsearch_url: str, unique: str) -> Iterator[ClickHarness]:
+    found = ClickHarness(elasticsearch_url, unique)
     try:
         found.click(range(1, CLICKS + 1))
         found.catch_up()
@@ -80,7 +80,7 @@ def world(elasticsearch_url: str, unique: str) -> Iterator[ClickWorld]:
         found.close()
 
 
-def test_a_replay_from_the_beginning_makes_no_second_document_and_both_audits_are_clean(world: ClickWorld) -> None:
+def test_a_replay_from_the_beginning_makes_no_second_document_and_both_audits_are_clean(world: ClickHarness) -> None:
     whole = [n for n in range(1, CLICKS + 1) if n % 7]
     assert world.numbers() == whole
     world.real.client.delete(index=NOTES, id=note_id(world.info, TOPIC))
@@ -94,7 +94,7 @@ def test_a_replay_from_the_beginning_makes_no_second_document_and_both_audits_ar
 
 
 @pytest.mark.parametrize("mode", ["digest", "bisect"])
-def test_lost_clicks_are_named_by_their_computed_ids_and_mended(world: ClickWorld, mode: Mode) -> None:
+def test_lost_clicks_are_named_by_their_computed_ids_and_mended(world: ClickHarness, mode: Mode) -> None:
     lost = sorted(pseudo_key("c", "t", TOPIC, p, offset) for p in range(PARTITIONS) for offset in (20, 21, 99))
     there = [key for key in lost if world.real.get(world.name, key) is not None]
     assert len(there) > PARTITIONS

@@ -15,7 +15,7 @@ from include.index.generations.active import change_fed, read_fed
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.settings.connections import Elasticsearch
-from tests.document_topic import MAPPING
+from tests.support.documents.topic import MAPPING
 
 DEPLOYMENT = """
 kafka: {{bootstrap: "127.0.0.1:1", options: {{"socket.timeout.ms": 1000}}}}

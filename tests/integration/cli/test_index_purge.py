@@ -28,8 +28,8 @@ from include.log.ports import TopicSpec
 from include.log.publishing.dead_letter import DeadLetter
 from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Elasticsearch
-from tests.document_topic import MAPPING, DocumentTopic
 from tests.integration.cli.test_index_replay_dead import DEPLOYMENT
+from tests.support.documents.topic import MAPPING, DocumentTopic
 
 WEEK_US = 7 * 86_400 * 10**6
 

@@ -20,7 +20,7 @@ from include.log.ports import TopicSpec
 from include.log.publishing.dead_letter import DeadLetter
 from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Elasticsearch
-from tests.document_topic import MAPPING, DocumentTopic
+from tests.support.documents.topic import MAPPING, DocumentTopic
 
 DEPLOYMENT = """
 cluster: {{name: local, type: test}}

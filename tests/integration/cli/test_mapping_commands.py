@@ -17,7 +17,7 @@ from include.index.server.elasticsearch import ElasticsearchIndex
 from include.log.registry.confluent import ConfluentRegistry
 from include.record.schema import Column, TableSchema
 from include.settings.connections import Elasticsearch
-from tests.document_topic import VALUE
+from tests.support.documents.topic import VALUE
 
 DEPLOYMENT = """
 registry: {{url: "{registry}"}}

@@ -19,7 +19,7 @@ from include.index.server.elasticsearch import ElasticsearchIndex
 from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.ports import TopicSpec
 from include.settings.connections import Elasticsearch
-from tests.document_topic import MAPPING
+from tests.support.documents.topic import MAPPING
 
 DEPLOYMENT = """
 cluster: {{name: local, type: test}}

@@ -15,9 +15,9 @@ from include.document.indexes import unindexed
 from include.document.reading.mysql import MysqlTables
 from include.errors import Terminal
 from tests.integration.document.test_keys import DEFINITION, TABLES
-from tests.integration.source.pair import ask
-from tests.servers import Server
-from tests.servers.fixture import Give, server
+from tests.support.servers import Server
+from tests.support.servers.fixture import Give, server
+from tests.support.source.replica_pair import ask
 
 __all__ = ["server"]
 

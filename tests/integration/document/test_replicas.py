@@ -18,16 +18,16 @@ from include.document.reading.mysql import MysqlTables
 from include.errors import Transient
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
-from tests.integration.source.pair import Pair, ask
-from tests.servers import Server
-from tests.servers.fixture import PROVE, require_here
+from tests.support.servers import Server
+from tests.support.servers.fixture import PROVE, require_here
+from tests.support.source.replica_pair import ReplicaPair, ask
 
 LOOKS = 30
 TABLE = "CREATE TABLE shop.orders (id int PRIMARY KEY, note varchar(20)) ENGINE=InnoDB"
 
 
 @pytest.fixture(params=["mariadb-11.4", "mysql-9.7"], scope="module")
-def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicaPair]:
     """A server with a table, and its replica."""
     if request.param.startswith("mysql") and PROVE not in os.environ:
         pytest.skip(f"starts two slow servers: run `{PROVE}=1 pytest tests/integration/document`")
@@ -36,10 +36,10 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @contextmanager
-def replicating(name: str, folder: Path) -> Iterator[Pair]:
+def replicating(name: str, folder: Path) -> Iterator[ReplicaPair]:
     require_here(name)
     with ExitStack() as stack:
-        made = Pair(name, folder, stack)
+        made = ReplicaPair(name, folder, stack)
         made.replicate()
         ask(made.first, "CREATE DATABASE shop", TABLE)
         made.applied(made.end())
@@ -51,7 +51,7 @@ def opened(server: Server, **more: Any) -> MysqlTables:
     return MysqlTables(DatabaseAddress(host=server.host, port=server.port, **account, **more), "shop")
 
 
-def position(pair: Pair, server: Server | None = None) -> SourcePosition:
+def position(pair: ReplicaPair, server: Server | None = None) -> SourcePosition:
     """Where the binlog of the first server ends, or of another."""
     chosen = server or pair.first
     mysql = chosen.flavour == "mysql"
@@ -67,7 +67,7 @@ def note(tables: MysqlTables, order: int, after: SourcePosition) -> list[Any]:
         return [row["note"] for row in now.rows("orders", ["note"], ["id"], [(order,)])]
 
 
-def test_a_replica_that_is_behind_is_waited_for_and_its_lag_is_named(pair: Pair) -> None:
+def test_a_replica_that_is_behind_is_waited_for_and_its_lag_is_named(pair: ReplicaPair) -> None:
     # What another test wrote is not to be counted.
     pair.applied(pair.end())
     pair.stop_applying()
@@ -86,7 +86,7 @@ def test_a_replica_that_is_behind_is_waited_for_and_its_lag_is_named(pair: Pair)
     patient.close()
 
 
-def test_a_captured_server_shows_what_its_binlog_has_however_fresh(pair: Pair) -> None:
+def test_a_captured_server_shows_what_its_binlog_has_however_fresh(pair: ReplicaPair) -> None:
     stop = threading.Event()
 
     def write() -> None:
@@ -126,7 +126,7 @@ def test_the_server_that_took_over_is_read_once_the_first_is_gone(tmp_path: Path
         reads_from_the_second(pair)
 
 
-def reads_from_the_second(pair: Pair) -> None:
+def reads_from_the_second(pair: ReplicaPair) -> None:
     server = {"fallbacks": [f"127.0.0.1:{pair.second.port}"], "wait_s": 20}
     tables = opened(pair.first, **server)
     ask(pair.first, "INSERT INTO shop.orders VALUES (50, 'first')")

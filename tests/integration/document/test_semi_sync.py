@@ -12,7 +12,7 @@ from include.document.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
-from tests.servers.fixture import Give, server
+from tests.support.servers.fixture import Give, server
 
 __all__ = ["server"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from include.local.shop.generator import Shop
-from tests.document_shop import IN_PLACE, WITHOUT_SPARK, document_shop
-from tests.replayed import History
-from tests.replayed_shop import join
+from tests.support.documents.replay_oracle import History
+from tests.support.documents.shop import IN_PLACE, WITHOUT_SPARK, document_shop
+from tests.support.documents.shop_oracle import join
 
 KILLS = 2
 

@@ -37,7 +37,7 @@ BODY: dict[str, Any] = {
 }
 
 
-class World:
+class Harness:
     """An index whose documents come as JSON, by keys of text, or of a schema."""
 
     def __init__(self, index: ElasticsearchIndex, name: str, key_schema: Mapping[str, Any] | None = None) -> None:
@@ -97,11 +97,11 @@ def index(elasticsearch_url: str, unique: str) -> Iterator[ElasticsearchIndex]:
 
 
 @pytest.fixture
-def world(index: ElasticsearchIndex, unique: str) -> World:
-    return World(index, unique)
+def world(index: ElasticsearchIndex, unique: str) -> Harness:
+    return Harness(index, unique)
 
 
-def test_keys_of_any_text_name_their_own_document(world: World) -> None:
+def test_keys_of_any_text_name_their_own_document(world: Harness) -> None:
     keys = ["ключ", "\U0001f600", "\ufffd", "5", "05", "5.0", "1e3", '["a",1]', 'a"b\\c', "a b/c?d#e", "x" * 512]
     assert world.run(*((key, 1, json.dumps({"text": key[:9]})) for key in keys)).total("indexed") == len(keys)
     assert [world.body(key)["text"] for key in keys] == [key[:9] for key in keys]
@@ -115,7 +115,7 @@ def test_keys_of_any_text_name_their_own_document(world: World) -> None:
 
 def test_a_key_of_several_fields_is_one_name_that_no_other_key_has(index: ElasticsearchIndex, unique: str) -> None:
     fields = [{"name": "place", "type": "string"}, {"name": "number", "type": ["null", "long"]}]
-    world = World(index, unique, {"type": "record", "name": "Key", "fields": fields})
+    world = Harness(index, unique, {"type": "record", "name": "Key", "fields": fields})
     names = {("a", 1): '["a",1]', ("a,1", None): '["a,1",null]', ('a",1', 1): '["a\\",1",1]', ("", 0): '["",0]'}
     keys = [{"place": place, "number": number} for place, number in names]
     assert world.run(*((key, 1, json.dumps({"text": str(n)})) for n, key in enumerate(keys))).total("indexed") == 4
@@ -125,7 +125,7 @@ def test_a_key_of_several_fields_is_one_name_that_no_other_key_has(index: Elasti
     assert len(world.index.living_below(world.name, "t", 3, 100)) == 3
 
 
-def test_numbers_are_exact_or_their_record_is_set_aside(world: World) -> None:
+def test_numbers_are_exact_or_their_record_is_set_aside(world: Harness) -> None:
     exact = {"number": 9_223_372_036_854_775_807, "exact": "12345678901234567890.123456789"}
     out = world.run(
         ("max", 1, json.dumps(exact)),
@@ -139,7 +139,7 @@ def test_numbers_are_exact_or_their_record_is_set_aside(world: World) -> None:
     assert "more digits" in reasons[b"lossy"]
 
 
-def test_a_document_beyond_a_limit_is_set_aside_alone_with_the_servers_reason(world: World) -> None:
+def test_a_document_beyond_a_limit_is_set_aside_alone_with_the_servers_reason(world: Harness) -> None:
     longest, too_long = "x" * 32_766, "x" * 32_767
     fields = {f"f{n}": n for n in range(1000)}
     out = world.run(
@@ -168,7 +168,7 @@ def test_a_document_beyond_a_limit_is_set_aside_alone_with_the_servers_reason(wo
     assert all(one.refused for one in out.dead)
 
 
-def test_an_old_state_stays_deleted_after_the_server_has_forgotten_deletes(world: World) -> None:
+def test_an_old_state_stays_deleted_after_the_server_has_forgotten_deletes(world: Harness) -> None:
     world.run(("a", 1, '{"text":"old"}'))
     world.run(("a", 3, None))
     world.index.refresh(world.name)

@@ -22,7 +22,7 @@ from include.log.kafka.log import KafkaAdmin
 from include.log.kafka.writer import KafkaWriter
 from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Elasticsearch
-from tests.document_topic import MAPPING, DocumentTopic
+from tests.support.documents.topic import MAPPING, DocumentTopic
 
 DEPLOYMENT = """
 cluster: {{name: test, type: data}}

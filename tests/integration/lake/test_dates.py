@@ -10,7 +10,7 @@ from typing import Any
 from include.lake.inspect.listing import Dates, list_topic
 from include.store.object_store import StoredObject
 from include.store.s3 import S3Store
-from tests.unit.lake.finalising.dates_world import DAY_MS, HOUR_MS, NOON, DatesWorld
+from tests.support.lake.dates.harness import DAY_MS, HOUR_MS, NOON, DatesHarness
 
 MAY = Dates(dt.date(2024, 4, 20), dt.date(2024, 5, 20))
 
@@ -26,7 +26,7 @@ class Counting(S3Store):
 
 
 def test_dates_are_told_and_listed_from_what_a_real_store_keeps(tmp_path: Path, s3: Any, unique: str) -> None:
-    world = DatesWorld(tmp_path)
+    world = DatesHarness(tmp_path)
     real = Counting(s3.endpoint, unique, s3.access_key, s3.secret_key)
     real.got = Counter()
     real.ensure_bucket()

@@ -14,7 +14,7 @@ from include.lake.forgetting import forget, plan_forgetting
 from include.lake.writing.task import patience
 from include.store.object_store import ObjectStore
 from include.store.s3 import S3Store
-from tests.unit.lake.backfill.backfill_world import BackfillWorld, version
+from tests.support.lake.backfill_harness import BackfillHarness, version
 
 
 def keys(store: ObjectStore) -> set[str]:
@@ -25,7 +25,7 @@ def test_a_real_store_keeps_what_one_in_memory_keeps(
     tmp_path: Path, s3: Any, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("include.lake.protocol.chain.SUMMARY_COMMITS", 3)
-    world = BackfillWorld(tmp_path, version(1, "made"))
+    world = BackfillHarness(tmp_path, version(1, "made"))
     world.make("events", 2)
     for day in range(8):
         for partition in (0, 1):

@@ -12,16 +12,16 @@ from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Gap
 from include.log.kafka.log import KafkaWriter
-from tests.integration.lake.world import World, opened
+from tests.support.lake.hosted_harness import HostedLakeHarness, opened
 
 
 @pytest.fixture
-def world(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[World]:
+def world(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[HostedLakeHarness]:
     with opened(unique, tmp_path, kafka, s3) as made:
         yield made
 
 
-def write(world: World, topic: str, *, commit: bool = True) -> None:
+def write(world: HostedLakeHarness, topic: str, *, commit: bool = True) -> None:
     """A transaction of 99 records: with its marker 100 offsets."""
     writer = KafkaWriter(world.kafka, f"{topic}-w")
     writer.begin()
@@ -35,12 +35,12 @@ def write(world: World, topic: str, *, commit: bool = True) -> None:
     writer.close()
 
 
-def gaps(world: World, group: str, topic: str) -> list[Gap]:
+def gaps(world: HostedLakeHarness, group: str, topic: str) -> list[Gap]:
     chain = ChainKey(world.pointer(group, topic), 1, 0)
     return [gap for commit in Chain(world.store, chain).commits() for gap in commit.gaps]
 
 
-def test_only_what_retention_took_is_lost_and_it_is_told_once(world: World) -> None:
+def test_only_what_retention_took_is_lost_and_it_is_told_once(world: HostedLakeHarness) -> None:
     topic, old = world.topic("events", 1), world.topic("old", 1)
     deployed = world.declare()
     write(world, topic)

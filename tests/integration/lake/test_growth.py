@@ -12,15 +12,15 @@ import pytest
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.pointer import read_pointer
-from tests.integration.lake.looks import Looks
-from tests.integration.lake.traffic import Traffic, wait_until
-from tests.integration.lake.world import World, opened, same
+from tests.support.lake.hosted_harness import HostedLakeHarness, opened, same
+from tests.support.lake.polling_reader import PollingReader
+from tests.support.lake.traffic import Traffic, wait_until
 
 LOST = re.compile(r"(\S+)/([0-9]+): offsets ([0-9]+) to ([0-9]+): the topic was deleted or made anew")
 
 
 @pytest.fixture
-def world(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[World]:
+def world(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[HostedLakeHarness]:
     with opened(unique, tmp_path, kafka, s3) as made:
         yield made
 
@@ -35,7 +35,7 @@ def lost_offsets(told: list[str], topic: str) -> set[tuple[int, int]]:
     return found
 
 
-def test_topics_and_partitions_that_come_and_go_are_stored_from_first_to_last(world: World) -> None:
+def test_topics_and_partitions_that_come_and_go_are_stored_from_first_to_last(world: HostedLakeHarness) -> None:
     steady, brief = world.topic("steady", 3), world.topic("brief", 2)
     # Of this one much waits at any time: a part of it is lost when it is deleted.
     world.policy["topics"] = [{"topics": brief, "max_age_s": 3600, "max_bytes": 20_000}]
@@ -82,13 +82,13 @@ def test_topics_and_partitions_that_come_and_go_are_stored_from_first_to_last(wo
         assert {each[0] for each in world.objects(group, brief).values()} == {1, 2}
 
 
-def test_a_revision_takes_over_while_the_one_before_it_runs(world: World) -> None:
+def test_a_revision_takes_over_while_the_one_before_it_runs(world: HostedLakeHarness) -> None:
     topic, traffic = world.topic("events", 3), Traffic(world.kafka)
     first, second = world.declare(1), world.declare(2)
     traffic.begin(topic)
     old = world.start(first)
     world.taken_up(topic, 3)
-    with Looks(world, topic) as looks:
+    with PollingReader(world, topic) as looks:
         new = world.start(second)
         world.taken_up(topic, 3, generation=2)
         looks.again()

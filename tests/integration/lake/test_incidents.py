@@ -27,7 +27,7 @@ from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, StoreSettings
-from tests.integration.lake.hosted import Threads
+from tests.support.lake.hosted_application import Threads
 
 GOOD, REFUSED = b'{"at": "2026-11-01T00:00:00Z"}', b"no JSON"
 FASTER = 20
@@ -50,7 +50,7 @@ class Fast(Clock):
         self._real.sleep(seconds / FASTER)
 
 
-class Scene:
+class Scenario:
     """A group that is driven step by step: between two of them nothing happens."""
 
     def __init__(self, unique: str, folder: Path, kafka: str, s3: Any) -> None:
@@ -62,7 +62,7 @@ class Scene:
         self.store.ensure_bucket()
         folder.mkdir(exist_ok=True)
         json = {"format": "json", "time": {"field": ["at"], "unit": "iso8601"}}
-        stuck = {"format": "class", "parser": {"name": "tests.unwilling:Unwilling"}}
+        stuck = {"format": "class", "parser": {"name": "tests.support.lake.waiting_parser:WaitingParser"}}
         self.group = LakeGroup.model_validate(
             {
                 "kind": "partition",
@@ -124,8 +124,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[Scene]:
-    made = Scene(unique, tmp_path / "local", kafka, s3)
+def scene(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[Scenario]:
+    made = Scenario(unique, tmp_path / "local", kafka, s3)
     yield made
     made.close()
     made.store.close()
@@ -135,7 +135,7 @@ def kinds(found: list[Incident]) -> list[str]:
     return sorted(each.kind for each in found)
 
 
-def test_what_a_group_meets_is_told_once_each_over_a_restart_with_a_bad_key(scene: Scene) -> None:
+def test_what_a_group_meets_is_told_once_each_over_a_restart_with_a_bad_key(scene: Scenario) -> None:
     for name, value in (("refused", REFUSED), ("stuck", GOOD), ("lost", GOOD), ("damaged", GOOD)):
         scene.send(name, value)
     scene.run("the chains have begun", lambda _: all(map(scene.commits, ("refused", "lost", "damaged"))))
@@ -167,7 +167,7 @@ def test_what_a_group_meets_is_told_once_each_over_a_restart_with_a_bad_key(scen
     assert {each.id for each in found_now} == {each.id for each in found.values()}
 
 
-def test_a_transaction_that_its_producer_left_open_is_told_until_it_ends(scene: Scene) -> None:
+def test_a_transaction_that_its_producer_left_open_is_told_until_it_ends(scene: Scenario) -> None:
     scene.send("open", GOOD)
     scene.run("the chain has begun", lambda _: scene.commits("open"))
     topic = f"{scene.unique}-open"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.integration.lake.outages import bears_faults
-from tests.integration.lake.world import opened
+from tests.support.lake.hosted_harness import opened
+from tests.support.lake.outages import bears_faults
 
 
 def test_a_store_that_refuses_and_loses_answers_changes_nothing(

@@ -37,14 +37,14 @@ from include.log.registry.memory import MemoryRegistry
 from include.record.codec import Decoder, Encoder
 from include.settings.connections import Kafka as KafkaSettings
 from include.settings.deployment import Deployment
-from tests.integration.lake.test_storing import Group
+from tests.support.lake.driven_group import DrivenGroup
 
 OLD_MS = 1_000_000_000_000  # 2001: far behind any retention
 
 
 @pytest.fixture
-def group(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[Group]:
-    made = Group(unique, tmp_path, kafka, s3)
+def group(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[DrivenGroup]:
+    made = DrivenGroup(unique, tmp_path, kafka, s3)
     yield made
     made.threads.shutdown()
     made.store.close()
@@ -53,7 +53,7 @@ def group(unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[Group]:
             KafkaAdmin(kafka).delete(name)
 
 
-def filled(group: Group, config: Mapping[str, str] | None = None) -> str:
+def filled(group: DrivenGroup, config: Mapping[str, str] | None = None) -> str:
     """Two partitions of records of every shape, with aborted ones among them."""
     topic = f"{group.unique}.events"
     KafkaAdmin(group.kafka).ensure(TopicSpec(topic, 2, {"retention.ms": "-1", **(config or {})}))
@@ -98,7 +98,7 @@ def content(kafka: str, topic: str, partition: int) -> list[Message]:
 
 
 def restore(
-    group: Group,
+    group: DrivenGroup,
     topic: str,
     target: str,
     kafka: RestoreLog | None = None,
@@ -150,7 +150,7 @@ class Dying:
         """Not."""
 
 
-def test_a_restored_topic_has_every_record_once_whatever_cut_it_off(group: Group) -> None:
+def test_a_restored_topic_has_every_record_once_whatever_cut_it_off(group: DrivenGroup) -> None:
     topic, target = filled(group), f"{group.unique}.copy"
     real = kafka_of(KafkaSettings(bootstrap=group.kafka))
     zombies: list[Dying] = []
@@ -176,7 +176,7 @@ def test_a_restored_topic_has_every_record_once_whatever_cut_it_off(group: Group
         assert content(group.kafka, target, partition) == content(group.kafka, topic, partition)
 
 
-def test_groups_go_on_with_the_record_that_they_had_not_read(group: Group) -> None:
+def test_groups_go_on_with_the_record_that_they_had_not_read(group: DrivenGroup) -> None:
     topic, target = filled(group), f"{group.unique}.copy"
     ends = KafkaReader(group.kafka).end_offsets(topic)
     committed = {f"{group.unique}-g{at}": at for at in (0, 1, 17, 60, 61, 62, 100, ends[0])}
@@ -193,7 +193,7 @@ def test_groups_go_on_with_the_record_that_they_had_not_read(group: Group) -> No
         assert [each._replace(offset=0) for each in messages(group.kafka, target, 0) if each.offset >= new] == old
 
 
-def test_what_a_client_cannot_write_is_counted(group: Group) -> None:
+def test_what_a_client_cannot_write_is_counted(group: DrivenGroup) -> None:
     topic = filled(group, {"message.timestamp.type": "LogAppendTime"})
     restored = restore(group, topic, f"{group.unique}.copy")
     assert (restored.totals.broker_dated, restored.totals.redated) == (270, 0)
@@ -205,7 +205,7 @@ def test_what_a_client_cannot_write_is_counted(group: Group) -> None:
         ]
 
 
-def test_timestamps_before_1970_and_none_are_written_as_they_were(group: Group) -> None:
+def test_timestamps_before_1970_and_none_are_written_as_they_were(group: DrivenGroup) -> None:
     topic, target = f"{group.unique}.events", f"{group.unique}.copy"
     KafkaAdmin(group.kafka).ensure(TopicSpec(topic, 1, {"retention.ms": "-1"}))
     producer: Any = Producer({"bootstrap.servers": group.kafka})
@@ -219,7 +219,7 @@ def test_timestamps_before_1970_and_none_are_written_as_they_were(group: Group) 
     assert [each.timestamp_ms for each in content(group.kafka, target, 0)] == [-1, -5, 1, OLD_MS, -1]
 
 
-def test_who_has_kept_offsets_is_told_which_records_are_where(group: Group, tmp_path: Path) -> None:
+def test_who_has_kept_offsets_is_told_which_records_are_where(group: DrivenGroup, tmp_path: Path) -> None:
     topic, target = filled(group), f"{group.unique}.copy"
     lake = {"raw": group.group.model_dump(mode="json", exclude_unset=True)}
     (tmp_path / "all.yaml").write_text(
@@ -244,7 +244,7 @@ def test_who_has_kept_offsets_is_told_which_records_are_where(group: Group, tmp_
         assert {was: new[now] for was, now in places.items()} == old
 
 
-def test_somebody_who_writes_to_the_target_is_found(group: Group) -> None:
+def test_somebody_who_writes_to_the_target_is_found(group: DrivenGroup) -> None:
     topic, target = filled(group), f"{group.unique}.copy"
     real = kafka_of(KafkaSettings(bootstrap=group.kafka))
     with pytest.raises(Died):
@@ -258,7 +258,7 @@ def test_somebody_who_writes_to_the_target_is_found(group: Group) -> None:
         restore(group, topic, target)
 
 
-def test_lag_tools_see_how_far_a_group_is(group: Group) -> None:
+def test_lag_tools_see_how_far_a_group_is(group: DrivenGroup) -> None:
     topic = filled(group)
     info = KafkaAdmin(group.kafka).describe(topic)
     assert info is not None
@@ -274,7 +274,7 @@ def test_lag_tools_see_how_far_a_group_is(group: Group) -> None:
     assert KafkaReader(group.kafka).committed(name, topic) == {0: 100, 1: 101}
 
 
-def test_an_absent_kafka_is_counted_and_holds_nothing_up(group: Group) -> None:
+def test_an_absent_kafka_is_counted_and_holds_nothing_up(group: DrivenGroup) -> None:
     planner, report, clock = GroupPlanner(group.group), GroupReport("raw"), SystemClock()
     planner.on_topics([TopicInfo(f"{group.unique}.x", "an-id", 1)])
     for spot in planner.headless():
@@ -287,7 +287,7 @@ def test_an_absent_kafka_is_counted_and_holds_nothing_up(group: Group) -> None:
 
 
 def test_a_topic_is_restored_so_that_a_registry_without_its_schemas_can_read_it(
-    group: Group, registry_url: str
+    group: DrivenGroup, registry_url: str
 ) -> None:
     key: dict[str, Any] = {"type": "record", "name": "id", "fields": [{"name": "id", "type": "string"}]}
     value: dict[str, Any] = {

@@ -11,7 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.support.paths import ROOT
+
 STACK = """
 import sys, time
 from pathlib import Path
@@ -24,7 +25,7 @@ time.sleep(600)
 SERVER = """
 import sys, time
 from pathlib import Path
-from tests.servers import running
+from tests.support.servers import running
 with running("mariadb-11.4", Path(sys.argv[1]) / "server"):
     print("up", flush=True)
     time.sleep(600)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.shop_search import ShopSearch, shop_search
+from tests.support.search.shop_search import ShopSearch, shop_search
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from include.cli.search.commands import command
 from include.errors import LyrebirdError
 from include.settings.environment import PROJECT_ROOT
-from tests.shop_search import ShopSearch
+from tests.support.search.shop_search import ShopSearch
 
 Run = Callable[..., Result]
 

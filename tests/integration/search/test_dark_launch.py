@@ -14,7 +14,7 @@ from include.metrics.exporter import Metrics
 from include.search.dark_launch.launch import DarkLaunch, Limits, Question
 from include.search.dark_launch.page import dark_page
 from include.search.dark_launch.stores import database_and_index, drawn_questions, rules_of
-from tests.shop_search import ShopSearch
+from tests.support.search.shop_search import ShopSearch
 
 METRICS = Metrics("dark-launch-test")
 

@@ -29,8 +29,8 @@ from include.search.dark_rows.report import DarkRowsReport
 from include.search.engine import ElasticsearchEngine
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
-from tests.shop_search import ShopSearch
-from tests.unit.cli.test_check import ENV
+from tests.support.search.shop_search import ShopSearch
+from tests.support.shipped_environment import ENV
 
 # What the shipped files of joins say, in SQL.
 JOINED = """

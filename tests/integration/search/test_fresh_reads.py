@@ -15,7 +15,7 @@ from include.search.database_mysql import PositionedMysql
 from include.search.engine import ElasticsearchEngine
 from include.search.fresh import FreshSearch
 from include.settings.connections import Elasticsearch
-from tests.shop_search import ShopSearch
+from tests.support.search.shop_search import ShopSearch
 
 
 def all_of(ask: Callable[[str | None], Any]) -> tuple[list[Any], set[str]]:

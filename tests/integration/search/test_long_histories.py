@@ -11,9 +11,9 @@ from include.document.reading.mysql import MysqlTables
 from include.search.database import DatabaseDocuments
 from include.search.database_mysql import PositionedMysql
 from include.search.definition import Fresh
-from tests.mysql_cost import rows_read
-from tests.search_world import shipped_target
-from tests.unit.search.test_database import DOCUMENT
+from tests.support.search.order_document import DOCUMENT
+from tests.support.search.shipped_search import shipped_target
+from tests.support.source.query_cost import rows_read
 
 _TABLE = """CREATE TABLE orders (id bigint PRIMARY KEY, order_id bigint NOT NULL, user_id bigint NOT NULL,
     state varchar(20) NOT NULL, created_at varchar(20) NOT NULL, KEY (user_id), KEY (order_id))"""

@@ -21,7 +21,7 @@ from include.search.client import IndexSearch
 from include.search.engine import ElasticsearchEngine
 from include.search.queries import Box, Circle, Filters, Pieces
 from include.settings.connections import Elasticsearch
-from tests.search_world import shipped_target
+from tests.support.search.shipped_search import shipped_target
 
 MINUTE_US = 60_000_000
 MENU = ("Meat-lover's pizza", "Green salad", "Ramen 🍜", "Crème brûlée")

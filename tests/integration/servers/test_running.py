@@ -7,11 +7,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.golden.cases import cases_of
-from tests.golden.record import record
-from tests.golden.recording import load
-from tests.servers import SERVERS, known, running
-from tests.servers.fixture import AT_ONCE, Give, require_here, server
+from tests.support.golden.cases import cases_of
+from tests.support.golden.record import record
+from tests.support.golden.recording import load
+from tests.support.servers import SERVERS, known, running
+from tests.support.servers.fixture import AT_ONCE, Give, require_here, server
 
 __all__ = ["server"]
 

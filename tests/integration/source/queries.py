@@ -5,12 +5,12 @@ from __future__ import annotations
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.topics import change
 from include.record.codec import Decoder
-from tests.integration.source.world import World
+from tests.support.source.capture_harness import CaptureHarness
 
 __all__ = ["texts_leave_only_when_asked_for"]
 
 
-def texts_leave_only_when_asked_for(world: World, logged: str) -> None:
+def texts_leave_only_when_asked_for(world: CaptureHarness, logged: str) -> None:
     """`logged` makes the server log the texts of the connection's statements."""
     world.sql(logged)
     world.run("run", "--snapshot")

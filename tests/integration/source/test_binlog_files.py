@@ -9,8 +9,8 @@ from include.record.position import BinlogPosition
 from include.source.database.binlog_files import BinlogFiles
 from include.source.database.preflight import preflight
 from include.source.definition import SourceDefinition
-from tests.servers import SERVERS
-from tests.servers.fixture import Give, server
+from tests.support.servers import SERVERS
+from tests.support.servers.fixture import Give, server
 
 __all__ = ["server"]
 

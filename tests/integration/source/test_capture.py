@@ -18,19 +18,19 @@ from include.log.kafka.writer import KafkaWriter
 from include.log.requests.records import Request
 from include.log.topics import change, source_requests
 from tests.integration.source.queries import texts_leave_only_when_asked_for
-from tests.integration.source.world import World, opened
-from tests.integration.source.writers import Writers
+from tests.support.source.capture_harness import CaptureHarness, opened
+from tests.support.source.table_writers import TableWriters
 
 
 @pytest.fixture
-def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str) -> Iterator[World]:
+def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str) -> Iterator[CaptureHarness]:
     with opened(unique, tmp_path, mariadb, kafka, registry_url) as made:
         yield made
 
 
-def test_kills_while_rows_are_written_lose_and_double_nothing(world: World, kafka: str) -> None:
+def test_kills_while_rows_are_written_lose_and_double_nothing(world: CaptureHarness, kafka: str) -> None:
     chance = random.Random(5)
-    with Writers(world):
+    with TableWriters(world):
         time.sleep(0.5)
         world.run("run", "--snapshot")
         for _ in range(3):
@@ -70,11 +70,11 @@ def test_kills_while_rows_are_written_lose_and_double_nothing(world: World, kafk
     assert capture.wait(30) == 0
 
 
-def test_statements_leave_only_where_the_source_asks_for_them(world: World) -> None:
+def test_statements_leave_only_where_the_source_asks_for_them(world: CaptureHarness) -> None:
     texts_leave_only_when_asked_for(world, "SET binlog_annotate_row_events = ON")
 
 
-def test_an_idle_source_says_every_second_that_it_is_complete(world: World) -> None:
+def test_an_idle_source_says_every_second_that_it_is_complete(world: CaptureHarness) -> None:
     world.run("run", "--snapshot")
     world.start("run")
     first = world.resolved().newest
@@ -87,7 +87,7 @@ def test_an_idle_source_says_every_second_that_it_is_complete(world: World) -> N
     assert world.running[-1].wait(30) == 0
 
 
-def test_a_second_capture_fences_the_first(world: World) -> None:
+def test_a_second_capture_fences_the_first(world: CaptureHarness) -> None:
     world.run("run", "--snapshot")
     first = world.start("run")
     world.wait(lambda: world.sequence() > 2)
@@ -101,7 +101,7 @@ def test_a_second_capture_fences_the_first(world: World) -> None:
     assert set(world.copy("a")) == {1}
 
 
-def test_tables_that_are_emptied_swapped_and_made_are_followed(world: World) -> None:
+def test_tables_that_are_emptied_swapped_and_made_are_followed(world: CaptureHarness) -> None:
     n = world.name
     world.sql(
         f"INSERT INTO {n}.a VALUES (1, 1, 'x', 1, NULL), (2, 1, 'y', 1, NULL)", f"INSERT INTO {n}.b VALUES (1, 1, 'z')"
@@ -129,7 +129,7 @@ def test_tables_that_are_emptied_swapped_and_made_are_followed(world: World) -> 
     assert world.copy("a") == world.truth("a")
 
 
-def test_a_first_snapshot_that_was_killed_goes_on_where_it_was(world: World) -> None:
+def test_a_first_snapshot_that_was_killed_goes_on_where_it_was(world: CaptureHarness) -> None:
     n = world.name
     world.declare(snapshot_chunk_rows=100, snapshot_rows_per_s=3000, snapshot_workers=2)
     values = ", ".join(f"({i}, {i % 5}, '{'x' * 30}', 1, NULL)" for i in range(1, 8001))
@@ -156,7 +156,7 @@ def test_a_first_snapshot_that_was_killed_goes_on_where_it_was(world: World) -> 
     assert world.copy("a") == world.truth("a")
 
 
-def test_bad_settings_end_with_one_line_and_the_next_step(world: World) -> None:
+def test_bad_settings_end_with_one_line_and_the_next_step(world: CaptureHarness) -> None:
     def refused(*words: str, code: int = 1) -> str:
         said = world.run(*words, code=code)[1].strip().splitlines()
         (error,) = (line for line in said if not re.match(r"\S+ \S+ INFO ", line))

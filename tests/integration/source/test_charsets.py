@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.source.world import World, opened
-from tests.servers.fixture import Give, server
+from tests.support.servers.fixture import Give, server
+from tests.support.source.capture_harness import CaptureHarness, opened
 
 __all__ = ["server"]
 
@@ -18,7 +18,7 @@ COLUMNS = (
 GOOD = "'Привет', 'plain', '日本語', '中文', 'Málaga €'"
 
 
-def aside(world: World) -> dict[str, str]:
+def aside(world: CaptureHarness) -> dict[str, str]:
     return {each["table"].partition(".")[2]: each["cause"] for each in world.status()["aside"]}
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from include.source.database.preflight import ServerFinding, first_look
 from include.source.definition import SourceDefinition
-from tests.servers import Server
-from tests.servers.fixture import Give, server
+from tests.support.servers import Server
+from tests.support.servers.fixture import Give, server
 
 __all__ = ["server"]
 

@@ -18,8 +18,8 @@ from include.record.gtid import MariadbGtidSet
 from include.source.definition import SourceDefinition
 from include.source.snapshot.reader import SnapshotReader
 from include.source.snapshot.watermark_window import Span
-from tests.integration.source.database import Database
-from tests.servers.fixture import Give, server
+from tests.support.servers.fixture import Give, server
+from tests.support.source.database import Database
 
 pytestmark = pytest.mark.timeout(180)
 __all__ = ["server"]

@@ -12,8 +12,8 @@ from include.log.kafka.writer import KafkaWriter
 from include.log.requests.records import Answer, Request
 from include.log.topics import change, source_requests
 from include.source.log.direct_log import answers_by_id
-from tests.integration.source.world import World, opened
-from tests.servers.fixture import Give, server
+from tests.support.servers.fixture import Give, server
+from tests.support.source.capture_harness import CaptureHarness, opened
 
 pytestmark = pytest.mark.timeout(180)
 __all__ = ["server"]
@@ -21,7 +21,7 @@ __all__ = ["server"]
 SECRET = "never-outside"
 
 
-def asked(world: World, where: str) -> Answer:
+def asked(world: CaptureHarness, where: str) -> Answer:
     """Append a request as whoever may write to the topic can, and wait for its answer."""
     request = Request(where, "snapshot", "stranger", time.time_ns() // 1000, ("a",), where=where)
     writer = KafkaWriter(world.kafka, f"stranger.{world.name}")

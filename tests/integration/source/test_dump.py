@@ -10,10 +10,10 @@ import pytest
 from include.source.binlog.files import read_events
 from include.source.binlog.reader import Event, EventReader, EventType, Packets
 from include.source.binlog.transaction import SourceTransaction
-from tests.integration.source.logged import SOURCE, Wire, sent
-from tests.made_binlog import builder
-from tests.servers import SERVERS
-from tests.servers.fixture import Give, server
+from tests.support.binlog.builder import builder
+from tests.support.servers import SERVERS
+from tests.support.servers.fixture import Give, server
+from tests.support.source.logged_changes import SOURCE, Wire, sent
 
 __all__ = ["server"]
 

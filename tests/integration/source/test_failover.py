@@ -8,37 +8,39 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.source.pair import Pair, ask, takes_over
-from tests.integration.source.world import World, opened
-from tests.servers.fixture import require_here
+from tests.support.servers.fixture import require_here
+from tests.support.source.capture_harness import CaptureHarness, opened
+from tests.support.source.replica_pair import ReplicaPair, ask, takes_over
 
 NAME = "mariadb-11.4"
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[Pair]:
+def pair(tmp_path: Path) -> Iterator[ReplicaPair]:
     require_here(NAME)
     with ExitStack() as stack:
-        made = Pair(NAME, tmp_path / "servers", stack)
+        made = ReplicaPair(NAME, tmp_path / "servers", stack)
         made.replicate()
         yield made
 
 
 @pytest.fixture
-def world(pair: Pair, unique: str, tmp_path: Path, kafka: str, registry_url: str) -> Iterator[World]:
+def world(pair: ReplicaPair, unique: str, tmp_path: Path, kafka: str, registry_url: str) -> Iterator[CaptureHarness]:
     with opened(unique, tmp_path, pair.first, kafka, registry_url) as made:
         made.declare(fallbacks=[f"127.0.0.1:{pair.second.port}"])
         yield made
 
 
-def test_a_promoted_replica_takes_over_once_it_has_what_was_captured(world: World, pair: Pair) -> None:
+def test_a_promoted_replica_takes_over_once_it_has_what_was_captured(world: CaptureHarness, pair: ReplicaPair) -> None:
     takes_over(world, pair)
     last = world.resolved().newest
     assert last is not None
     assert "-2-" in str(last.position.gtids)
 
 
-def test_a_server_that_has_lost_what_was_captured_is_refused_in_the_end(world: World, pair: Pair) -> None:
+def test_a_server_that_has_lost_what_was_captured_is_refused_in_the_end(
+    world: CaptureHarness, pair: ReplicaPair
+) -> None:
     world.run("run", "--snapshot")
     capture = world.start("run")
     pair.applied(pair.end())

@@ -11,13 +11,13 @@ import pytest
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.topics import change
 from include.record.codec import Decoder
-from tests.integration.source.world import World, opened
-from tests.servers import running
-from tests.servers.fixture import require_here
+from tests.support.servers import running
+from tests.support.servers.fixture import require_here
+from tests.support.source.capture_harness import CaptureHarness, opened
 
 
 @pytest.fixture
-def small_letters(unique: str, tmp_path: Path, kafka: str, registry_url: str) -> Iterator[World]:
+def small_letters(unique: str, tmp_path: Path, kafka: str, registry_url: str) -> Iterator[CaptureHarness]:
     """A server that keeps names of tables in small letters."""
     require_here("mariadb-11.4")
     with (
@@ -28,12 +28,12 @@ def small_letters(unique: str, tmp_path: Path, kafka: str, registry_url: str) ->
 
 
 @pytest.fixture
-def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str) -> Iterator[World]:
+def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str) -> Iterator[CaptureHarness]:
     with opened(unique, tmp_path, mariadb, kafka, registry_url) as made:
         yield made
 
 
-def test_a_table_that_somebody_locks_holds_back_neither_stream_nor_other_tables(world: World) -> None:
+def test_a_table_that_somebody_locks_holds_back_neither_stream_nor_other_tables(world: CaptureHarness) -> None:
     """dbz#2105 #2275 #2204, DBZ-8273: a snapshot that waits for a table, and all of capture with it."""
     world.sql(
         f"INSERT INTO {world.name}.a VALUES (1, 1, 'old', 1, NULL)",
@@ -54,7 +54,7 @@ def test_a_table_that_somebody_locks_holds_back_neither_stream_nor_other_tables(
     world.stop(capture)
 
 
-def test_a_snapshot_gives_rows_what_an_alter_gave_them_without_logging_it(world: World) -> None:
+def test_a_snapshot_gives_rows_what_an_alter_gave_them_without_logging_it(world: CaptureHarness) -> None:
     """Debezium, Maxwell: rows of before an ALTER lack the default of a new column for ever."""
     world.sql(f"INSERT INTO {world.name}.b VALUES (1, 1, 'old')")
     world.run("run", "--snapshot")
@@ -70,14 +70,14 @@ def test_a_snapshot_gives_rows_what_an_alter_gave_them_without_logging_it(world:
     world.stop(capture)
 
 
-def read_rows(world: World, table: str) -> list[Any]:
+def read_rows(world: CaptureHarness, table: str) -> list[Any]:
     """Records of rows that snapshots read."""
     decode = Decoder(ConfluentRegistry(world.registry).schema)
     found = [decode(record.value) for record in world.records(change(world.name, world.name, table)) if record.value]
     return [each for each in found if each["op"] == "r"]
 
 
-def test_a_truncate_in_other_letters_empties_the_copy(small_letters: World) -> None:
+def test_a_truncate_in_other_letters_empties_the_copy(small_letters: CaptureHarness) -> None:
     """A statement is logged as it was written, while table maps name the table in the server's own letters."""
     world = small_letters
     world.sql(f"INSERT INTO {world.name}.a VALUES (1, 1, 'old', 1, NULL)")

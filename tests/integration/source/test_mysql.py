@@ -9,9 +9,9 @@ from include.log.registry.confluent import ConfluentRegistry
 from include.log.topics import change
 from include.record.codec import Decoder
 from tests.integration.source.queries import texts_leave_only_when_asked_for
-from tests.integration.source.world import opened
-from tests.integration.source.writers import Writers
-from tests.servers.fixture import Give, server
+from tests.support.servers.fixture import Give, server
+from tests.support.source.capture_harness import opened
+from tests.support.source.table_writers import TableWriters
 
 __all__ = ["server"]
 
@@ -20,7 +20,7 @@ def test_a_killed_capture_of_mysql_loses_and_doubles_nothing(
     server: Give, unique: str, tmp_path: Path, kafka: str, registry_url: str
 ) -> None:
     with opened(unique, tmp_path, server("mysql-9.7"), kafka, registry_url) as world:
-        with Writers(world):
+        with TableWriters(world):
             time.sleep(0.3)
             world.run("run", "--snapshot")
             capture = world.start("run")

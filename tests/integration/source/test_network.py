@@ -9,33 +9,33 @@ from typing import Any
 
 import pytest
 
-from tests.integration.source.proxy import Proxy
-from tests.integration.source.world import World, opened
-from tests.integration.source.writers import Writers
+from tests.support.faults.tcp_proxy import TcpProxy
+from tests.support.source.capture_harness import CaptureHarness, opened
+from tests.support.source.table_writers import TableWriters
 
 
 @pytest.fixture
-def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str) -> Iterator[World]:
+def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str) -> Iterator[CaptureHarness]:
     with opened(unique, tmp_path, mariadb, kafka, registry_url) as made:
         made.run("run", "--snapshot")
         yield made
 
 
 @pytest.fixture
-def proxy(mariadb: Any) -> Iterator[Proxy]:
-    with Proxy(mariadb.host, mariadb.port) as made:
+def proxy(mariadb: Any) -> Iterator[TcpProxy]:
+    with TcpProxy(mariadb.host, mariadb.port) as made:
         yield made
 
 
-def goes_on(world: World) -> None:
+def goes_on(world: CaptureHarness) -> None:
     before = world.sequence()
     world.wait(lambda: world.sequence() > before + 3)
 
 
-def test_cuts_silence_and_strangers_lose_and_double_nothing(world: World, proxy: Proxy) -> None:
+def test_cuts_silence_and_strangers_lose_and_double_nothing(world: CaptureHarness, proxy: TcpProxy) -> None:
     world.declare(port=proxy.port, silence_s=1.5)
     capture = world.start("run")
-    with Writers(world):
+    with TableWriters(world):
         for _ in range(3):
             goes_on(world)
             proxy.reset()
@@ -55,7 +55,7 @@ def test_cuts_silence_and_strangers_lose_and_double_nothing(world: World, proxy:
     world.stop(capture)
 
 
-def test_a_spoilt_byte_is_found_by_its_checksum_and_read_again(world: World, proxy: Proxy) -> None:
+def test_a_spoilt_byte_is_found_by_its_checksum_and_read_again(world: CaptureHarness, proxy: TcpProxy) -> None:
     world.declare(port=proxy.port, tls="off")
     capture = world.start("run")
     goes_on(world)

@@ -12,21 +12,21 @@ import pytest
 from include.clock import SystemClock
 from include.source.database.binlog_files import BinlogFiles
 from include.source.definition import SourceDefinition
-from tests.integration.source.world import World, opened
+from tests.support.source.capture_harness import CaptureHarness, opened
 
 
 @pytest.fixture
-def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str) -> Iterator[World]:
+def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str) -> Iterator[CaptureHarness]:
     with opened(unique, tmp_path, mariadb, kafka, registry_url) as made:
         yield made
 
 
-def _incidents(world: World) -> list[dict[str, Any]]:
+def _incidents(world: CaptureHarness) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = world.status()["incidents"]
     return found
 
 
-def test_a_table_set_aside_is_an_incident_until_it_is_taken_up_again(world: World) -> None:
+def test_a_table_set_aside_is_an_incident_until_it_is_taken_up_again(world: CaptureHarness) -> None:
     n = world.name
     world.sql(f"INSERT INTO {n}.b VALUES (1, 1, 'x'), (2, 1, 'y')", f"INSERT INTO {n}.a VALUES (1, 1, 'x', 1, NULL)")
     world.run("run", "--snapshot")
@@ -62,7 +62,7 @@ def test_a_table_set_aside_is_an_incident_until_it_is_taken_up_again(world: Worl
     assert world.status()["running"] is False
 
 
-def test_a_capture_that_is_taken_over_says_so_before_it_ends(world: World) -> None:
+def test_a_capture_that_is_taken_over_says_so_before_it_ends(world: CaptureHarness) -> None:
     world.run("run", "--snapshot")
     first = world.start("run")
     world.wait(lambda: world.sequence() > 2)
@@ -74,7 +74,7 @@ def test_a_capture_that_is_taken_over_says_so_before_it_ends(world: World) -> No
     assert "taken over" in told["text"]
 
 
-def test_changes_that_a_cascade_hides_are_an_incident_until_the_table_is_read_again(world: World) -> None:
+def test_changes_that_a_cascade_hides_are_an_incident_until_the_table_is_read_again(world: CaptureHarness) -> None:
     n = world.name
     # An account that may only read: `information_schema` shows it no keys.
     world.sql(
@@ -97,7 +97,7 @@ def test_changes_that_a_cascade_hides_are_an_incident_until_the_table_is_read_ag
     world.wait(lambda: _incidents(world) == [])
 
 
-def test_a_server_that_purges_within_a_day_is_an_incident(world: World) -> None:
+def test_a_server_that_purges_within_a_day_is_an_incident(world: CaptureHarness) -> None:
     ((kept,),) = world.ask("SELECT @@global.binlog_expire_logs_seconds")
     world.sql("SET GLOBAL binlog_expire_logs_seconds = 7200")
     try:
@@ -120,7 +120,7 @@ def test_a_server_that_purges_within_a_day_is_an_incident(world: World) -> None:
         world.sql(f"SET GLOBAL binlog_expire_logs_seconds = {kept}")
 
 
-def test_the_server_tells_when_its_files_began(world: World) -> None:
+def test_the_server_tells_when_its_files_began(world: CaptureHarness) -> None:
     declared = json.loads((world.folder / "deployment" / "d.yaml").read_text())["sources"][world.name]
     files, clock = BinlogFiles(SourceDefinition.model_validate(declared), SystemClock()), SystemClock()
     world.sql("FLUSH BINARY LOGS")

@@ -9,28 +9,30 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.integration.source.broker import broker
-from tests.integration.source.outages import (
+from tests.support.faults.tcp_proxy import TcpProxy
+from tests.support.log.broker import broker
+from tests.support.source.capture_harness import CaptureHarness, opened
+from tests.support.source.outages import (
     ends_where_another_has_its_id,
     outlives_a_full_disk,
     outlives_kafka,
     outlives_the_registry,
 )
-from tests.integration.source.proxy import Proxy
-from tests.integration.source.world import World, opened
 
 
 @pytest.fixture
-def registry(registry_url: str) -> Iterator[Proxy]:
+def registry(registry_url: str) -> Iterator[TcpProxy]:
     found = urlsplit(registry_url)
     assert found.hostname is not None
     assert found.port is not None
-    with Proxy(found.hostname, found.port) as made:
+    with TcpProxy(found.hostname, found.port) as made:
         yield made
 
 
 @pytest.fixture
-def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry: Proxy, registry_url: str) -> Iterator[World]:
+def world(
+    unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry: TcpProxy, registry_url: str
+) -> Iterator[CaptureHarness]:
     url = f"http://{registry.host}:{registry.port}{urlsplit(registry_url).path}"
     with opened(unique, tmp_path, mariadb, kafka, url) as made:
         yield made
@@ -43,13 +45,15 @@ def test_a_dead_kafka_is_waited_for_and_nothing_is_lost_or_doubled(
         outlives_kafka(world, kafka, 8)
 
 
-def test_a_dead_registry_is_waited_for_at_the_start_and_at_new_schemas(world: World, registry: Proxy) -> None:
+def test_a_dead_registry_is_waited_for_at_the_start_and_at_new_schemas(
+    world: CaptureHarness, registry: TcpProxy
+) -> None:
     outlives_the_registry(world, registry)
 
 
-def test_room_on_disk_is_waited_for_and_nothing_is_lost_or_doubled(world: World) -> None:
+def test_room_on_disk_is_waited_for_and_nothing_is_lost_or_doubled(world: CaptureHarness) -> None:
     outlives_a_full_disk(world)
 
 
-def test_another_replica_with_its_server_id_ends_capture_and_costs_nothing(world: World) -> None:
+def test_another_replica_with_its_server_id_ends_capture_and_costs_nothing(world: CaptureHarness) -> None:
     ends_where_another_has_its_id(world)

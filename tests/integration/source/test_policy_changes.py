@@ -9,19 +9,21 @@ import pytest
 
 from include.log.control import Control
 from include.log.topics import change, control
-from tests.integration.source.world import Database, World, opened
+from tests.support.source.capture_harness import CaptureHarness, Database, opened
 
 pytestmark = pytest.mark.timeout(180)
 __all__ = ["world"]
 
 
 @pytest.fixture
-def world(unique: str, tmp_path: Path, mariadb: Database, kafka: str, registry_url: str) -> Iterator[World]:
+def world(unique: str, tmp_path: Path, mariadb: Database, kafka: str, registry_url: str) -> Iterator[CaptureHarness]:
     with opened(unique, tmp_path, mariadb, kafka, registry_url) as made:
         yield made
 
 
-def test_a_table_that_was_dropped_and_passes_again_is_the_table_and_was_not_covered_meanwhile(world: World) -> None:
+def test_a_table_that_was_dropped_and_passes_again_is_the_table_and_was_not_covered_meanwhile(
+    world: CaptureHarness,
+) -> None:
     n = world.name
     world.sql(f"INSERT INTO {n}.b (id, a_id, v) VALUES (1, 1, 'stays'), (2, 1, 'changes'), (3, 1, 'goes')")
     world.run("run", "--snapshot")
@@ -58,7 +60,7 @@ def test_a_table_that_was_dropped_and_passes_again_is_the_table_and_was_not_cove
     world.stop(capture)
 
 
-def test_rows_of_before_a_mask_are_replaced_on_request(world: World) -> None:
+def test_rows_of_before_a_mask_are_replaced_on_request(world: CaptureHarness) -> None:
     n = world.name
     world.sql(f"INSERT INTO {n}.b (id, a_id, v) VALUES (1, 1, 'in the clear'), (2, 1, 'in the clear')")
     world.run("run", "--snapshot")
@@ -76,5 +78,5 @@ def test_rows_of_before_a_mask_are_replaced_on_request(world: World) -> None:
     world.stop(capture)
 
 
-def controls(world: World) -> list[Control]:
+def controls(world: CaptureHarness) -> list[Control]:
     return [Control.parse(record.value) for record in world.records(control(world.name)) if record.value]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.source.world import opened
-from tests.servers.fixture import Give, server
+from tests.support.servers.fixture import Give, server
+from tests.support.source.capture_harness import opened
 
 pytestmark = pytest.mark.timeout(240)
 __all__ = ["server"]

@@ -22,8 +22,8 @@ from include.source.hashes.sums import HashSum, bits_for, leaf_of
 from include.source.policy.masks import Hash, KeepLast
 from include.source.policy.policy import Policy, TableFilter
 from include.source.rows.text import row_reader, select_list
-from tests.random_tables import columns, literals
-from tests.servers.fixture import PROVE, Give, server
+from tests.support.binlog.random_tables import columns, literals
+from tests.support.servers.fixture import PROVE, Give, server
 
 __all__ = ["server"]
 

@@ -12,8 +12,8 @@ import pytest
 from include.clock import SystemClock
 from include.source.definition import SourceDefinition
 from include.source.snapshot.reader import SnapshotReader
-from tests.integration.source.database import Database
-from tests.servers.fixture import Give, server
+from tests.support.servers.fixture import Give, server
+from tests.support.source.database import Database
 
 pytestmark = pytest.mark.timeout(240)
 __all__ = ["server"]

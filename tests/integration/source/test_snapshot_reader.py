@@ -15,7 +15,7 @@ from include.record.schema import Column, TableSchema
 from include.source.definition import SourceDefinition
 from include.source.rows.shape import TableShape
 from include.source.snapshot.reader import SnapshotReader
-from tests.servers.fixture import Give, server
+from tests.support.servers.fixture import Give, server
 
 __all__ = ["server"]
 

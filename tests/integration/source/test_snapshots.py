@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.source.busy_tables import BusyTables
-from tests.integration.source.world import Database, World, opened
+from tests.support.source.busy_tables import BusyTables
+from tests.support.source.capture_harness import CaptureHarness, Database, opened
 
 pytestmark = pytest.mark.timeout(180)
 __all__ = ["world"]
 
 
 @pytest.fixture
-def world(unique: str, tmp_path: Path, mariadb: Database, kafka: str, registry_url: str) -> Iterator[World]:
+def world(unique: str, tmp_path: Path, mariadb: Database, kafka: str, registry_url: str) -> Iterator[CaptureHarness]:
     with opened(unique, tmp_path, mariadb, kafka, registry_url) as made:
         yield made
 
 
-def test_a_snapshot_under_writers_that_is_killed_ends_as_the_tables(world: World) -> None:
+def test_a_snapshot_under_writers_that_is_killed_ends_as_the_tables(world: CaptureHarness) -> None:
     world.declare(snapshot_chunk_rows=150, snapshot_rows_per_s=2500)
     with BusyTables(world, 1500) as busy:
         for rows in (500, 1200):
@@ -40,7 +40,7 @@ def test_a_snapshot_under_writers_that_is_killed_ends_as_the_tables(world: World
     world.stop(capture)
 
 
-def test_rows_are_chosen_by_a_condition(world: World) -> None:
+def test_rows_are_chosen_by_a_condition(world: CaptureHarness) -> None:
     n = world.name
     world.sql(f"INSERT INTO {n}.a VALUES (1, 1, 'x', 1, NULL), (2, 2, 'y', 1, NULL), (3, 2, 'z', 1, NULL)")
     world.run("run", "--snapshot")
@@ -53,7 +53,7 @@ def test_rows_are_chosen_by_a_condition(world: World) -> None:
     assert world.copy("a") == world.truth("a")
 
 
-def test_a_table_emptied_altered_or_swapped_while_it_is_read_ends_as_it_is(world: World) -> None:
+def test_a_table_emptied_altered_or_swapped_while_it_is_read_ends_as_it_is(world: CaptureHarness) -> None:
     n = world.name
     world.declare(snapshot_chunk_rows=100, snapshot_rows_per_s=1500, snapshot_workers=2)
     rows = ", ".join(f"({i}, {i % 5}, 'v', 1, NULL)" for i in range(1, 3001))
@@ -83,7 +83,7 @@ def test_a_table_emptied_altered_or_swapped_while_it_is_read_ends_as_it_is(world
     world.stop(capture)
 
 
-def test_the_plan_says_what_a_snapshot_would_read_and_reads_nothing(world: World) -> None:
+def test_the_plan_says_what_a_snapshot_would_read_and_reads_nothing(world: CaptureHarness) -> None:
     n = world.name
     world.sql(f"CREATE TABLE {n}.loose (x int)", f"INSERT INTO {n}.a VALUES (1, 1, 'x', 1, NULL)")
     found = json.loads(world.run("snapshot", "--plan", "--json")[0])
@@ -98,7 +98,7 @@ def test_the_plan_says_what_a_snapshot_would_read_and_reads_nothing(world: World
     assert world.sequence() == 0
 
 
-def test_an_alter_passes_while_the_snapshot_is_throttled(world: World) -> None:
+def test_an_alter_passes_while_the_snapshot_is_throttled(world: CaptureHarness) -> None:
     n = world.name
     # Ten rows a second: a chunk takes minutes on its way, and is read at once all the same.
     world.declare(snapshot_rows_per_s=10, snapshot_workers=2)

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.integration.source.world import World, opened
+from tests.support.source.capture_harness import CaptureHarness, opened
 
 
 @pytest.fixture
-def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str) -> Iterator[World]:
+def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str) -> Iterator[CaptureHarness]:
     with opened(unique, tmp_path, mariadb, kafka, registry_url) as made:
         made.run("run", "--snapshot")
         yield made
 
 
-def stopped(world: World, why: str) -> dict[str, Any]:
+def stopped(world: CaptureHarness, why: str) -> dict[str, Any]:
     """The incident that the capture leaves, once it has ended with one line that says why."""
     capture = world.running.pop()
     said = capture.communicate(timeout=60)[1]
@@ -32,7 +32,7 @@ def stopped(world: World, why: str) -> dict[str, Any]:
     return dict(incident)
 
 
-def test_a_row_that_cannot_be_read_stops_a_source_that_asks_for_that(world: World) -> None:
+def test_a_row_that_cannot_be_read_stops_a_source_that_asks_for_that(world: CaptureHarness) -> None:
     world.declare(unreadable="source")
     world.start("run")
     before = world.sequence()
@@ -52,7 +52,7 @@ def test_a_row_that_cannot_be_read_stops_a_source_that_asks_for_that(world: Worl
     world.is_whole(unread=True)
 
 
-def test_a_lost_privilege_stops_capture_until_it_is_granted_again(world: World) -> None:
+def test_a_lost_privilege_stops_capture_until_it_is_granted_again(world: CaptureHarness) -> None:
     world.start("run")
     before = world.sequence()
     world.wait(lambda: world.sequence() > before + 2)

@@ -22,7 +22,7 @@ from include.source.hashes.sums import HashSum, bits_for
 from include.source.policy.policy import Policy
 from include.source.snapshot.reader import SnapshotReader
 from include.source.state.key_range import WHOLE, KeyRange
-from tests.servers.fixture import Give, server
+from tests.support.servers.fixture import Give, server
 
 __all__ = ["server"]
 

@@ -13,26 +13,26 @@ from include.log.kafka.log import KafkaAdmin
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.topics import change
 from include.record.codec import Decoder
-from tests.integration.source.world import World, opened
+from tests.support.source.capture_harness import CaptureHarness, opened
 
 
 @pytest.fixture
-def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str) -> Iterator[World]:
+def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str) -> Iterator[CaptureHarness]:
     with opened(unique, tmp_path, mariadb, kafka, registry_url) as made:
         yield made
 
 
-def _topic_id(world: World, table: str) -> str:
+def _topic_id(world: CaptureHarness, table: str) -> str:
     found = KafkaAdmin(world.kafka).describe(change(world.name, world.name, table))
     assert found is not None
     return found.topic_id
 
 
-def _aside(world: World) -> list[str]:
+def _aside(world: CaptureHarness) -> list[str]:
     return [each["table"] for each in world.status()["aside"]]
 
 
-def test_a_table_whose_key_is_altered_goes_into_a_topic_made_anew_when_asked_for(world: World) -> None:
+def test_a_table_whose_key_is_altered_goes_into_a_topic_made_anew_when_asked_for(world: CaptureHarness) -> None:
     n = world.name
     world.sql(f"INSERT INTO {n}.b VALUES (1, 1, 'x'), (2, 1, 'y')")
     world.run("run", "--snapshot")
@@ -71,7 +71,7 @@ def test_a_table_whose_key_is_altered_goes_into_a_topic_made_anew_when_asked_for
     world.stop(capture)
 
 
-def test_rows_of_today_are_what_a_versioned_table_s_topic_has(world: World) -> None:
+def test_rows_of_today_are_what_a_versioned_table_s_topic_has(world: CaptureHarness) -> None:
     n = world.name
     world.more = ["v", "e"]
     world.sql(
@@ -112,7 +112,7 @@ def test_rows_of_today_are_what_a_versioned_table_s_topic_has(world: World) -> N
     assert versions == list(range(1, versions[-1] + 1))
 
 
-def test_a_table_that_another_with_wider_keys_replaces_is_set_aside_until_asked_for(world: World) -> None:
+def test_a_table_that_another_with_wider_keys_replaces_is_set_aside_until_asked_for(world: CaptureHarness) -> None:
     n = world.name
     world.declare(filter={"_b*": {"policy": "drop"}})
     world.sql(f"INSERT INTO {n}.b VALUES (1, 1, 'x'), (2, 1, 'y')")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.source.world import World, opened
-from tests.servers.fixture import Give, server
+from tests.support.servers.fixture import Give, server
+from tests.support.source.capture_harness import CaptureHarness, opened
 
 __all__ = ["server"]
 
@@ -44,7 +44,7 @@ def test_rows_that_change_by_text_are_read_again_and_the_source_goes_on(
             world.sql(f"DROP DATABASE {other}")
 
 
-def change_by_text(world: World, other: str) -> None:
+def change_by_text(world: CaptureHarness, other: str) -> None:
     """Captured tables and others, by what needs INTVAR, RAND and USER_VAR beside it."""
     world.sql(
         "SET SESSION binlog_format = STATEMENT",

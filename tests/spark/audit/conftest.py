@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.audited_world import Scene, captured, prepare
-from tests.integration.source.world import opened
+from tests.support.source.capture_harness import opened
+from tests.support.tables.audit_scenario import TableAuditScenario, captured, prepare
 
 
 @pytest.fixture
 def scene(
     unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: str, s3: Any, spark: SparkSession
-) -> Iterator[Scene]:
+) -> Iterator[TableAuditScenario]:
     with opened(unique, tmp_path, mariadb, kafka, registry_url) as world:
         prepare(world, unique, tmp_path, s3)
         with captured(world):
-            yield Scene(world, spark)
+            yield TableAuditScenario(world, spark)

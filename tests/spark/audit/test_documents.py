@@ -5,18 +5,11 @@ from __future__ import annotations
 import io
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import fastavro
 import pytest
 from pyspark.sql import SparkSession
 
-from include.audit.documents.report import DocumentsReport
-from include.audit.documents.run import DocumentsAudit
-from include.clock import SystemClock
-from include.document.definition import definitions
 from include.local.shop.generator import Shop
 from include.log.kafka.log import KafkaWriter
 from include.log.registry.confluent import ConfluentRegistry
@@ -24,22 +17,13 @@ from include.record.codec import Decoder, frame, unframe
 from include.record.version import from_headers, to_header
 from include.settings.connections import Registry
 from include.settings.deployment import Deployment
-from tests.document_shop import WITHOUT_SPARK, DocumentShop, document_shop
+from tests.support.documents.documents_audit import audit, place
+from tests.support.documents.shop import WITHOUT_SPARK, DocumentShop
+
+__all__ = ["place"]
 
 AUDITS = 3
 UNLOGGED = ("SET SESSION sql_log_bin = 0", "SET SESSION foreign_key_checks = 0")
-
-
-@pytest.fixture
-def place(unique: str, mariadb: Any, kafka: str, registry_url: str, tmp_path: Path) -> Iterator[DocumentShop]:
-    with document_shop(unique, mariadb, kafka, registry_url, tmp_path) as made:
-        yield made
-
-
-def audit(place: DocumentShop, spark: SparkSession, **said: Any) -> DocumentsReport:
-    deployment = Deployment.load(place.folder / "deployment")
-    definition = definitions(deployment)[place.topic]
-    return DocumentsAudit(spark, deployment, place.topic, definition, SystemClock(), patience_s=60, **said).run()
 
 
 @pytest.mark.timeout(400)

@@ -15,17 +15,19 @@ from include.record.gtid import MariadbGtidSet
 from include.record.settling import COMMITTED, committed_place
 from include.record.version import from_headers
 from include.settings.connections import StoreSettings
-from tests.audited_world import Scene
-from tests.duck import duck
-from tests.integration.source.writers import Writers
+from tests.support.source.table_writers import TableWriters
+from tests.support.tables.audit_scenario import TableAuditScenario
+from tests.support.tables.duckdb_reader import duck
 
 ROUNDS = 3
 
 
-def test_a_lake_table_is_its_table_while_others_write(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lake_table_is_its_table_while_others_write(
+    scene: TableAuditScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with scene.lake(monkeypatch):
         scene.until_labelled()
-        with Writers(scene.world):
+        with TableWriters(scene.world):
             for _ in range(ROUNDS):
                 report = scene.audit(against="lake")
                 assert report.verdict == "clean", report.lines()
@@ -39,11 +41,11 @@ def test_a_lake_table_is_its_table_while_others_write(scene: Scene, monkeypatch:
 
 
 def test_duckdb_makes_the_table_at_any_transaction_of_a_version_and_the_log(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: TableAuditScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, draw = scene.world, random.Random(7)
     decode = Decoder(ConfluentRegistry(world.registry).schema)
-    with scene.lake(monkeypatch), Writers(world):
+    with scene.lake(monkeypatch), TableWriters(world):
         scene.until_labelled()
         for _ in range(ROUNDS):
             time.sleep(draw.uniform(0.5, 4))
@@ -86,7 +88,9 @@ def snapshot(cursor: Any) -> str:
         cursor.execute("ROLLBACK")
 
 
-def as_of(scene: Scene, version: int, changes: dict[int, tuple[Any, ...] | None]) -> dict[int, tuple[Any, ...]]:
+def as_of(
+    scene: TableAuditScenario, version: int, changes: dict[int, tuple[Any, ...] | None]
+) -> dict[int, tuple[Any, ...]]:
     """A version of the lake's table with these changes, by DuckDB."""
     with duck(scene.deployment.one("store", StoreSettings)) as connection:
         connection.execute(
@@ -105,7 +109,7 @@ def as_of(scene: Scene, version: int, changes: dict[int, tuple[Any, ...] | None]
 
 
 def test_what_is_expected_of_a_table_is_looked_at_in_its_lake_version(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: TableAuditScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = scene.world.folder / "deployment" / "expectations.yaml"
     expect = {
@@ -125,7 +129,7 @@ def test_what_is_expected_of_a_table_is_looked_at_in_its_lake_version(
 
 
 def test_a_lake_row_that_is_old_and_a_file_that_is_cut_short_are_found(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: TableAuditScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = scene.world.name
     scene.world.sql(f"UPDATE {name}.a SET v = 'newer' WHERE id = 500")

@@ -24,8 +24,8 @@ from include.source.definition import load_source
 from include.source.hashes.scan import Scanned
 from include.source.hashes.sums import bits_for, leaf_of
 from include.source.state.key_range import KeyRange
-from tests.audited_world import Scene
-from tests.remembered_sides import History, Then
+from tests.support.tables.audit_scenario import TableAuditScenario
+from tests.support.tables.sides_in_memory import History, Then
 
 CLOCK = SystemClock()
 ROWS = 100
@@ -54,7 +54,7 @@ class Sides:
 
 
 @contextmanager
-def sides(scene: Scene, parts: Sequence[KeyRange] = ()) -> Iterator[Sides]:
+def sides(scene: TableAuditScenario, parts: Sequence[KeyRange] = ()) -> Iterator[Sides]:
     """Sides that are opened now, of these ranges or the database's; the remembered ones have what the topic has."""
     world, kafka = scene.world, scene.deployment.one("kafka", Kafka)
     world.wait_until_complete()
@@ -93,14 +93,14 @@ def all_rows(side: Leading, parts: Sequence[KeyRange]) -> dict[str, str]:
 
 
 @pytest.fixture
-def kept(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+def kept(scene: TableAuditScenario, monkeypatch: pytest.MonkeyPatch) -> Iterator[TableAuditScenario]:
     """A scene whose lake is kept."""
     with scene.lake(monkeypatch):
         scene.until_labelled()
         yield scene
 
 
-def test_all_sides_give_the_same_of_a_range_whoever_leads_or_follows(kept: Scene) -> None:
+def test_all_sides_give_the_same_of_a_range_whoever_leads_or_follows(kept: TableAuditScenario) -> None:
     with sides(kept) as opened:
         parts = opened.parts
         assert len(parts) > 5
@@ -134,7 +134,7 @@ def test_all_sides_give_the_same_of_a_range_whoever_leads_or_follows(kept: Scene
             assert len(texts) == sum(truth[parts.index(part)][leaf].rows for leaf in numbers)
 
 
-def test_whoever_follows_gives_each_range_as_of_its_own_moment(kept: Scene) -> None:
+def test_whoever_follows_gives_each_range_as_of_its_own_moment(kept: TableAuditScenario) -> None:
     with sides(kept) as opened:
         parts = opened.parts
         before = opened.database.leaves(parts, BITS)
@@ -148,7 +148,7 @@ def test_whoever_follows_gives_each_range_as_of_its_own_moment(kept: Scene) -> N
             assert opened.following[name].leaves(asked, BITS) == mixed, name
 
 
-def test_any_two_sides_are_compared_and_what_is_wrong_between_them_is_found(kept: Scene) -> None:
+def test_any_two_sides_are_compared_and_what_is_wrong_between_them_is_found(kept: TableAuditScenario) -> None:
     kept.behind_the_log("UPDATE a SET v = 'lost' WHERE id = 77", "DELETE FROM a WHERE id = 78")
     kept.edit_lake("a", "v", 600, "forged")
     lost, forged = {"77": "altered", "78": "extra"}, {"600": "altered"}

@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 from include.log.kafka.log import KafkaWriter
 from include.log.topics import change
 from include.record.version import to_header
-from tests.audited_world import Scene, captured
-from tests.integration.source.world import opened
-from tests.integration.source.writers import Writers
-from tests.servers.fixture import Give, server
+from tests.support.servers.fixture import Give, server
+from tests.support.source.capture_harness import opened
+from tests.support.source.table_writers import TableWriters
+from tests.support.tables.audit_scenario import TableAuditScenario, captured
 
 __all__ = ["server"]
 
@@ -29,8 +29,8 @@ KEYS = {
 """Tables whose key divides them: its columns, and their values."""
 
 
-def test_a_topic_is_its_table_while_others_write(scene: Scene) -> None:
-    with Writers(scene.world):
+def test_a_topic_is_its_table_while_others_write(scene: TableAuditScenario) -> None:
+    with TableWriters(scene.world):
         for _ in range(ROUNDS):
             report = scene.audit()
             assert report.verdict == "clean", report.lines()
@@ -42,7 +42,7 @@ def test_a_topic_is_its_table_while_others_write(scene: Scene) -> None:
         assert (report.ranges == 1) is (table != "b")
 
 
-def test_ranges_of_every_kind_of_key_are_the_same_on_both_sides(scene: Scene) -> None:
+def test_ranges_of_every_kind_of_key_are_the_same_on_both_sides(scene: TableAuditScenario) -> None:
     for table, (columns, row) in KEYS.items():
         names = ", ".join(each.split()[0] for each in columns.split(", "))
         scene.world.sql(
@@ -70,7 +70,7 @@ def test_ranges_of_every_kind_of_key_are_the_same_on_both_sides(scene: Scene) ->
         assert (report.repaired["rows"], report.repaired["whole"]) == (4, False)
 
 
-def test_conditions_choose_the_same_rows_on_both_sides(scene: Scene) -> None:
+def test_conditions_choose_the_same_rows_on_both_sides(scene: TableAuditScenario) -> None:
     name = scene.world.name
     scene.world.sql(
         "SET SESSION sql_mode = 'ALLOW_INVALID_DATES'",
@@ -101,7 +101,7 @@ def test_conditions_choose_the_same_rows_on_both_sides(scene: Scene) -> None:
     assert "not compared alike" in refused.error
 
 
-def test_each_kind_of_fault_is_found_with_its_key_and_columns(scene: Scene) -> None:
+def test_each_kind_of_fault_is_found_with_its_key_and_columns(scene: TableAuditScenario) -> None:
     name = scene.world.name
     scene.world.sql(f"UPDATE {name}.a SET v = 'a newer text' WHERE id = 500")
     scene.world.wait_until_complete()
@@ -150,8 +150,8 @@ def test_on_mysql_rows_that_changed_within_a_snapshot_s_span_are_looked_at_again
     with opened(unique, tmp_path, server("mysql-9.7"), kafka, registry_url) as world:
         row = "(%s, %s, 'a text', 1.5, '2026-11-25 03:00:00.5')"
         world.sql(f"INSERT INTO {unique}.a VALUES {', '.join(row % (n, n % 7) for n in range(1, 501))}")
-        with captured(world), Writers(world, 3):
-            scene = Scene(world, spark)
+        with captured(world), TableWriters(world, 3):
+            scene = TableAuditScenario(world, spark)
             for _ in range(ROUNDS):
                 report = scene.audit()
                 assert report.verdict == "clean", report.lines()
@@ -161,7 +161,7 @@ def test_on_mysql_rows_that_changed_within_a_snapshot_s_span_are_looked_at_again
             assert (found.kind, found.key, found.columns) == ("altered", {"id": "400"}, ("v",))
 
 
-def test_a_column_that_went_and_came_again_is_compared(scene: Scene) -> None:
+def test_a_column_that_went_and_came_again_is_compared(scene: TableAuditScenario) -> None:
     name = scene.world.name
     scene.world.sql(
         f"CREATE TABLE {name}.x (id int PRIMARY KEY, v varchar(20), leaf int)",

@@ -29,7 +29,7 @@ from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from include.store.memory import MemoryStore
 from include.store.s3 import S3Store
-from tests.dishonest_stores import IgnoresConditions, KnowsNoConditions, Races
+from tests.support.faults.unsound_stores import IgnoresConditions, KnowsNoConditions, Races
 
 DEPLOYED = """\
 kafka: {{bootstrap: "{kafka}"}}
@@ -61,7 +61,7 @@ lake:
 """
 
 
-class World:
+class Harness:
     """A deployment of both groups, and what they have stored."""
 
     def __init__(self, spark: SparkSession, unique: str, folder: Path, kafka: str, s3: Any) -> None:
@@ -94,14 +94,14 @@ class World:
 
 
 @pytest.fixture
-def world(spark: SparkSession, unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[World]:
-    made = World(spark, unique, tmp_path, kafka, s3)
+def world(spark: SparkSession, unique: str, tmp_path: Path, kafka: str, s3: Any) -> Iterator[Harness]:
+    made = Harness(spark, unique, tmp_path, kafka, s3)
     yield made
     made.store.close()
     KafkaAdmin(kafka).delete(made.topic)
 
 
-def test_both_groups_store_each_record_once(world: World) -> None:
+def test_both_groups_store_each_record_once(world: Harness) -> None:
     writer = KafkaWriter(world.kafka, f"{world.topic}-w")
     written: list[list[bytes]] = [[], []]
     for number in range(6):
@@ -144,7 +144,7 @@ def test_both_groups_store_each_record_once(world: World) -> None:
 
 @pytest.mark.parametrize("dishonest", [IgnoresConditions, Races, KnowsNoConditions])
 def test_a_store_that_does_not_honour_conditions_is_refused_at_the_start(
-    world: World, monkeypatch: pytest.MonkeyPatch, spark: SparkSession, dishonest: Callable[[], MemoryStore]
+    world: Harness, monkeypatch: pytest.MonkeyPatch, spark: SparkSession, dishonest: Callable[[], MemoryStore]
 ) -> None:
     require_honest(world.deployment.one("store", StoreSettings), clients=4, rounds=3)
     store = dishonest()
@@ -155,7 +155,7 @@ def test_a_store_that_does_not_honour_conditions_is_refused_at_the_start(
     assert not [each.key for each in store.list("") if not each.key.startswith("_probe/")]
 
 
-def test_many_small_ranges_share_jobs_of_spark_and_are_stored(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_small_ranges_share_jobs_of_spark_and_are_stored(world: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     topics = [f"{world.topic}.{number}" for number in range(30)]
     for topic in topics:
         KafkaAdmin(world.kafka).ensure(TopicSpec(topic, 1))

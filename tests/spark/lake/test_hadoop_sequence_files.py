@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.lake.formats.sequence.sequence_file import SequenceFile
-from tests.hadoop_files import Hadoop, contents, messages, ours, same_as_hadoops
+from tests.support.lake.hadoop_sequence_files import Hadoop, contents, messages, ours, same_as_hadoops
 
 # Null values stand for empty ones where the layout has no place for them.
 EQUAL = [

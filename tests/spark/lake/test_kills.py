@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.kills.conductor import Conductor
-from tests.kills.logged import Ran
-from tests.kills.on_spark import run_on_spark
-from tests.kills.scenarios import dozen, on_spark
-from tests.kills.verifier import Verdict, verify
-from tests.kills.versioned import BUCKET, Versioned, versioned
+from tests.support.kills.conductor import Conductor
+from tests.support.kills.kafka_reader import Ran
+from tests.support.kills.on_spark import run_on_spark
+from tests.support.kills.scenarios import dozen, on_spark
+from tests.support.kills.verifier import Verdict, verify
+from tests.support.kills.versioned_s3 import BUCKET, Versioned, versioned
 
 AT_ONCE = 4
 

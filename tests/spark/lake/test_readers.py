@@ -26,8 +26,8 @@ from include.lake.writing.log_cuts import Logics
 from include.lake.writing.topic_pipelines import logics_of
 from include.record.codec import frame
 from include.store.memory import MemoryStore
-from tests.lake_stored import Stored, event, parsing_group
-from tests.unit.lake.backfill.backfill_world import RIGHT, WRONG, BackfillWorld, asked, filled
+from tests.support.lake.backfill_harness import RIGHT, WRONG, BackfillHarness, asked, filled
+from tests.support.lake.stored_topic import StoredTopic, event, parsing_group
 
 TODAY, YESTERDAY = dt.date(2026, 11, 21), dt.date(2026, 11, 20)
 EVER = Dates(dt.date(2000, 1, 1), dt.date(2100, 1, 1))
@@ -52,7 +52,7 @@ class Registry:
         return SCHEMAS[schema_id]
 
 
-class Framed(Stored):
+class Framed(StoredTopic):
     """One whose messages are Avro."""
 
     def logics(self, name: str, group: LakeGroup, topic: str = "events") -> Logics:
@@ -84,13 +84,13 @@ def read(spark: SparkSession, found: ReadSet) -> Any:
     return eval(spark_line(found, "file"), {"spark": spark})
 
 
-def of_dates(world: Stored, group: LakeGroup, dates: Dates = EVER) -> ReadSet:
+def of_dates(world: StoredTopic, group: LakeGroup, dates: Dates = EVER) -> ReadSet:
     bucket = laid_out(world.store, world.folder)
     return read_set(world.store, bucket, group.prefix, "events", dates, group.rules[0].format)
 
 
 def test_json_lines_have_their_members_and_their_date_as_columns(spark: SparkSession, tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), parsing_group({"json_lines": {"content": "payload"}})
+    world, group = StoredTopic(tmp_path), parsing_group({"json_lines": {"content": "payload"}})
     world.append([event(0, who="é\n"), event(1, days_ago=1), event(2), b"no json", event(3, type="ping"), None])
     world.store_all(group)
     rows = read(spark, of_dates(world, group)).collect()
@@ -103,7 +103,7 @@ def test_json_lines_have_their_members_and_their_date_as_columns(spark: SparkSes
 
 
 def test_text_comes_line_by_line(spark: SparkSession, tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), parsing_group({"text": {"compression": {"codec": "gzip"}}})
+    world, group = StoredTopic(tmp_path), parsing_group({"text": {"compression": {"codec": "gzip"}}})
     values = [event(0), event(1, days_ago=1), event(2)]
     world.append([*values])
     world.store_all(group)
@@ -118,7 +118,7 @@ def test_text_comes_line_by_line(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.parametrize("compression", ["NONE", "BLOCK"])
 def test_sequence_files_come_as_keys_and_values(spark: SparkSession, tmp_path: Path, compression: str) -> None:
     form = {"sequence": {"layout": "message_pack", "timestamp": True, "compression": compression}}
-    world, group = Stored(tmp_path), parsing_group(form)
+    world, group = StoredTopic(tmp_path), parsing_group(form)
     now_ms = world.clock.now_us() // 1000
     world.append([event(0), event(1, days_ago=1), event(2)])
     world.store_all(group)
@@ -171,7 +171,7 @@ def test_avro_containers_hold_the_values_of_their_schema(tmp_path: Path) -> None
     ]
 
 
-def days(spark: SparkSession, world: BackfillWorld, folder: Path) -> tuple[Counter[str], list[int]]:
+def days(spark: SparkSession, world: BackfillHarness, folder: Path) -> tuple[Counter[str], list[int]]:
     """How many records each date has, and their numbers."""
     bucket = laid_out(world.store, folder)
     rows = read(spark, read_set(world.store, bucket, "by_date", "events", EVER)).select("dt", "value").collect()

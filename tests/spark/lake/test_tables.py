@@ -22,27 +22,27 @@ from include.lake.tables.columns import OWN
 from include.lake.tables.delta_log import DeltaLog
 from include.lake.tables.generation import generations_of
 from include.settings.deployment import Deployment
-from tests.join_world import PATIENCE_S, JoinWorld
-from tests.kept_tables import KeptTables
+from tests.support.joins.harness import PATIENCE_S, JoinHarness
+from tests.support.tables.join_tables import KeptTables
 
 Row = dict[str, Any]
 _WITHIN_S = 150
 
 
 @pytest.fixture
-def scene(unique: str, kafka: str, registry_url: str, s3: Any, tmp_path: Path) -> Iterator[JoinWorld]:
-    made = JoinWorld(unique, kafka, registry_url, s3, tmp_path)
+def scene(unique: str, kafka: str, registry_url: str, s3: Any, tmp_path: Path) -> Iterator[JoinHarness]:
+    made = JoinHarness(unique, kafka, registry_url, s3, tmp_path)
     yield made
     made.close()
 
 
 @pytest.fixture
-def kept(scene: JoinWorld) -> KeptTables:
+def kept(scene: JoinHarness) -> KeptTables:
     return KeptTables(scene)
 
 
 @contextmanager
-def application(scene: JoinWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def application(scene: JoinHarness, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Runs while the block does; ends by a stop request, and its error is raised here."""
     run = scene.folder / "run"
     run.mkdir(exist_ok=True)
@@ -70,7 +70,7 @@ def application(scene: JoinWorld, spark: SparkSession, monkeypatch: pytest.Monke
     assert not thread.is_alive()
 
 
-def incidents(scene: JoinWorld) -> list[dict[str, str]]:
+def incidents(scene: JoinHarness) -> list[dict[str, str]]:
     """Of records set aside, as Airflow mails them."""
     told = json.loads((scene.folder / "run" / "progress.json").read_text())
     return [each for each in told.get("incidents", ()) if each["kind"] == "refused"]
@@ -78,7 +78,7 @@ def incidents(scene: JoinWorld) -> list[dict[str, str]]:
 
 @pytest.mark.timeout(900)
 def test_tables_of_two_servers_and_a_plain_topic_equal_them_over_a_truncation_and_a_restart(
-    scene: JoinWorld, kept: KeptTables, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    scene: JoinHarness, kept: KeptTables, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene.change(120)
     with application(scene, spark, monkeypatch):
@@ -118,7 +118,7 @@ def told(*words: str) -> Any:
     return json.loads(done.stdout)
 
 
-def commands_tell_and_read_the_same(scene: JoinWorld, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def commands_tell_and_read_the_same(scene: JoinHarness, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(scene.folder))
     topic = scene.shop.topic("reviews")
     status = {each["topic"]: each for each in told("status")["tables"]}
@@ -157,7 +157,7 @@ def commands_tell_and_read_the_same(scene: JoinWorld, spark: SparkSession, monke
     assert {each["removed"] for each in told("maintain")["tables"]} == {0}
 
 
-def a_new_generation_is_read_once_it_is_complete(scene: JoinWorld, kept: KeptTables) -> None:
+def a_new_generation_is_read_once_it_is_complete(scene: JoinHarness, kept: KeptTables) -> None:
     topic = scene.shop.topic("reviews")
     assert told("rebuild", topic, "--dry-run") == {"topic": topic, "serving": 1, "writing": 2, "begun": False}
     assert told("rebuild", topic)["begun"] is True

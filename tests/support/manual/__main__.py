@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from pathlib import Path
 
 from tests.support.manual import commands, dag_pages, deployment_reference, incidents, metrics
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from include.cli.main import lyrebird
+from tests.support.paths import ROOT
 
 __all__ = [
     "ROOT",
@@ -22,7 +23,6 @@ __all__ = [
     "wrong_call",
 ]
 
-ROOT = Path(__file__).parents[3]
 _FENCE = re.compile(r"^(```+)[^\n]*\n(.*?)^\1", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)", re.DOTALL)
 _LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chain_life import audited_beside
+from tests.support.lake.chain_activity import audited_beside
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -17,10 +17,11 @@ from click.testing import CliRunner, Result
 
 from include.cli.binlog import command
 from include.errors import SettingsError
-from tests.golden.recording import FOLDER, load
+from tests.support.golden.recording import load
+from tests.support.paths import GOLDEN
 
-INTEGERS = FOLDER / "mariadb-11.4" / "integers.binlog"
-IMAGES = FOLDER / "mysql-9.7" / "image-minimal.binlog"
+INTEGERS = GOLDEN / "mariadb-11.4" / "integers.binlog"
+IMAGES = GOLDEN / "mysql-9.7" / "image-minimal.binlog"
 
 
 def cat(*words: Any) -> Result:
@@ -86,7 +87,7 @@ def test_what_is_no_binlog_ends_with_4_and_others_are_still_read(tmp_path: Path)
 
 def test_tables_that_are_not_told_are_named_and_read_by_a_schema(tmp_path: Path) -> None:
     recording = load("mariadb-11.4", "old-decimal")
-    file = FOLDER / "mariadb-11.4" / "old-decimal.binlog"
+    file = GOLDEN / "mariadb-11.4" / "old-decimal.binlog"
     result = cat(file)
     assert (result.exit_code, lines(result)) == (3, [])
     assert result.stderr.count("t1dec102") == 1

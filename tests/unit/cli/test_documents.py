@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from include.cli.documents.commands import COMMANDS, command
 from include.cli.documents.options import ShownRequest, chosen
 from include.errors import SettingsError
+from tests.support.paths import ROOT
 
-SHIPPED = Path(__file__).parents[3] / "include" / "deployment" / "documents.yaml"
+SHIPPED = ROOT / "include" / "deployment" / "documents.yaml"
 
 
 def declare(folder: Path, *topics: str) -> None:

@@ -16,7 +16,7 @@ from include.cli.lake import commands as lake
 from include.clock import ManualClock
 from include.errors import Transient
 from include.lake.protocol import chain
-from tests.chain_world import GROUPS, ChainWorld
+from tests.support.lake.chain_harness import GROUPS, ChainHarness
 
 STORE = {"endpoint": "http://127.0.0.1:9", "bucket": "lake", "access_key": "a", "secret_key": "secret-password"}
 SERVERS = {
@@ -33,7 +33,7 @@ class Run:
         declared = {name: group.model_dump(mode="json", exclude_unset=True) for name, group in GROUPS.items()}
         (folder / "deployment.yaml").write_text(json.dumps(SERVERS | {"lake": declared}), "utf-8")
         monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(folder))
-        self.world = ChainWorld(folder / "world")
+        self.world = ChainHarness(folder / "world")
         self.world.fill(2)
         self.compacted: bool | None = False
         self.asked: list[str] = []

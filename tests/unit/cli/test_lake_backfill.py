@@ -17,8 +17,8 @@ from include.lake.backfill.run_params import NOTHING_STATUS
 from include.lake.definition import declared_groups
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
-from tests.unit.cli.test_check import ENV
-from tests.unit.lake.backfill.backfill_world import BackfillWorld, RewritePool, version
+from tests.support.lake.backfill_harness import BackfillHarness, RewritePool, version
+from tests.support.shipped_environment import ENV
 
 FILES = """\
 kafka: {bootstrap: "127.0.0.1:9"}
@@ -55,7 +55,7 @@ class Shell:
         (folder / "deployment.yaml").write_text(FILES, "utf-8")
         monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(folder))
         monkeypatch.setenv("LYREBIRD_STATE", str(folder / "state"))
-        self.world = BackfillWorld(folder / "world", version(1, "at"))
+        self.world = BackfillHarness(folder / "world", version(1, "at"))
         self.world.make("events")
         for day in range(3):
             self.world.events("events", 10, day)

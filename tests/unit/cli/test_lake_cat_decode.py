@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from include.cli.lake import cat as lake_cat
 from include.cli.lake import commands as lake
-from tests.lake_stored import backup_group
+from tests.support.lake.stored_topic import backup_group
 from tests.unit.cli.test_lake_backfill import FILES
 from tests.unit.lake.reading.test_kept_schemas import Backed
 

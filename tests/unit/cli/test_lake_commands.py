@@ -21,7 +21,7 @@ from include.clock import iso
 from include.errors import SettingsError
 from include.lake.definition import declared_groups
 from include.settings.deployment import Deployment
-from tests.lake_stored import NOW_US, Stored, event
+from tests.support.lake.stored_topic import NOW_US, StoredTopic, event
 
 FILES = """\
 kafka: {bootstrap: "127.0.0.1:9"}
@@ -59,7 +59,7 @@ class Run:
         (folder / "deployment.yaml").write_text(FILES, "utf-8")
         monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(folder))
         monkeypatch.setenv("LYREBIRD_STATE", str(folder / "state"))
-        self.folder, self.world = folder, Stored(folder / "world")
+        self.folder, self.world = folder, StoredTopic(folder / "world")
         for module in (lake_cat, lake_files, lake_policy, lake_status, lake_where):
             monkeypatch.setattr(module, "open_store", lambda _deployment: self.world.store)
         monkeypatch.setattr("include.lake.reading.kafka_group.KafkaGroupLog", lambda *_, **__: self.world)

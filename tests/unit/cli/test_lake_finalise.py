@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from include.cli.lake import commands as lake
 from include.cli.lake import finalise as lake_finalise
 from include.errors import SettingsError
-from tests.unit.lake.finalising.dates_world import HOUR_MS, NOON, DatesWorld
+from tests.support.lake.dates.harness import HOUR_MS, NOON, DatesHarness
 
 FILES = """\
 kafka: {bootstrap: "127.0.0.1:9"}
@@ -46,7 +46,7 @@ class Run:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / "deployment.yaml").write_text(FILES, "utf-8")
         monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(folder))
-        self.world = DatesWorld(folder / "world")
+        self.world = DatesHarness(folder / "world")
         monkeypatch.setattr(lake_finalise, "open_store", lambda _deployment: self.world.store)
         monkeypatch.setattr(lake_finalise, "SystemClock", lambda: self.world.clock)
         monkeypatch.setattr("include.lake.reading.kafka_group.KafkaGroupLog", lambda *_, **__: self.world)

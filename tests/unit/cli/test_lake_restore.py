@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from include.cli.lake import commands as lake
 from include.errors import LyrebirdError, Terminal
 from include.log.registry.memory import MemoryRegistry
-from tests.unit.lake.restore.restore_world import RestoreWorld
+from tests.unit.lake.restore.restore_harness import RestoreHarness
 from tests.unit.lake.restore.test_schema_ids import OTHER, Framed, Pair
 
 FILES = """\
@@ -41,7 +41,7 @@ class Shell:
         (folder / "deployment.yaml").write_text(FILES, "utf-8")
         monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(folder))
         monkeypatch.setenv("LYREBIRD_STATE", str(folder / "state"))
-        self.world = RestoreWorld(folder / "world")
+        self.world = RestoreHarness(folder / "world")
         for day in range(3):
             self.world.send(8, 0, day=day)
             self.world.flush()

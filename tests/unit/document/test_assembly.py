@@ -14,24 +14,24 @@ from include.log.publishing.dead_letter import DeadLetter
 from include.log.requests.records import Request
 from include.log.resolved import Resolved
 from include.record.version import from_headers
-from tests.order_world import APPLICATION, DEFINITION, TOPIC, Process, World, live
+from tests.support.documents.order_harness import APPLICATION, DEFINITION, TOPIC, OrderHarness, Process, live
 
 
 @pytest.fixture
-def world() -> World:
-    made = World()
+def world() -> OrderHarness:
+    made = OrderHarness()
     made.furnish()
     return made
 
 
 @pytest.fixture
-def running(world: World) -> Process:
+def running(world: OrderHarness) -> Process:
     process = Process(world)
     process.settle(2)
     return process
 
 
-def test_an_empty_start_writes_every_order_that_the_database_has(world: World) -> None:
+def test_an_empty_start_writes_every_order_that_the_database_has(world: OrderHarness) -> None:
     for order_id in range(1, 8):
         world.order(order_id, policy_id=1 if order_id % 2 else None)
     world.order(8, "pending")
@@ -41,10 +41,10 @@ def test_an_empty_start_writes_every_order_that_the_database_has(world: World) -
 
 
 def test_an_empty_start_waits_for_a_resolved_record() -> None:
-    assert not Process(World()).start()
+    assert not Process(OrderHarness()).start()
 
 
-def test_a_final_row_becomes_a_document_with_its_signals_version(world: World, running: Process) -> None:
+def test_a_final_row_becomes_a_document_with_its_signals_version(world: OrderHarness, running: Process) -> None:
     world.order(1, policy_id=1)
     signal = world.capture.version - 1  # the order's row is the last of its transaction, then comes the resolved record
     running.batches()
@@ -52,14 +52,16 @@ def test_a_final_row_becomes_a_document_with_its_signals_version(world: World, r
     assert world.versions(1) == [signal]
 
 
-def test_a_transient_row_writes_nothing(world: World, running: Process) -> None:
+def test_a_transient_row_writes_nothing(world: OrderHarness, running: Process) -> None:
     world.order(1, "pending")
     running.batches()
     assert world.documents() == {}
     assert running.signals[-1].counts["filtered"] >= 1
 
 
-def test_the_newest_final_row_is_the_order_and_a_pending_change_does_not_show(world: World, running: Process) -> None:
+def test_the_newest_final_row_is_the_order_and_a_pending_change_does_not_show(
+    world: OrderHarness, running: Process
+) -> None:
     world.order(1)
     world.order(1, "cancelled", partner_id=2)
     world.order(1, "pending")
@@ -69,7 +71,7 @@ def test_the_newest_final_row_is_the_order_and_a_pending_change_does_not_show(wo
     assert len(world.versions(1)) == 1, "signals of a batch are folded to the newest"
 
 
-def test_a_tombstone_is_written_only_when_no_row_of_the_order_remains(world: World, running: Process) -> None:
+def test_a_tombstone_is_written_only_when_no_row_of_the_order_remains(world: OrderHarness, running: Process) -> None:
     first = world.order(1)
     second = world.order(1, "cancelled")
     running.batches()
@@ -81,7 +83,7 @@ def test_a_tombstone_is_written_only_when_no_row_of_the_order_remains(world: Wor
     assert world.documents() == {1: None}
 
 
-def test_a_deleted_final_row_beside_a_pending_one_is_skipped(world: World, running: Process) -> None:
+def test_a_deleted_final_row_beside_a_pending_one_is_skipped(world: OrderHarness, running: Process) -> None:
     first = world.order(1)
     running.batches()
     pending = world.order(1, "pending")
@@ -93,7 +95,7 @@ def test_a_deleted_final_row_beside_a_pending_one_is_skipped(world: World, runni
     assert world.documents() == {1: None}
 
 
-def test_a_row_that_moves_to_another_order_renews_both(world: World, running: Process) -> None:
+def test_a_row_that_moves_to_another_order_renews_both(world: OrderHarness, running: Process) -> None:
     row = world.order(1)
     running.batches()
     world.update("orders", row["id"], order_id=2)
@@ -101,7 +103,7 @@ def test_a_row_that_moves_to_another_order_renews_both(world: World, running: Pr
     assert world.documents() == {1: None, 2: world.expected()[2]}
 
 
-def test_a_change_of_a_signal_table_renews_every_document_that_shows_it(world: World, running: Process) -> None:
+def test_a_change_of_a_signal_table_renews_every_document_that_shows_it(world: OrderHarness, running: Process) -> None:
     world.order(1, partner_id=1)
     world.order(2, partner_id=2)
     running.batches()
@@ -112,7 +114,7 @@ def test_a_change_of_a_signal_table_renews_every_document_that_shows_it(world: W
     assert (len(world.versions(1)), len(world.versions(2))) == (2, 2)
 
 
-def test_a_change_that_no_document_shows_is_filtered(world: World, running: Process) -> None:
+def test_a_change_that_no_document_shows_is_filtered(world: OrderHarness, running: Process) -> None:
     world.order(1)
     running.batches()
     world.update("partners", 1, secret="z")
@@ -121,7 +123,7 @@ def test_a_change_that_no_document_shows_is_filtered(world: World, running: Proc
     assert running.signals[-1].counts["filtered"] == 1
 
 
-def test_a_missing_required_row_sets_the_document_aside_with_the_keys(world: World, running: Process) -> None:
+def test_a_missing_required_row_sets_the_document_aside_with_the_keys(world: OrderHarness, running: Process) -> None:
     world.order(1, partner_id=99)
     world.order(2)
     running.batches()
@@ -131,7 +133,7 @@ def test_a_missing_required_row_sets_the_document_aside_with_the_keys(world: Wor
     assert b'"order_id":1' in (letter.value or b"")
 
 
-def test_a_document_that_was_set_aside_comes_when_the_missing_row_does(world: World, running: Process) -> None:
+def test_a_document_that_was_set_aside_comes_when_the_missing_row_does(world: OrderHarness, running: Process) -> None:
     world.order(1, partner_id=3)
     running.batches()
     world.insert("partners", name="Cyd", secret="", region_id=1)
@@ -139,7 +141,9 @@ def test_a_document_that_was_set_aside_comes_when_the_missing_row_does(world: Wo
     assert world.documents() == world.expected()
 
 
-def test_a_record_that_is_no_change_is_set_aside_whole_and_the_rest_goes_on(world: World, running: Process) -> None:
+def test_a_record_that_is_no_change_is_set_aside_whole_and_the_rest_goes_on(
+    world: OrderHarness, running: Process
+) -> None:
     world.capture.spoil("orders", b"\x00rubbish", [("trace", b"7")])
     for order_id in range(1, 20):
         world.order(order_id)
@@ -150,7 +154,7 @@ def test_a_record_that_is_no_change_is_set_aside_whole_and_the_rest_goes_on(worl
     assert letter.record.headers == (("trace", b"7"),)
 
 
-def test_too_many_unreadable_records_stop_the_stage_and_commit_nothing(world: World, running: Process) -> None:
+def test_too_many_unreadable_records_stop_the_stage_and_commit_nothing(world: OrderHarness, running: Process) -> None:
     before = dict(running.publisher.committed)
     for _ in range(10):
         world.capture.spoil("orders", b"rubbish")
@@ -162,7 +166,7 @@ def test_too_many_unreadable_records_stop_the_stage_and_commit_nothing(world: Wo
     assert again.publisher.committed == before
 
 
-def test_every_input_record_is_accounted_for(world: World, running: Process) -> None:
+def test_every_input_record_is_accounted_for(world: OrderHarness, running: Process) -> None:
     world.order(1)
     world.order(1, "pending")
     world.order(1, "cancelled")
@@ -178,7 +182,7 @@ def test_every_input_record_is_accounted_for(world: World, running: Process) -> 
     assert sum(signals.counts["read"] for signals in running.signals) >= 8
 
 
-def test_a_truncated_fact_table_leaves_tombstones_of_the_floors_version(world: World, running: Process) -> None:
+def test_a_truncated_fact_table_leaves_tombstones_of_the_floors_version(world: OrderHarness, running: Process) -> None:
     for order_id in (1, 2, 3):
         world.order(order_id)
     running.batches()
@@ -190,7 +194,7 @@ def test_a_truncated_fact_table_leaves_tombstones_of_the_floors_version(world: W
     assert world.versions(1)[-1] == floor
 
 
-def test_a_control_record_of_a_table_that_no_document_shows_is_filtered(world: World, running: Process) -> None:
+def test_a_control_record_of_a_table_that_no_document_shows_is_filtered(world: OrderHarness, running: Process) -> None:
     world.order(1)
     running.batches()
     world.capture.commit(control=Control("truncate", "shop", "policies", world.capture.version + 1))
@@ -198,7 +202,9 @@ def test_a_control_record_of_a_table_that_no_document_shows_is_filtered(world: W
     assert len(world.versions(1)) == 1
 
 
-def test_a_rebuild_writes_every_key_anew_and_takes_away_what_the_table_lost(world: World, running: Process) -> None:
+def test_a_rebuild_writes_every_key_anew_and_takes_away_what_the_table_lost(
+    world: OrderHarness, running: Process
+) -> None:
     for order_id in range(1, 6):
         world.order(order_id)
     running.batches()
@@ -214,7 +220,7 @@ def test_a_rebuild_writes_every_key_anew_and_takes_away_what_the_table_lost(worl
     assert all(len(world.versions(order_id)) == 2 for order_id in range(1, 6))
 
 
-def test_a_rebuild_goes_on_after_a_restart_where_it_was(world: World, running: Process) -> None:
+def test_a_rebuild_goes_on_after_a_restart_where_it_was(world: OrderHarness, running: Process) -> None:
     for order_id in range(1, 8):
         world.order(order_id)
     running.batches()
@@ -228,7 +234,7 @@ def test_a_rebuild_goes_on_after_a_restart_where_it_was(world: World, running: P
     assert world.documents() == world.expected()
 
 
-def test_a_repair_writes_the_keys_that_it_names_once(world: World, running: Process) -> None:
+def test_a_repair_writes_the_keys_that_it_names_once(world: OrderHarness, running: Process) -> None:
     world.order(1)
     world.order(2)
     running.batches()
@@ -247,7 +253,7 @@ def test_a_repair_writes_the_keys_that_it_names_once(world: World, running: Proc
 
 
 def test_a_key_is_not_stamped_twice_with_one_resolved_record_not_even_over_a_restart(
-    world: World, running: Process
+    world: OrderHarness, running: Process
 ) -> None:
     world.order(2)
     running.batches()
@@ -274,7 +280,7 @@ def test_a_key_is_not_stamped_twice_with_one_resolved_record_not_even_over_a_res
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused_with_the_reason(
-    world: World, running: Process, request_: Request, note: str
+    world: OrderHarness, running: Process, request_: Request, note: str
 ) -> None:
     world.ask(request_)
     world.capture.heartbeat()
@@ -284,7 +290,7 @@ def test_a_request_that_makes_no_sense_is_refused_with_the_reason(
     assert note in answer.note
 
 
-def test_a_batch_that_is_run_again_writes_nothing(world: World, running: Process) -> None:
+def test_a_batch_that_is_run_again_writes_nothing(world: OrderHarness, running: Process) -> None:
     world.order(1)
     running.batches()
     before = world.records()
@@ -293,7 +299,7 @@ def test_a_batch_that_is_run_again_writes_nothing(world: World, running: Process
     assert world.records() == before
 
 
-def test_a_process_that_was_overtaken_is_fenced(world: World, running: Process) -> None:
+def test_a_process_that_was_overtaken_is_fenced(world: OrderHarness, running: Process) -> None:
     newer = Process(world)
     newer.settle(1)
     world.order(1)
@@ -303,10 +309,10 @@ def test_a_process_that_was_overtaken_is_fenced(world: World, running: Process) 
     assert len(world.versions(1)) == 1
 
 
-def test_a_new_input_begins_at_the_newest_resolved_record_with_a_rebuild(world: World) -> None:
+def test_a_new_input_begins_at_the_newest_resolved_record_with_a_rebuild(world: OrderHarness) -> None:
     fewer = DEFINITION.model_copy(update={"signals": ["partners"]})
     world.order(1)
-    old = World(fewer)
+    old = OrderHarness(fewer)
     old.log, old.registry, old.tables, old.capture, old.clock = (
         world.log, world.registry, world.tables, world.capture, world.clock,
     )  # fmt: skip
@@ -318,7 +324,7 @@ def test_a_new_input_begins_at_the_newest_resolved_record_with_a_rebuild(world: 
     assert world.documents() == world.expected()
 
 
-def test_a_restart_with_the_same_inputs_rebuilds_nothing(world: World) -> None:
+def test_a_restart_with_the_same_inputs_rebuilds_nothing(world: OrderHarness) -> None:
     world.order(1)
     Process(world).settle()
     Process(world).settle()
@@ -326,7 +332,7 @@ def test_a_restart_with_the_same_inputs_rebuilds_nothing(world: World) -> None:
 
 
 def test_the_documents_resolved_topic_names_the_sources_position_and_the_next_offsets(
-    world: World, running: Process
+    world: OrderHarness, running: Process
 ) -> None:
     for order_id in range(1, 10):
         world.order(order_id)
@@ -341,7 +347,7 @@ def test_the_documents_resolved_topic_names_the_sources_position_and_the_next_of
     assert from_headers(records[-1].headers) == newest.version
 
 
-def test_idle_heartbeats_write_a_resolved_record_once_a_second_at_most(world: World, running: Process) -> None:
+def test_idle_heartbeats_write_a_resolved_record_once_a_second_at_most(world: OrderHarness, running: Process) -> None:
     before = len(world.records(topics.resolved(TOPIC)))
     for _ in range(10):
         world.clock.advance(0.25)
@@ -350,7 +356,7 @@ def test_idle_heartbeats_write_a_resolved_record_once_a_second_at_most(world: Wo
     assert 1 <= len(world.records(topics.resolved(TOPIC))) - before <= 3
 
 
-def test_a_source_topic_that_was_made_anew_ends_the_application(world: World, running: Process) -> None:
+def test_a_source_topic_that_was_made_anew_ends_the_application(world: OrderHarness, running: Process) -> None:
     world.order(1)
     running.batches()
     fact = world.inputs.fact
@@ -369,7 +375,7 @@ def test_a_source_topic_that_was_made_anew_ends_the_application(world: World, ru
 class Flaky:
     """The database, away for a number of snapshots."""
 
-    def __init__(self, world: World, failures: int, error: type[Transient] = Transient) -> None:
+    def __init__(self, world: OrderHarness, failures: int, error: type[Transient] = Transient) -> None:
         self.world, self.failures, self.error = world, failures, error
         self.columns = world.tables.columns
 
@@ -384,7 +390,7 @@ class Flaky:
         return self.world.tables.snapshot()
 
 
-def test_a_database_that_is_away_for_a_moment_is_waited_for(world: World) -> None:
+def test_a_database_that_is_away_for_a_moment_is_waited_for(world: OrderHarness) -> None:
     Process(world).settle()
     process = Process(world, tables=Flaky(world, 2))
     assert process.start()
@@ -393,7 +399,7 @@ def test_a_database_that_is_away_for_a_moment_is_waited_for(world: World) -> Non
     assert world.documents() == world.expected()
 
 
-def test_a_database_that_stays_away_fails_the_batch_and_nothing_is_lost(world: World) -> None:
+def test_a_database_that_stays_away_fails_the_batch_and_nothing_is_lost(world: OrderHarness) -> None:
     Process(world).settle()
     process = Process(world, tables=Flaky(world, 10**6))
     assert process.start()
@@ -406,7 +412,7 @@ def test_a_database_that_stays_away_fails_the_batch_and_nothing_is_lost(world: W
     assert world.documents() == world.expected()
 
 
-def test_a_replica_that_lags_for_an_hour_is_waited_for_and_said_so(world: World) -> None:
+def test_a_replica_that_lags_for_an_hour_is_waited_for_and_said_so(world: OrderHarness) -> None:
     Process(world).settle()
     flaky = Flaky(world, 360, ReplicaBehind)
     process = Process(world, tables=flaky)
@@ -419,7 +425,7 @@ def test_a_replica_that_lags_for_an_hour_is_waited_for_and_said_so(world: World)
     assert told == ["away (system='mysql')"] * 360 + [""]
 
 
-def test_an_application_that_is_to_end_waits_for_no_replica(world: World) -> None:
+def test_an_application_that_is_to_end_waits_for_no_replica(world: OrderHarness) -> None:
     Process(world).settle()
     process = Process(world, tables=Flaky(world, 10**6, ReplicaBehind))
     assert process.start()
@@ -429,11 +435,11 @@ def test_an_application_that_is_to_end_waits_for_no_replica(world: World) -> Non
         process.batches()
 
 
-def test_a_declared_column_that_is_gone_stops_the_start_and_is_named(world: World) -> None:
+def test_a_declared_column_that_is_gone_stops_the_start_and_is_named(world: OrderHarness) -> None:
     lookups = {
         **DEFINITION.lookups,
         "partner": DEFINITION.lookups["partner"].model_copy(update={"fields": {"n": "nm"}}),
     }
-    other = World(DEFINITION.model_copy(update={"lookups": lookups}))
+    other = OrderHarness(DEFINITION.model_copy(update={"lookups": lookups}))
     with pytest.raises(Terminal, match="table='partners', column='nm'"):
         Process(other).start()

@@ -18,8 +18,8 @@ from include.document.reading.tables import MemoryTables
 from include.log import topics
 from include.log.requests.records import Request
 from include.log.resolved import Resolved
-from tests.fuse import Fuse, Fused, Killed
-from tests.order_world import DEFINITION, TOPIC, Process, World, live
+from tests.support.documents.order_harness import DEFINITION, TOPIC, OrderHarness, Process, live
+from tests.support.faults.crash_points import CrashingWriter, CrashPoint, Killed
 
 SMALL = DEFINITION.model_copy(update={"batch_keys": 3, "rebuild_keys": 2})
 PARTNER = "orders.partner_id = partners.id"
@@ -33,9 +33,9 @@ def few() -> Iterator[None]:
         yield
 
 
-def furnished(orders: int = 9, beats: int = 14) -> World:
+def furnished(orders: int = 9, beats: int = 14) -> OrderHarness:
     """Three partners, two of them in one region; a third of the orders each."""
-    world = World(SMALL)
+    world = OrderHarness(SMALL)
     world.furnish()
     world.insert("partners", name="Cid", secret="z", region_id=1)
     for order_id in range(1, orders + 1):
@@ -45,19 +45,19 @@ def furnished(orders: int = 9, beats: int = 14) -> World:
     return world
 
 
-def beat(world: World, process: Process, times: int = 1) -> None:
+def beat(world: OrderHarness, process: Process, times: int = 1) -> None:
     for _ in range(times):
         world.clock.advance(2)
         world.capture.heartbeat()
         process.batches()
 
 
-def times(world: World) -> dict[int, int]:
+def times(world: OrderHarness) -> dict[int, int]:
     """How often each document was written."""
     return {order_id: len(world.versions(order_id)) for order_id in world.documents()}
 
 
-def uncovered(world: World) -> tuple[str, ...]:
+def uncovered(world: OrderHarness) -> tuple[str, ...]:
     return Resolved.parse([r.value for r in world.records(topics.resolved(TOPIC)) if r.value][-1]).uncovered
 
 
@@ -193,9 +193,9 @@ def test_a_kill_at_any_durable_call_loses_no_key_and_no_request(after: bool) -> 
         world = furnished(6, beats=5)
         world.update("regions", 1, name="high north")
         world.update("partners", 2, name="Bob & Co")
-        fuse = Fuse(at, after=after)
+        fuse = CrashPoint(at, after=after)
         try:
-            Process(world, wrap=lambda writer, fuse=fuse: Fused(writer, fuse)).settle(10)  # type: ignore[return-value]
+            Process(world, wrap=lambda writer, fuse=fuse: CrashingWriter(writer, fuse)).settle(10)  # type: ignore[return-value]
         except Killed:
             burnt.append(fuse.burnt or "")
             Process(world).settle(10)
@@ -207,7 +207,7 @@ def test_a_kill_at_any_durable_call_loses_no_key_and_no_request(after: bool) -> 
     assert len(burnt) < 399, "a run got through"
 
 
-def lived(world: World, process: Process, *, start: bool = False) -> Process:
+def lived(world: OrderHarness, process: Process, *, start: bool = False) -> Process:
     """What runs after a beat: the process, or the next one."""
     try:
         assert not start or process.start()
@@ -236,7 +236,7 @@ STEPS = st.one_of(
 def test_what_changes_while_requests_are_worked_off_is_in_the_documents_in_the_end(
     steps: list[tuple[str, int, int]],
 ) -> None:
-    world = World(SMALL.model_copy(update={"rebuild_keys": 1}))
+    world = OrderHarness(SMALL.model_copy(update={"rebuild_keys": 1}))
     world.furnish()
     world.insert("partners", name="Cid", secret="z", region_id=1)
     for order_id in range(1, 8):
@@ -261,8 +261,8 @@ def test_what_changes_while_requests_are_worked_off_is_in_the_documents_in_the_e
             for _ in range(one):
                 process = lived(world, process)
         elif what == "kill":
-            fuse = Fuse(one, after=bool(two))
-            process = Process(world, wrap=lambda writer, fuse=fuse: Fused(writer, fuse))  # type: ignore[return-value]
+            fuse = CrashPoint(one, after=bool(two))
+            process = Process(world, wrap=lambda writer, fuse=fuse: CrashingWriter(writer, fuse))  # type: ignore[return-value]
             process = lived(world, process, start=True)
     for _ in range(120):
         before, process = process, lived(world, process)

@@ -8,31 +8,33 @@ from include.errors import SettingsError, Terminal
 from include.log import topics
 from include.log.control import Control
 from include.record.schema import Column
-from tests.order_world import APPLICATION, COLUMNS, TOPIC, Process, World, live
+from tests.support.documents.order_harness import APPLICATION, COLUMNS, TOPIC, OrderHarness, Process, live
 
 
 @pytest.fixture
-def world() -> World:
-    made = World()
+def world() -> OrderHarness:
+    made = OrderHarness()
     made.furnish()
     return made
 
 
 @pytest.fixture
-def running(world: World) -> Process:
+def running(world: OrderHarness) -> Process:
     process = Process(world)
     process.settle(2)
     return process
 
 
-def alter(world: World, table: str, column: str, to: str | None) -> None:
+def alter(world: OrderHarness, table: str, column: str, to: str | None) -> None:
     """Another type; None: the column is dropped. The running snapshots see it as the server does: at once."""
     columns = [each for each in COLUMNS[table] if each.name != column]
     more = [] if to is None else [Column(column, to)]
     world.tables._columns = {**COLUMNS, table: (*columns, *more)}
 
 
-def test_a_value_that_fits_only_the_column_as_it_is_now_makes_its_document(world: World, running: Process) -> None:
+def test_a_value_that_fits_only_the_column_as_it_is_now_makes_its_document(
+    world: OrderHarness, running: Process
+) -> None:
     world.order(1)
     alter(world, "lines", "quantity", "bigint")
     world.tables.tables["lines"][-1]["quantity"] = 2**32
@@ -42,7 +44,9 @@ def test_a_value_that_fits_only_the_column_as_it_is_now_makes_its_document(world
     assert world.records(topics.dead(TOPIC, APPLICATION)) == []
 
 
-def test_a_declared_column_that_goes_stops_the_stage_before_anything_is_written(world: World, running: Process) -> None:
+def test_a_declared_column_that_goes_stops_the_stage_before_anything_is_written(
+    world: OrderHarness, running: Process
+) -> None:
     world.order(1)
     alter(world, "partners", "name", None)
     world.capture.commit(control=Control("schema", "shop", "partners", 0))
@@ -51,7 +55,7 @@ def test_a_declared_column_that_goes_stops_the_stage_before_anything_is_written(
     assert world.documents() == {}
 
 
-def test_a_changed_schema_of_another_database_is_nothing_to_look_at(world: World, running: Process) -> None:
+def test_a_changed_schema_of_another_database_is_nothing_to_look_at(world: OrderHarness, running: Process) -> None:
     alter(world, "partners", "name", None)
     world.capture.commit(control=Control("schema", "elsewhere", "partners", 0))
     running.batches()
@@ -68,7 +72,7 @@ def test_a_changed_schema_of_another_database_is_nothing_to_look_at(world: World
     ],
 )
 def test_columns_that_could_never_make_a_document_are_refused_at_the_start(
-    world: World, table: str, column: str, kind: str, reason: str
+    world: OrderHarness, table: str, column: str, kind: str, reason: str
 ) -> None:
     alter(world, table, column, kind)
     with pytest.raises(SettingsError, match=reason):

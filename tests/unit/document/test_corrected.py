@@ -14,7 +14,7 @@ from include.log.control import Control
 from include.log.resolved import Resolved
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
-from tests.order_world import DEFINITION, TOPIC, Process, World, live
+from tests.support.documents.order_harness import DEFINITION, TOPIC, OrderHarness, Process, live
 
 FIRST = {"table": "orders", "where": {"order_id": "order_id"}, "order_by": ["id"], "value": "partner_id"}
 HEARD = DocumentDefinition.model_validate(
@@ -27,21 +27,21 @@ HEARD = DocumentDefinition.model_validate(
 
 
 @pytest.fixture
-def world() -> World:
-    made = World(HEARD)
+def world() -> OrderHarness:
+    made = OrderHarness(HEARD)
     made.furnish()
     return made
 
 
 @pytest.fixture
-def running(world: World) -> Process:
+def running(world: OrderHarness) -> Process:
     process = Process(world)
     process.settle(4)
     return process
 
 
 def test_a_line_that_is_corrected_or_erased_after_its_order_reaches_the_document(
-    world: World, running: Process
+    world: OrderHarness, running: Process
 ) -> None:
     for order_id in (1, 2):
         world.order(order_id)
@@ -59,7 +59,7 @@ def test_a_line_that_is_corrected_or_erased_after_its_order_reaches_the_document
     assert [len(world.versions(order_id)) for order_id in (1, 2)] == [3, 1]
 
 
-def test_a_row_that_comes_with_its_order_is_no_signal_of_its_own(world: World, running: Process) -> None:
+def test_a_row_that_comes_with_its_order_is_no_signal_of_its_own(world: OrderHarness, running: Process) -> None:
     world.order(1)
     world.order(2, "pending")
     running.batches()
@@ -70,7 +70,7 @@ def test_a_row_that_comes_with_its_order_is_no_signal_of_its_own(world: World, r
 
 
 def test_an_earlier_row_of_the_entity_that_is_corrected_while_transient_reaches_the_document(
-    world: World, running: Process
+    world: OrderHarness, running: Process
 ) -> None:
     earlier = world.order(1, "pending")
     world.order(1)
@@ -83,7 +83,9 @@ def test_an_earlier_row_of_the_entity_that_is_corrected_while_transient_reaches_
     assert len(world.versions(1)) == 2
 
 
-def test_a_transient_row_that_changes_in_nothing_that_documents_show_is_none(world: World, running: Process) -> None:
+def test_a_transient_row_that_changes_in_nothing_that_documents_show_is_none(
+    world: OrderHarness, running: Process
+) -> None:
     row = world.order(1, "pending")
     running.batches()
     world.update("orders", row["id"], policy_id=1)
@@ -92,7 +94,9 @@ def test_a_transient_row_that_changes_in_nothing_that_documents_show_is_none(wor
     assert live(world.documents()) == {}
 
 
-def test_a_truncated_table_of_them_renews_all_documents_and_a_gap_in_it_is_told(world: World, running: Process) -> None:
+def test_a_truncated_table_of_them_renews_all_documents_and_a_gap_in_it_is_told(
+    world: OrderHarness, running: Process
+) -> None:
     world.order(1)
     running.batches()
     world.tables.tables["lines"].clear()

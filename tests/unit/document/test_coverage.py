@@ -15,30 +15,30 @@ from include.log.control import Control
 from include.log.publishing.dead_letter import DeadLetter
 from include.log.requests.records import Request
 from include.log.resolved import Resolved
-from tests.order_world import APPLICATION, DEFINITION, TOPIC, Process, World, live
+from tests.support.documents.order_harness import APPLICATION, DEFINITION, TOPIC, OrderHarness, Process, live
 
 
 @pytest.fixture
-def world() -> World:
-    made = World()
+def world() -> OrderHarness:
+    made = OrderHarness()
     made.furnish()
     return made
 
 
 @pytest.fixture
-def running(world: World) -> Process:
+def running(world: OrderHarness) -> Process:
     process = Process(world)
     process.settle(4)
     return process
 
 
-def uncovered(world: World) -> tuple[str, ...]:
+def uncovered(world: OrderHarness) -> tuple[str, ...]:
     """Of the newest resolved record of the documents."""
     records = [r.value for r in world.records(topics.resolved(TOPIC)) if r.value]
     return Resolved.parse(records[-1]).uncovered
 
 
-def letters(world: World) -> list[DeadLetter]:
+def letters(world: OrderHarness) -> list[DeadLetter]:
     return [DeadLetter.parse(r) for r in world.records(topics.dead(TOPIC, APPLICATION))]
 
 
@@ -50,7 +50,7 @@ def no_line_over_nine(body: Mapping[str, Any]) -> int:
 
 
 def test_a_signal_table_that_capture_does_not_cover_is_named_and_one_that_is_only_read_is_not(
-    world: World, running: Process
+    world: OrderHarness, running: Process
 ) -> None:
     world.capture.uncovered = ("shop.lines", "shop.partners", "shop.payments", "other.orders")
     world.order(1)
@@ -63,7 +63,7 @@ def test_a_signal_table_that_capture_does_not_cover_is_named_and_one_that_is_onl
     assert uncovered(world) == ()
 
 
-def test_documents_heal_when_an_uncovered_fact_table_has_been_read_again(world: World, running: Process) -> None:
+def test_documents_heal_when_an_uncovered_fact_table_has_been_read_again(world: OrderHarness, running: Process) -> None:
     first, second = world.order(1), world.order(2)
     running.batches()
     world.capture.uncovered = ("shop.orders",)
@@ -83,7 +83,9 @@ def test_documents_heal_when_an_uncovered_fact_table_has_been_read_again(world: 
     assert world.documents() == {2: None, **world.expected()}
 
 
-def test_documents_heal_when_an_uncovered_signal_table_has_been_read_again(world: World, running: Process) -> None:
+def test_documents_heal_when_an_uncovered_signal_table_has_been_read_again(
+    world: OrderHarness, running: Process
+) -> None:
     world.order(1)
     running.batches()
     partner = {**world.tables.tables["partners"][0], "name": "unheard"}
@@ -93,7 +95,7 @@ def test_documents_heal_when_an_uncovered_signal_table_has_been_read_again(world
     assert world.documents() == world.expected()
 
 
-def test_the_fact_table_is_not_covered_until_an_empty_start_has_written_every_key(world: World) -> None:
+def test_the_fact_table_is_not_covered_until_an_empty_start_has_written_every_key(world: OrderHarness) -> None:
     for order_id in range(1, 8):
         world.order(order_id)
     process = Process(world)
@@ -111,7 +113,7 @@ def test_the_fact_table_is_not_covered_until_an_empty_start_has_written_every_ke
 
 
 def test_a_rebuild_that_someone_asks_for_takes_nothing_away_from_what_is_covered(
-    world: World, running: Process
+    world: OrderHarness, running: Process
 ) -> None:
     for order_id in range(1, 8):
         world.order(order_id)
@@ -126,7 +128,7 @@ def test_a_rebuild_that_someone_asks_for_takes_nothing_away_from_what_is_covered
 
 def test_a_hook_that_fails_sets_its_document_aside_and_the_rest_goes_on() -> None:
     computed = {"odd": Computed(hook=f"{__name__}.no_line_over_nine", type="long")}
-    world = World(DEFINITION.model_copy(update={"computed": computed}))
+    world = OrderHarness(DEFINITION.model_copy(update={"computed": computed}))
     world.furnish()
     process = Process(world)
     process.settle(2)
@@ -146,7 +148,7 @@ def test_a_hook_that_fails_sets_its_document_aside_and_the_rest_goes_on() -> Non
 
 
 def test_a_row_whose_value_does_not_fit_is_set_aside_and_heals_with_its_next_signal(
-    world: World, running: Process
+    world: OrderHarness, running: Process
 ) -> None:
     row = world.order(1)
     world.tables.tables["lines"][-1]["price"] = Decimal("1.005")
@@ -161,7 +163,7 @@ def test_a_row_whose_value_does_not_fit_is_set_aside_and_heals_with_its_next_sig
 
 
 def test_a_fact_table_that_is_dropped_leaves_tombstones_though_nothing_can_be_read_of_it(
-    world: World, running: Process
+    world: OrderHarness, running: Process
 ) -> None:
     for order_id in (1, 2):
         world.order(order_id)
@@ -181,7 +183,7 @@ def test_a_fact_table_that_is_dropped_leaves_tombstones_though_nothing_can_be_re
     assert set(world.expected()) == {1}
 
 
-def test_a_looked_up_table_that_is_dropped_stops_the_stage_and_is_named(world: World, running: Process) -> None:
+def test_a_looked_up_table_that_is_dropped_stops_the_stage_and_is_named(world: OrderHarness, running: Process) -> None:
     world.order(1)
     del world.tables.tables["partners"]
     with pytest.raises(Terminal, match="table='partners'"):
@@ -205,7 +207,7 @@ class Lost:
 
 
 def test_what_a_batch_sets_aside_counts_once_however_often_it_is_tried() -> None:
-    world = World()
+    world = OrderHarness()
     world.furnish()
     failures: list[int] = []
     process = Process(world, wrap=lambda writer: Lost(writer, failures))  # type: ignore[return-value,arg-type]
@@ -221,7 +223,9 @@ def test_what_a_batch_sets_aside_counts_once_however_often_it_is_tried() -> None
     assert process.runner._aside.lookups.documents == 3
 
 
-def test_who_stood_still_for_longer_than_deletes_are_kept_writes_all_anew_and_says_so_until_then(world: World) -> None:
+def test_who_stood_still_for_longer_than_deletes_are_kept_writes_all_anew_and_says_so_until_then(
+    world: OrderHarness,
+) -> None:
     for order_id in (1, 2, 3):
         world.order(order_id)
     Process(world).settle(4)
@@ -242,7 +246,7 @@ def test_who_stood_still_for_longer_than_deletes_are_kept_writes_all_anew_and_sa
     assert len(world.records()) == before
 
 
-def test_an_assembler_does_not_start_on_a_documents_topic_that_has_grown(world: World) -> None:
+def test_an_assembler_does_not_start_on_a_documents_topic_that_has_grown(world: OrderHarness) -> None:
     for order_id in range(1, 31):
         world.order(order_id)
     Process(world).settle(8)
@@ -252,7 +256,7 @@ def test_an_assembler_does_not_start_on_a_documents_topic_that_has_grown(world: 
         Process(world).publisher.ensure(9)
 
 
-def test_who_stood_still_for_a_shorter_time_goes_on_from_the_log(world: World) -> None:
+def test_who_stood_still_for_a_shorter_time_goes_on_from_the_log(world: OrderHarness) -> None:
     world.order(1)
     Process(world).settle(4)
     world.clock.advance(6 * 86_400)
@@ -260,7 +264,7 @@ def test_who_stood_still_for_a_shorter_time_goes_on_from_the_log(world: World) -
     assert len(world.versions(1)) == 1
 
 
-def test_how_long_deletes_are_kept_is_asked_of_the_log_and_not_of_our_policy(world: World) -> None:
+def test_how_long_deletes_are_kept_is_asked_of_the_log_and_not_of_our_policy(world: OrderHarness) -> None:
     world.order(1)
     Process(world).settle(4)
     world.log.configure(topics.change("shop", "shop", "orders"), {"delete.retention.ms": "86400000"})
@@ -273,14 +277,14 @@ def test_how_long_deletes_are_kept_is_asked_of_the_log_and_not_of_our_policy(wor
 @pytest.mark.parametrize(
     "forgets", [{"cleanup.policy": "delete"}, {"cleanup.policy": "compact,delete"}, {"delete.retention.ms": "86400000"}]
 )
-def test_a_documents_topic_that_forgets_is_refused(world: World, forgets: dict[str, str]) -> None:
+def test_a_documents_topic_that_forgets_is_refused(world: OrderHarness, forgets: dict[str, str]) -> None:
     world.log.admin().ensure(topics.document_spec(TOPIC, DEFINITION.partitions))
     world.log.configure(TOPIC, forgets)
     with pytest.raises(Terminal, match=f"--entity-name {TOPIC} --add-config {next(iter(forgets))}"):
         Process(world).start()
 
 
-def test_a_documents_topic_that_was_made_anew_is_filled_again(world: World) -> None:
+def test_a_documents_topic_that_was_made_anew_is_filled_again(world: OrderHarness) -> None:
     for order_id in (1, 2, 3):
         world.order(order_id)
     Process(world).settle(4)

@@ -19,9 +19,10 @@ from include.local.shop.schema import TABLES
 from include.log.registry.compatibility import unreadable
 from include.record.schema import Column
 from include.settings.deployment import Deployment
-from tests.order_world import COLUMNS, DEFINITION
+from tests.support.documents.order_harness import COLUMNS, DEFINITION
+from tests.support.paths import ROOT
 
-SHIPPED = Path(__file__).parents[3] / "include" / "deployment" / "documents.yaml"
+SHIPPED = ROOT / "include" / "deployment" / "documents.yaml"
 
 
 def deployment(folder: Path, **changes: Any) -> Deployment:

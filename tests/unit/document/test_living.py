@@ -12,8 +12,8 @@ from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec
 from include.log.requests.records import Request
 from include.record import version as versions
-from tests.fuse import Fuse, Fused, Killed
-from tests.order_world import DEFINITION, Process, World, live
+from tests.support.documents.order_harness import DEFINITION, OrderHarness, Process, live
+from tests.support.faults.crash_points import CrashingWriter, CrashPoint, Killed
 
 SMALL = DEFINITION.model_copy(update={"batch_keys": 3, "rebuild_keys": 2})
 
@@ -66,7 +66,7 @@ def test_a_search_that_failed_is_begun_again() -> None:
 class InSnapshot:
     """The world's tables; says whether a snapshot of them is open."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: OrderHarness) -> None:
         self._tables = world.tables
         self.open = False
         self.opened = 0
@@ -90,7 +90,7 @@ class InSnapshot:
 
 @pytest.mark.parametrize("why", ["rebuild", "floor"])
 def test_no_snapshot_is_open_while_the_topic_is_read(why: str) -> None:
-    world = World(SMALL)
+    world = OrderHarness(SMALL)
     world.furnish()
     for order_id in range(1, 9):
         world.order(order_id)
@@ -124,7 +124,7 @@ def test_no_snapshot_is_open_while_the_topic_is_read(why: str) -> None:
 def test_a_kill_at_any_durable_call_of_a_search_in_pages_loses_no_key(why: str, after: bool) -> None:
     burnt: list[str] = []
     for at in range(1, 400):
-        world = World(SMALL)
+        world = OrderHarness(SMALL)
         world.furnish()
         for order_id in range(1, 9):
             world.order(order_id)
@@ -134,9 +134,9 @@ def test_a_kill_at_any_durable_call_of_a_search_in_pages_loses_no_key(why: str, 
             world.ask(Request("r", "rebuild", "test", 5))
         else:
             world.capture.commit(control=Control("truncate", "shop", "orders", world.capture.version + 1))
-        fuse = Fuse(at, after=after)
+        fuse = CrashPoint(at, after=after)
         try:
-            Process(world, wrap=lambda writer, fuse=fuse: Fused(writer, fuse)).settle(8)  # type: ignore[return-value]
+            Process(world, wrap=lambda writer, fuse=fuse: CrashingWriter(writer, fuse)).settle(8)  # type: ignore[return-value]
         except Killed:
             burnt.append(fuse.burnt or "")
             Process(world).settle(8)
@@ -149,7 +149,7 @@ def test_a_kill_at_any_durable_call_of_a_search_in_pages_loses_no_key(why: str, 
 
 
 def test_what_stands_of_a_floor_is_small_however_many_documents_it_takes_away() -> None:
-    world = World(SMALL)
+    world = OrderHarness(SMALL)
     world.furnish()
     for order_id in range(1, 40):
         world.order(order_id)

@@ -13,7 +13,7 @@ from include.document import batch, making
 from include.document.reading.read_throttle import MOST_S, Metered, ReadLoad
 from include.document.reading.tables import MemoryTables
 from include.log.ports import LogWriter
-from tests.order_world import COLUMNS, DEFINITION, Process, World, live
+from tests.support.documents.order_harness import COLUMNS, DEFINITION, OrderHarness, Process, live
 from tests.unit.document.test_living import InSnapshot
 
 
@@ -70,7 +70,7 @@ def test_rows_and_statements_of_every_read_are_counted() -> None:
 
 
 def test_an_assembler_keeps_to_its_rate_tells_it_and_counts_it() -> None:
-    world = World(DEFINITION.model_copy(update={"read_rows_per_s": 20}))
+    world = OrderHarness(DEFINITION.model_copy(update={"read_rows_per_s": 20}))
     world.furnish()
     process = Process(world)
     process.settle(2)
@@ -113,7 +113,7 @@ class Outside:
 def test_no_snapshot_is_open_while_documents_are_written_or_rows_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(making, "CHUNK", 10)
     monkeypatch.setattr(batch, "CHUNK", 10)
-    world = World(DEFINITION.model_copy(update={"read_rows_per_s": 20, "rebuild_keys": 100}))
+    world = OrderHarness(DEFINITION.model_copy(update={"read_rows_per_s": 20, "rebuild_keys": 100}))
     world.clock = Watched(1_000_000)
     tables = InSnapshot(world)
     world.clock.tables = tables

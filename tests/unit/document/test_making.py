@@ -14,7 +14,7 @@ from include.document.making import Key, Made, MakePlan, chunks_of, evenly, made
 from include.errors import Transient
 from include.log import topics
 from include.record.position import SourcePosition
-from tests.order_world import APPLICATION, DEFINITION, TOPIC, Process, World, live
+from tests.support.documents.order_harness import APPLICATION, DEFINITION, TOPIC, OrderHarness, Process, live
 from tests.unit.document.test_columns import alter
 
 
@@ -29,7 +29,7 @@ def _small_chunks() -> Iterator[None]:
 class Elsewhere:
     """Tasks: they read tables of their own, and know of the driver's only what the plan says."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: OrderHarness) -> None:
         self.world, self.asked, self.faults = world, list[int](), 0
         self.positions: list[SourcePosition | None] = []
 
@@ -43,8 +43,8 @@ class Elsewhere:
             yield list(reversed(made_with(self.world.tables, plan, position, share)))
 
 
-def placed(**changes: Any) -> tuple[World, Elsewhere, Process]:
-    world = World(DEFINITION.model_copy(update={"read_rows_per_s": 0, "rebuild_keys": 100, **changes}))
+def placed(**changes: Any) -> tuple[OrderHarness, Elsewhere, Process]:
+    world = OrderHarness(DEFINITION.model_copy(update={"read_rows_per_s": 0, "rebuild_keys": 100, **changes}))
     world.furnish()
     elsewhere = Elsewhere(world)
     process = Process(world, make=elsewhere)

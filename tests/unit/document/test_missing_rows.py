@@ -10,7 +10,7 @@ from include.errors import Terminal
 from include.log import topics
 from include.log.publishing.dead_letter import DeadLetter
 from include.log.requests.records import Request
-from tests.order_world import APPLICATION, DEFINITION, TOPIC, Process, World
+from tests.support.documents.order_harness import APPLICATION, DEFINITION, TOPIC, OrderHarness, Process
 
 ORDERS = 150
 
@@ -20,9 +20,9 @@ def missing(number: int) -> Missing:
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> OrderHarness:
     """150 orders of one partner, far more than `dead_run`."""
-    made = World(DEFINITION.model_copy(update={"rebuild_keys": 500}))
+    made = OrderHarness(DEFINITION.model_copy(update={"rebuild_keys": 500}))
     made.furnish()
     for order_id in range(ORDERS):
         made.order(order_id)
@@ -31,7 +31,9 @@ def world() -> World:
     return made
 
 
-def test_a_partner_that_is_deleted_behind_many_orders_stops_nothing_and_all_come_when_it_is_back(world: World) -> None:
+def test_a_partner_that_is_deleted_behind_many_orders_stops_nothing_and_all_come_when_it_is_back(
+    world: OrderHarness,
+) -> None:
     process = Process(world)
     assert process.start()
     gone = dict(world.tables.tables["partners"][0])
@@ -51,7 +53,7 @@ def test_a_partner_that_is_deleted_behind_many_orders_stops_nothing_and_all_come
     assert world.documents() == world.expected()
 
 
-def test_an_answer_says_how_many_documents_of_a_rebuild_lack_rows_also_over_a_restart(world: World) -> None:
+def test_an_answer_says_how_many_documents_of_a_rebuild_lack_rows_also_over_a_restart(world: OrderHarness) -> None:
     world.tables.tables["partners"].pop(0)  # behind capture's back
     world.ask(Request("all", "rebuild", "test", 5))
     for _ in range(3):
@@ -61,7 +63,7 @@ def test_an_answer_says_how_many_documents_of_a_rebuild_lack_rows_also_over_a_re
 
 
 def test_look_ups_that_find_nothing_in_several_batches_stop_the_stage_before_the_last_is_committed() -> None:
-    world = World(DEFINITION.model_copy(update={"dead_run": 10}))
+    world = OrderHarness(DEFINITION.model_copy(update={"dead_run": 10}))
     world.furnish()
     process = Process(world)
     process.settle(3)

@@ -8,11 +8,11 @@ from include.errors import Transient
 from include.log import topics
 from include.log.requests.records import Request
 from include.log.resolved import Resolved
-from tests.fuse import Forgetting, Fuse, Fused, Killed
-from tests.order_world import APPLICATION, DEFINITION, TOPIC, Process, World
+from tests.support.documents.order_harness import APPLICATION, DEFINITION, TOPIC, OrderHarness, Process
+from tests.support.faults.crash_points import CrashingWriter, CrashOfKafka, CrashPoint, Killed
 
 
-def story(world: World) -> None:
+def story(world: OrderHarness) -> None:
     """Something of everything: documents, tombstones, a dimension, a rebuild, a repair, rubbish."""
     for order_id in range(1, 5):
         world.order(order_id, policy_id=1)
@@ -24,7 +24,7 @@ def story(world: World) -> None:
     world.ask(Request("two", "repair", "test", 6, keys=("2",)))
 
 
-def check(world: World, *, started: bool) -> None:
+def check(world: OrderHarness, *, started: bool) -> None:
     """All is there once, the resolved topic says so, requests are done.
 
     Who starts empty after the story never met order 9, nor the rubbish.
@@ -57,14 +57,14 @@ def test_a_kill_at_any_durable_call_loses_nothing_and_doubles_nothing(
 ) -> None:
     calls: list[str] = []
     for at in range(1, 500):
-        world = World(DEFINITION.model_copy(update={"batch_keys": batch_keys}))
+        world = OrderHarness(DEFINITION.model_copy(update={"batch_keys": batch_keys}))
         world.furnish()
         if started:
             Process(world).settle(2)
         story(world)
-        fuse = Fuse(at, after=after)
+        fuse = CrashPoint(at, after=after)
         try:
-            Process(world, wrap=lambda writer, fuse=fuse: Fused(writer, fuse)).settle()  # type: ignore[return-value]
+            Process(world, wrap=lambda writer, fuse=fuse: CrashingWriter(writer, fuse)).settle()  # type: ignore[return-value]
         except Killed:
             calls.append(fuse.burnt or "")
             Process(world).settle()
@@ -77,18 +77,18 @@ def test_a_kill_at_any_durable_call_loses_nothing_and_doubles_nothing(
 
 @pytest.mark.parametrize("at", range(1, 30, 3))
 def test_a_log_that_is_away_for_a_moment_is_written_to_again_from_the_start_of_the_batch(at: int) -> None:
-    world = World()
+    world = OrderHarness()
     world.furnish()
     Process(world).settle(2)
     story(world)
-    fuse = Fuse(at, after=False, error=lambda name: Transient(name, system="kafka"))  # type: ignore[arg-type]
-    Process(world, wrap=lambda writer: Fused(writer, fuse)).settle()  # type: ignore[return-value]
+    fuse = CrashPoint(at, after=False, error=lambda name: Transient(name, system="kafka"))  # type: ignore[arg-type]
+    Process(world, wrap=lambda writer: CrashingWriter(writer, fuse)).settle()  # type: ignore[return-value]
     assert fuse.burnt is not None
     check(world, started=True)
 
 
 def test_each_batch_that_is_committed_is_spoken_for_also_one_that_wrote_no_document() -> None:
-    world = World()
+    world = OrderHarness()
     world.furnish()
     process = Process(world)
     process.settle(2)
@@ -112,13 +112,13 @@ def test_what_kafka_forgot_to_end_at_a_kill_is_ended_as_it_was_meant(
 ) -> None:
     forgotten = 0
     for at in range(1, 500, 2):
-        world = World()
+        world = OrderHarness()
         world.furnish()
         Process(world).settle(2)
         story(world)
-        fuse = Forgetting(at, world.log, places, after=after)
+        fuse = CrashOfKafka(at, world.log, places, after=after)
         try:
-            Process(world, wrap=lambda writer, fuse=fuse: Fused(writer, fuse)).settle()  # type: ignore[return-value]
+            Process(world, wrap=lambda writer, fuse=fuse: CrashingWriter(writer, fuse)).settle()  # type: ignore[return-value]
         except Killed:
             world.log.writer(f"{APPLICATION}.{TOPIC}.0").close()
             forgotten += bool(world.log.reader().unended([TOPIC, topics.answers(TOPIC), topics.resolved(TOPIC)]))

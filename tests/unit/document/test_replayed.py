@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.order_world import Process, World
-from tests.replayed import TRANSIENT, History, Kind, Replayed, Step, Transaction, Written
+from tests.support.documents.order_harness import OrderHarness, Process
+from tests.support.documents.replay_oracle import TRANSIENT, History, Kind, Replayed, Step, Transaction, Written
 
 
 def join(tables: Replayed, key: Any) -> Any:
@@ -92,7 +92,7 @@ def test_a_deleted_order_is_a_tombstone_and_nothing_else() -> None:
 def test_whatever_an_assembler_in_memory_writes_passes_and_a_changed_body_does_not(
     orders: list[int], data: st.DataObject
 ) -> None:
-    world = World()
+    world = OrderHarness()
     world.furnish()
     process = Process(world)
     process.settle(1)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.log.control import Control
-from tests.order_world import DEFINITION, Process, World, live
+from tests.support.documents.order_harness import DEFINITION, OrderHarness, Process, live
 
 NUMBERS = st.integers(1, 4)
 STEPS = st.one_of(
@@ -29,7 +29,7 @@ class Story:
     """Carries steps out."""
 
     def __init__(self, batch_keys: int) -> None:
-        self.world = World(DEFINITION.model_copy(update={"batch_keys": batch_keys}))
+        self.world = OrderHarness(DEFINITION.model_copy(update={"batch_keys": batch_keys}))
         self.world.furnish()
         self.gone: list[dict[str, Any]] = []
         self.start()

@@ -18,7 +18,7 @@ from include.errors import InvalidRecord
 from include.log.ports import Record
 from include.log.requests.records import Request
 from include.record.key import doc_id
-from tests.order_world import COLUMNS, DEFINITION
+from tests.support.documents.order_harness import COLUMNS, DEFINITION
 
 keys = st.tuples(st.one_of(st.integers(-(2**63), 2**63 - 1), st.text()))
 versions = st.integers(0, 2**53 - 1)

@@ -21,16 +21,16 @@ from include.log import topics
 from include.log.control import Control
 from include.log.requests.records import Request
 from include.log.resolved import Resolved
-from tests.order_world import DEFINITION, TOPIC, Process, World, live
+from tests.support.documents.order_harness import DEFINITION, TOPIC, OrderHarness, Process, live
 
 SMALL = DEFINITION.model_copy(update={"batch_keys": 3, "rebuild_keys": 2})
 ALL = ("shop.orders", "shop.partners", "shop.regions")
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> OrderHarness:
     """Ten orders, all written."""
-    made = World(SMALL)
+    made = OrderHarness(SMALL)
     made.furnish()
     for order_id in range(1, 11):
         made.order(order_id)
@@ -39,23 +39,23 @@ def world() -> World:
     return made
 
 
-def uncovered(world: World) -> tuple[str, ...]:
+def uncovered(world: OrderHarness) -> tuple[str, ...]:
     records = [r.value for r in world.records(topics.resolved(TOPIC)) if r.value]
     return Resolved.parse(records[-1]).uncovered
 
 
-def written(world: World, before: int) -> int:
+def written(world: OrderHarness, before: int) -> int:
     return len(world.records()) - before
 
 
-def beat(world: World, process: Process, times: int = 1) -> None:
+def beat(world: OrderHarness, process: Process, times: int = 1) -> None:
     for _ in range(times):
         world.clock.advance(2)
         world.capture.heartbeat()
         process.batches()
 
 
-def test_a_dimension_that_many_documents_show_is_worked_off_in_parts_and_named_until_then(world: World) -> None:
+def test_a_dimension_that_many_documents_show_is_worked_off_in_parts_and_named_until_then(world: OrderHarness) -> None:
     process = Process(world)
     assert process.start()
     before, parts = len(world.records()), [0]
@@ -69,7 +69,7 @@ def test_a_dimension_that_many_documents_show_is_worked_off_in_parts_and_named_u
     assert world.documents() == world.expected()
 
 
-def test_a_kill_between_the_parts_loses_none_of_them(world: World) -> None:
+def test_a_kill_between_the_parts_loses_none_of_them(world: OrderHarness) -> None:
     process = Process(world)
     assert process.start()
     before = len(world.records())
@@ -83,7 +83,7 @@ def test_a_kill_between_the_parts_loses_none_of_them(world: World) -> None:
     assert uncovered(world) == ()
 
 
-def test_hours_of_signals_are_worked_off_in_parts_and_live_ones_go_on_beside_them(world: World) -> None:
+def test_hours_of_signals_are_worked_off_in_parts_and_live_ones_go_on_beside_them(world: OrderHarness) -> None:
     for order_id in range(1, 11):
         world.order(order_id, "cancelled")
     process = Process(world)
@@ -99,7 +99,7 @@ def test_hours_of_signals_are_worked_off_in_parts_and_live_ones_go_on_beside_the
 
 
 def test_an_outage_is_caught_up_in_batches_of_bounded_size_though_each_is_killed_once() -> None:
-    world = World(DEFINITION.model_copy(update={"batch_changes": 30}))
+    world = OrderHarness(DEFINITION.model_copy(update={"batch_changes": 30}))
     world.furnish()
     Process(world).settle(3)
     for number in range(400):
@@ -120,7 +120,7 @@ def test_an_outage_is_caught_up_in_batches_of_bounded_size_though_each_is_killed
     assert world.documents() == world.expected()
 
 
-def test_a_truncated_table_leaves_tombstones_in_parts(world: World) -> None:
+def test_a_truncated_table_leaves_tombstones_in_parts(world: OrderHarness) -> None:
     process = Process(world)
     assert process.start()
     before = len(world.records())
@@ -134,7 +134,7 @@ def test_a_truncated_table_leaves_tombstones_in_parts(world: World) -> None:
     assert written(world, before) == 10
 
 
-def test_keys_that_a_rebuild_finds_in_the_topic_alone_go_in_parts_too(world: World) -> None:
+def test_keys_that_a_rebuild_finds_in_the_topic_alone_go_in_parts_too(world: OrderHarness) -> None:
     process = Process(world)
     assert process.start()
     world.tables.tables["orders"].clear()  # behind capture's back
@@ -149,7 +149,7 @@ def test_keys_that_a_rebuild_finds_in_the_topic_alone_go_in_parts_too(world: Wor
 
 @pytest.mark.parametrize("where", ["rows", "keys", "behind"])
 def test_more_than_is_gathered_stands_for_all_documents(
-    world: World, where: str, monkeypatch: pytest.MonkeyPatch
+    world: OrderHarness, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module, name = {"rows": (signals, "MOST_ROWS"), "keys": (signals, "MOST_KEYS"), "behind": (wanted, "MOST_KEYS")}[
         where
@@ -170,7 +170,9 @@ def test_more_than_is_gathered_stands_for_all_documents(
     assert uncovered(world) == ()
 
 
-def test_while_a_rebuild_waits_to_begin_nobody_asks_for_another(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_a_rebuild_waits_to_begin_nobody_asks_for_another(
+    world: OrderHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(wanted, "MOST_KEYS", 1)
     process = Process(world)
     assert process.start()
@@ -182,7 +184,7 @@ def test_while_a_rebuild_waits_to_begin_nobody_asks_for_another(world: World, mo
     assert world.documents() == world.expected()
 
 
-def test_requests_for_parts_go_before_a_rebuild_that_was_asked_for_earlier(world: World) -> None:
+def test_requests_for_parts_go_before_a_rebuild_that_was_asked_for_earlier(world: OrderHarness) -> None:
     process = Process(world)
     assert process.start()
     world.ask(Request("all", "rebuild", "test", 5))
@@ -192,7 +194,7 @@ def test_requests_for_parts_go_before_a_rebuild_that_was_asked_for_earlier(world
     assert (world.answers()["one"].state, world.answers()["all"].state) == ("done", "running")
 
 
-def test_two_batches_cut_at_one_resolved_record_leave_out_keys_under_different_ids(world: World) -> None:
+def test_two_batches_cut_at_one_resolved_record_leave_out_keys_under_different_ids(world: OrderHarness) -> None:
     process = Process(world)
     assert process.start()
     world.update("partners", 1, name="Ada & Co")

@@ -8,28 +8,28 @@ from include.clock import ManualClock
 from include.document.incidents import DocumentIncidents
 from include.document.signals import Inputs
 from include.log import topics
-from tests.order_world import TOPIC, Process, World, live
+from tests.support.documents.order_harness import TOPIC, OrderHarness, Process, live
 from tests.support.run_folder import MemoryRunFolder
 
 LINES, POLICIES = (topics.change("shop", "shop", table) for table in ("lines", "policies"))
 
 
 @pytest.fixture
-def world() -> World:
-    made = World()
+def world() -> OrderHarness:
+    made = OrderHarness()
     made.furnish()
     return made
 
 
 @pytest.fixture
-def running(world: World) -> Process:
+def running(world: OrderHarness) -> Process:
     process = Process(world)
     process.settle(4)
     return process
 
 
 def test_changes_and_deletes_of_what_documents_show_are_counted_and_alter_nothing(
-    world: World, running: Process
+    world: OrderHarness, running: Process
 ) -> None:
     world.order(1, policy_id=1)
     running.batches()
@@ -47,7 +47,7 @@ def test_changes_and_deletes_of_what_documents_show_are_counted_and_alter_nothin
     assert counts["read"] == sum(counts[each] for each in ("applied", "superseded", "filtered", "set_aside"))
 
 
-def test_a_change_of_a_column_that_no_document_shows_is_none(world: World, running: Process) -> None:
+def test_a_change_of_a_column_that_no_document_shows_is_none(world: OrderHarness, running: Process) -> None:
     world.order(1)
     running.batches()
     world.update("lines", 1, id=1)
@@ -55,7 +55,9 @@ def test_a_change_of_a_column_that_no_document_shows_is_none(world: World, runni
     assert not running.runner.unheard
 
 
-def test_an_assembler_that_begins_to_count_writes_nothing_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_assembler_that_begins_to_count_writes_nothing_anew(
+    world: OrderHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as earlier:
         earlier.setattr(Inputs, "unheard", lambda _: {})
         process = Process(world)

@@ -20,11 +20,11 @@ from include.log.registry.memory import MemoryRegistry
 from include.record.codec import Decoder
 from include.record.key import partition_of
 from include.record.schema import Column, TableSchema
-from tests.captured import Captured
-from tests.fuse import Fuse, Fused, Killed
-from tests.memory_access import memory_access
-from tests.unit.eventtime import runner_world
-from tests.unit.eventtime.runner_world import APPLICATION, BUCKETS, States
+from tests.support.faults.crash_points import CrashingWriter, CrashPoint, Killed
+from tests.support.log.memory_access import memory_access
+from tests.support.source.captured_changes import CapturedChanges
+from tests.unit.eventtime import driver_harness
+from tests.unit.eventtime.driver_harness import APPLICATION, BUCKETS, States
 
 pytestmark = pytest.mark.unit
 SECOND = 1_000_000
@@ -51,14 +51,14 @@ class Silence(Process[Any]):
         ctx.emit("quiet", Quiet(int(ctx.key), time))
 
 
-class World:
+class Harness:
     """A captured table of two partitions; its source's time goes on with each transaction, the host's clock never."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.log, self.registry, self.states = MemoryLog(self.clock), MemoryRegistry(), States()
         self.admin = self.log.admin()
-        self.captured = Captured(self.log.writer("capture"), self.admin, self.registry, [TABLE])
+        self.captured = CapturedChanges(self.log.writer("capture"), self.admin, self.registry, [TABLE])
         self.topic = self.captured.topic("pings")
         source = {
             "topic": self.topic,
@@ -110,12 +110,12 @@ class World:
         return {place: list(those) for place, those in found.items()}
 
 
-def process(world: World, **more: Any) -> runner_world.Process:
-    return runner_world.Process(world, **more)  # type: ignore[arg-type]
+def process(world: Harness, **more: Any) -> driver_harness.Process:
+    return driver_harness.Process(world, **more)  # type: ignore[arg-type]
 
 
 def test_two_heartbeats_move_a_table_at_rest_though_the_hosts_clock_stands() -> None:
-    world = World()
+    world = Harness()
     job = process(world)
     world.ping(100, 1, 0)
     world.ping(101, 2, 1)
@@ -135,7 +135,7 @@ def test_two_heartbeats_move_a_table_at_rest_though_the_hosts_clock_stands() -> 
 
 
 def test_one_partition_without_rows_does_not_hold_the_table_back() -> None:
-    world = World()
+    world = Harness()
     job = process(world)
     world.ping(99, 2, 1)
     world.ping(100, 1, 0)
@@ -149,13 +149,13 @@ def test_one_partition_without_rows_does_not_hold_the_table_back() -> None:
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("calls", range(1, 22, 2))
 def test_killed_at_any_call_around_a_verdicts_batch_it_goes_on_and_a_replay_repeats_it(calls: int, after: bool) -> None:
-    world = World()
+    world = Harness()
     world.ping(100, 1, 0)
     process(world).to_the_end()
     world.heartbeat(170)
-    fuse = Fuse(calls, after=after)
+    fuse = CrashPoint(calls, after=after)
     try:
-        process(world, wrap=lambda writer: Fused(writer, fuse)).to_the_end()
+        process(world, wrap=lambda writer: CrashingWriter(writer, fuse)).to_the_end()
     except Killed:
         process(world).to_the_end()
     world.ping(171, 1, 0)
@@ -180,7 +180,7 @@ def test_killed_at_any_call_around_a_verdicts_batch_it_goes_on_and_a_replay_repe
 
 
 def test_a_partition_that_is_added_joins_at_the_watermark_and_is_read() -> None:
-    world = World()
+    world = Harness()
     job = process(world)
     world.ping(100, 1, 0)
     world.ping(101, 2, 1)

@@ -24,9 +24,9 @@ from include.eventtime.work import CarryOut
 from include.log.memory import MemoryLog
 from include.log.planning.survey import PortSurvey
 from include.log.registry.memory import MemoryRegistry
-from tests.memory_access import memory_access
-from tests.unit.eventtime.histories import Everything, History, Told
-from tests.unit.eventtime.runner_world import States, work_done
+from tests.support.eventtime.histories import Everything, History, Told
+from tests.support.log.memory_access import memory_access
+from tests.unit.eventtime.driver_harness import States, work_done
 
 pytestmark = pytest.mark.unit
 

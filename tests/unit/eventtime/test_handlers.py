@@ -23,7 +23,7 @@ from include.eventtime.jobs.offline import Offline
 from include.eventtime.jobs.sessions import Sessions
 from include.eventtime.model.handlers import faults
 from include.eventtime.model.process import Context, Element, Process
-from tests.unit.eventtime.histories import Everything
+from tests.support.eventtime.histories import Everything
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ from include.eventtime.algorithm.calls import Calls, Emitted, FailedCall
 from include.eventtime.algorithm.kept import KeptState
 from include.eventtime.algorithm.order import Arrived, key_of
 from include.eventtime.algorithm.watermark import NEVER, PartitionWatermark, Place
-from tests.unit.eventtime.histories import History, Item, Run, expected
+from tests.support.eventtime.histories import History, Item, Run, expected
 
 pytestmark = pytest.mark.unit
 

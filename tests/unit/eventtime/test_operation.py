@@ -21,7 +21,7 @@ from include.log import topics
 from include.log.registry.memory import MemoryRegistry
 from include.record.codec import Encoder
 from tests.support.run_folder import MemoryRunFolder
-from tests.unit.eventtime.runner_world import APPLICATION, Process, World
+from tests.unit.eventtime.driver_harness import APPLICATION, JobDriverHarness, Process
 from tests.unit.eventtime.test_skew import FAST, LENGTH_S, Backlog
 
 pytestmark = pytest.mark.unit
@@ -29,12 +29,12 @@ pytestmark = pytest.mark.unit
 MINUTE_US = 60_000_000
 
 
-def incidents(world: World) -> JobIncidents:
+def incidents(world: JobDriverHarness) -> JobIncidents:
     return JobIncidents("job", world.job.entry, MemoryRunFolder(), ManualClock(1_000_000))
 
 
 def test_status_tells_how_far_a_job_is_and_who_holds_it_back() -> None:
-    world = World(1)
+    world = JobDriverHarness(1)
     reader, admin = world.log.reader(), world.log.admin()
     assert "has committed nothing yet" in job_status(world.job, reader, admin).lines()[1]
     process = Process(world)
@@ -55,7 +55,7 @@ def test_status_tells_how_far_a_job_is_and_who_holds_it_back() -> None:
 
 
 def test_a_partition_that_holds_the_watermark_back_is_told_of_until_it_does_no_more() -> None:
-    world = World(2)
+    world = JobDriverHarness(2)
     told, (one, *_) = incidents(world), world.history.places
     others = {("x", 0): 20 * MINUTE_US}
     told.after_batch({}, {one: 11 * MINUTE_US, **others})
@@ -71,7 +71,7 @@ def test_a_partition_that_holds_the_watermark_back_is_told_of_until_it_does_no_m
 
 
 def test_late_elements_and_wrong_clocks_are_told_of() -> None:
-    world = World(2)
+    world = JobDriverHarness(2)
     told = incidents(world)
     told.after_batch({"read": 900, "late": 900}, {})
     assert told.open() == []
@@ -85,7 +85,7 @@ def test_late_elements_and_wrong_clocks_are_told_of() -> None:
 
 
 def test_calls_that_raise_are_told_of() -> None:
-    world = World(2)
+    world = JobDriverHarness(2)
     told = incidents(world)
     told.after_batch({"failed": 3}, {})
     told.after_batch({"failed": 2}, {})

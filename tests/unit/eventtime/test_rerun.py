@@ -18,8 +18,8 @@ from include.log.access import LogAccess
 from include.log.planning.survey import PortSurvey
 from include.log.ports import TopicSpec
 from include.record import version as versions
-from tests.memory_access import memory_access
-from tests.unit.eventtime.runner_world import APPLICATION, ODD, TOLD, Process, World
+from tests.support.log.memory_access import memory_access
+from tests.unit.eventtime.driver_harness import APPLICATION, ODD, TOLD, JobDriverHarness, Process
 
 pytestmark = pytest.mark.unit
 
@@ -37,8 +37,8 @@ def short_days(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"include.eventtime.{module}.day_of", lambda us: day(max(0, us) // DAY_US))
 
 
-def lived(seed: int, elements: int = 120) -> tuple[World, Process]:
-    world = World(seed, elements=elements)
+def lived(seed: int, elements: int = 120) -> tuple[JobDriverHarness, Process]:
+    world = JobDriverHarness(seed, elements=elements)
     process = Process(world, total_limit=10)
     while any(world.waiting.values()):
         world.write(world.draw.choice((1, 5, 20)))
@@ -47,7 +47,7 @@ def lived(seed: int, elements: int = 120) -> tuple[World, Process]:
 
 
 def again(
-    world: World,
+    world: JobDriverHarness,
     process: Process,
     which: str,
     name: str = "x",
@@ -105,7 +105,7 @@ def test_sources_that_are_declared_in_another_order_now_keep_the_one_that_they_h
     assert several > 3
 
 
-def restored(world: World, process: Process, topic: str) -> RestoredSource:
+def restored(world: JobDriverHarness, process: Process, topic: str) -> RestoredSource:
     """A copy of a topic with other offsets, which `process` can read."""
     target, reader, writer = f"again.{topic}", world.log.reader(), world.log.writer("restore")
     ends = reader.end_offsets(topic)
@@ -163,7 +163,7 @@ def test_who_waits_longer_sees_what_came_too_late_and_how_much_of_the_outputs_th
     assert changed > 0
 
 
-def plant(world: World, topic: str, number: int) -> int:
+def plant(world: JobDriverHarness, topic: str, number: int) -> int:
     """One output once more under another number; the event time that it says."""
     record = list(world.records(topic))[-5]
     headers = ((versions.HEADER, b"%d" % versions.pack(1, number)), *record.headers[1:])
@@ -212,7 +212,7 @@ def test_days_that_nobody_has_come_to_are_refused() -> None:
 
 
 def test_savepoints_are_kept_for_as_long_as_is_declared() -> None:
-    world = World(5, elements=200)
+    world = JobDriverHarness(5, elements=200)
     object.__setattr__(world.job, "entry", world.job.entry.model_copy(update={"savepoints_days": 2}))
     process = Process(world, total_limit=10)
     while any(world.waiting.values()):

@@ -8,14 +8,14 @@ import pytest
 
 from include.eventtime.algorithm.watermark import NEVER
 from include.log import topics
-from tests.fuse import Fuse, Fused, Killed
-from tests.unit.eventtime.histories import expected
-from tests.unit.eventtime.runner_world import APPLICATION, Process, World
+from tests.support.eventtime.histories import expected
+from tests.support.faults.crash_points import CrashingWriter, CrashPoint, Killed
+from tests.unit.eventtime.driver_harness import APPLICATION, JobDriverHarness, Process
 
 pytestmark = pytest.mark.unit
 
 
-def assert_right(world: World, process: Process) -> None:
+def assert_right(world: JobDriverHarness, process: Process) -> None:
     """Outputs up to the watermark, and late elements, are what the log and the verdicts in it say."""
     outputs, late = expected(world.logged(process.runner.committed.watermark))
     assert world.outputs() == outputs
@@ -24,7 +24,7 @@ def assert_right(world: World, process: Process) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_outputs_are_those_of_a_plain_sort_in_batches_of_any_size(seed: int) -> None:
-    world = World(seed)
+    world = JobDriverHarness(seed)
     process = Process(world, total_limit=random.Random(seed).choice([None, 1, 3, 10]))
     while any(world.waiting.values()):
         world.write(world.draw.choice((1, 5, 20)))
@@ -36,13 +36,15 @@ def test_outputs_are_those_of_a_plain_sort_in_batches_of_any_size(seed: int) -> 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("seed", range(12))
 def test_a_job_that_is_killed_at_any_durable_call_goes_on_where_it_was(seed: int, after: bool) -> None:
-    draw, world = random.Random(seed), World(seed)
+    draw, world = random.Random(seed), JobDriverHarness(seed)
     while any(world.waiting.values()):
         world.write(draw.choice((3, 20)))
         for _ in range(200):
-            fuse = Fuse(draw.randint(1, 25), after=after)
+            fuse = CrashPoint(draw.randint(1, 25), after=after)
             try:
-                Process(world, lambda writer, fuse=fuse: Fused(writer, fuse), draw.choice([None, 3])).to_the_end()  # type: ignore[misc]
+                Process(
+                    world, lambda writer, fuse=fuse: CrashingWriter(writer, fuse), draw.choice([None, 3])
+                ).to_the_end()  # type: ignore[misc]
             except Killed:
                 continue
             break
@@ -54,7 +56,7 @@ def test_a_job_that_is_killed_at_any_durable_call_goes_on_where_it_was(seed: int
 def test_verdicts_are_written_down_and_the_job_is_past_idle_partitions() -> None:
     moved = 0
     for seed in range(20):
-        world = World(seed)
+        world = JobDriverHarness(seed)
         process = Process(world)
         while any(world.waiting.values()):
             world.write(2)
@@ -64,7 +66,7 @@ def test_verdicts_are_written_down_and_the_job_is_past_idle_partitions() -> None
 
 
 def test_a_partition_that_joins_begins_at_the_watermark_and_a_replay_is_told_so() -> None:
-    world = World(3)
+    world = JobDriverHarness(3)
     process = Process(world)
     world.write(25)
     process.to_the_end()
@@ -87,7 +89,7 @@ def test_a_partition_that_joins_begins_at_the_watermark_and_a_replay_is_told_so(
 
 
 def test_the_order_of_sources_stays_when_the_declaration_changes_it() -> None:
-    world = next(found for found in map(World, range(20)) if len(found.history.topics) == 2)
+    world = next(found for found in map(JobDriverHarness, range(20)) if len(found.history.topics) == 2)
     world.write(20)
     Process(world).to_the_end()
     entry = world.job.entry

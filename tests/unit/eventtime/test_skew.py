@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from include.eventtime.algorithm.watermark import NEVER
-from tests.unit.eventtime.runner_world import Process, World
+from tests.unit.eventtime.driver_harness import JobDriverHarness, Process
 
 pytestmark = pytest.mark.unit
 SECOND = 1_000_000
@@ -15,7 +15,7 @@ FAST = 100
 """Elements a second of one partition, while the other has one; half-way they change places."""
 
 
-class Backlog(World):
+class Backlog(JobDriverHarness):
     def __init__(self) -> None:
         super().__init__(1)
         self.clock.sleep(100_000)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.golden.old_definition import OldDecimal, definition
-from tests.golden.recording import load
+from tests.support.golden.old_definition import OldDecimal, definition
+from tests.support.golden.recording import load
 
 
 @pytest.mark.parametrize(

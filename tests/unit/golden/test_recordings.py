@@ -9,11 +9,12 @@ from itertools import pairwise
 
 import pytest
 
-from tests.golden.cases import CASES
-from tests.golden.matrix import as_markdown, recorded_on
-from tests.golden.recording import FOLDER, Recording, load, names
-from tests.golden.whole import require_whole
-from tests.servers.catalogue import SERVERS
+from tests.support.golden.cases import CASES
+from tests.support.golden.matrix import as_markdown, recorded_on
+from tests.support.golden.recording import Recording, load, names
+from tests.support.golden.whole import require_whole
+from tests.support.paths import GOLDEN
+from tests.support.servers.catalogue import SERVERS
 
 _SERVERS = [row.name for row in SERVERS]
 _HOLDS = {
@@ -97,7 +98,7 @@ def test_schema_is_what_the_command_documents() -> None:
 
 def test_there_are_more_than_sixty_cases_in_less_than_four_megabytes() -> None:
     assert len({case.name for case in CASES}) >= 60
-    assert sum(path.stat().st_size for name in _SERVERS for path in (FOLDER / name).iterdir()) < 4_000_000
+    assert sum(path.stat().st_size for name in _SERVERS for path in (GOLDEN / name).iterdir()) < 4_000_000
 
 
 @pytest.mark.parametrize("server", ["mariadb-10.1", "mysql-9.7"])
@@ -113,4 +114,4 @@ def test_a_flipped_or_missing_byte_is_noticed(server: str) -> None:
 
 
 def test_readme_shows_the_matrix() -> None:
-    assert as_markdown() in (FOLDER / "README.md").read_text("utf-8")
+    assert as_markdown() in (GOLDEN / "README.md").read_text("utf-8")

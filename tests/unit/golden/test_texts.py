@@ -19,10 +19,10 @@ from include.source.hashes.columns import ComparedRows
 from include.source.hashes.printed import values_of
 from include.source.rows.shape import TableShape
 from include.source.rows.text import row_reader
-from tests.decoding import converted, shape_of
-from tests.golden.record_texts import compared_rows, texts_of
-from tests.golden.recording import Description, Row, Table, load, names
-from tests.servers.catalogue import SERVERS
+from tests.support.binlog.decoded_recording import converted, shape_of
+from tests.support.golden.record_texts import compared_rows, texts_of
+from tests.support.golden.recording import Description, Row, Table, load, names
+from tests.support.servers.catalogue import SERVERS
 
 GAPS = "charsets-one-byte"
 

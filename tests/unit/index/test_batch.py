@@ -26,7 +26,7 @@ from include.log import topics
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import Record
 from include.log.publishing.dead_letter import DeadLetter, DeadLetterLimit
-from tests.document_topic import MAPPING, DocumentTopic
+from tests.support.documents.topic import MAPPING, DocumentTopic
 
 NAME, APPLICATION = "orders-v1", "index_orders"
 DEAD = topics.dead("docs", APPLICATION)
@@ -36,7 +36,7 @@ class Killed(BaseException):
     """The process is gone: nothing is cleaned up."""
 
 
-class World:
+class Harness:
     """A log and an index that outlive the processes between them."""
 
     def __init__(self) -> None:
@@ -61,7 +61,13 @@ class Process:
     """One life of the application. `kill_at` counts the durable calls; the one of that number does not return."""
 
     def __init__(
-        self, world: World, kill_at: int | None = None, *, after: bool = False, limit: int = 100, refresh_s: float = 0.0
+        self,
+        world: Harness,
+        kill_at: int | None = None,
+        *,
+        after: bool = False,
+        limit: int = 100,
+        refresh_s: float = 0.0,
     ) -> None:
         self.world, self.clock = world, ManualClock()
         self._left, self._after = kill_at, after
@@ -129,7 +135,7 @@ class Process:
         return result
 
 
-def story(world: World) -> None:
+def story(world: Harness) -> None:
     world.topic.write([(n, {"state": "completed"}) for n in range(1, 6)])
     world.topic.delete(2)
     world.topic.spoil(3, b"\x01")
@@ -137,7 +143,7 @@ def story(world: World) -> None:
     world.topic.resolve()
 
 
-def state(world: World) -> Any:
+def state(world: Harness) -> Any:
     documents = {n: world.index.get(NAME, str(n)) for n in range(1, 7)}
     letters = sorted((x.record.partition, x.record.offset) for x in world.dead())
     complete = world.progress().complete
@@ -147,7 +153,7 @@ def state(world: World) -> Any:
 
 
 def test_a_batch_moves_progress_to_its_ends_and_names_the_position_that_is_complete() -> None:
-    world = World()
+    world = Harness()
     story(world)
     Process(world).batch()
     documents, letters, acked, searchable, _, complete = state(world)
@@ -161,10 +167,10 @@ def test_a_batch_moves_progress_to_its_ends_and_names_the_position_that_is_compl
 
 @pytest.mark.parametrize(("kill_at", "after"), list(itertools.product(range(1, 5), (False, True))))
 def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(kill_at: int, after: bool) -> None:
-    whole = World()
+    whole = Harness()
     story(whole)
     Process(whole).batch()
-    world = World()
+    world = Harness()
     story(world)
     with pytest.raises(Killed):
         Process(world, kill_at, after=after).batch()
@@ -178,7 +184,7 @@ def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(kill_at: int, aft
 
 
 def test_what_became_of_each_record_of_a_partition_is_kept_with_its_offsets() -> None:
-    world = World()
+    world = Harness()
     story(world)
     process = Process(world)
     process.batch()
@@ -194,7 +200,7 @@ def test_what_became_of_each_record_of_a_partition_is_kept_with_its_offsets() ->
 
 
 def test_searches_are_refreshed_no_oftener_than_asked_for_and_told_how_far_they_see() -> None:
-    world = World()
+    world = Harness()
     process = Process(world, refresh_s=10)
     for n in (1, 2):
         world.topic.put(n)
@@ -216,7 +222,7 @@ def test_searches_are_refreshed_no_oftener_than_asked_for_and_told_how_far_they_
 
 
 def test_the_same_batch_again_in_one_process_writes_no_dead_letter_twice() -> None:
-    world = World()
+    world = Harness()
     story(world)
     process = Process(world)
     process.batch()
@@ -226,7 +232,7 @@ def test_the_same_batch_again_in_one_process_writes_no_dead_letter_twice() -> No
 
 
 def test_an_older_process_is_fenced_by_the_progress_document() -> None:
-    world = World()
+    world = Harness()
     world.topic.put(1)
     old = Process(world)
     Process(world).batch()
@@ -235,7 +241,7 @@ def test_an_older_process_is_fenced_by_the_progress_document() -> None:
 
 
 def test_a_batch_that_waits_is_not_settled() -> None:
-    world = World()
+    world = Harness()
     process = Process(world)
     outcome = TaskOutcome()
     outcome.waiting = True
@@ -244,7 +250,7 @@ def test_a_batch_that_waits_is_not_settled() -> None:
 
 
 def test_an_index_that_was_made_anew_meanwhile_stops_the_stage_before_progress_moves() -> None:
-    world = World()
+    world = Harness()
     world.topic.put(1)
     process = Process(world)
     world.index.drop(NAME)
@@ -256,7 +262,7 @@ def test_an_index_that_was_made_anew_meanwhile_stops_the_stage_before_progress_m
 
 
 def test_an_index_that_was_made_anew_under_its_old_name_sets_aside_what_it_refuses_itself() -> None:
-    world = World()
+    world = Harness()
     world.topic.put(1, note="5")
     world.topic.put(2)
     Process(world).batch()
@@ -275,7 +281,7 @@ def test_an_index_that_was_made_anew_under_its_old_name_sets_aside_what_it_refus
 
 
 def test_a_batch_that_is_settled_again_after_half_of_its_documents_were_noted_counts_each_record_once() -> None:
-    world = World()
+    world = Harness()
     other = DocumentTopic("more", world.log.admin(), world.log.writer("o"), world.registry)
     world.topic.put(1)
     other.put(1)
@@ -311,7 +317,7 @@ def test_a_batch_that_is_settled_again_after_half_of_its_documents_were_noted_co
 
 
 def test_too_many_bad_records_in_a_row_stop_the_stage_and_none_is_written() -> None:
-    world = World()
+    world = Harness()
     for n in range(12):
         world.topic.spoil(n, b"\x01")
     with pytest.raises(Terminal, match="too many"):
@@ -321,7 +327,7 @@ def test_too_many_bad_records_in_a_row_stop_the_stage_and_none_is_written() -> N
 
 
 def test_a_write_of_progress_whose_answer_was_lost_is_recognised_as_ours() -> None:
-    world = World()
+    world = Harness()
     process = Process(world)
     write = world.index.write_note
     lose = iter([True])
@@ -341,7 +347,7 @@ def test_a_write_of_progress_whose_answer_was_lost_is_recognised_as_ours() -> No
 
 
 def test_progress_never_goes_back() -> None:
-    world = World()
+    world = Harness()
     world.topic.put(1)
     process = Process(world)
     process.batch()
@@ -351,7 +357,7 @@ def test_progress_never_goes_back() -> None:
 
 
 def test_each_index_of_an_application_has_a_writer_of_dead_letters_of_its_own() -> None:
-    world, info = World(), IndexInfo("order_lines-v1", "u", {}, {})
+    world, info = Harness(), IndexInfo("order_lines-v1", "u", {}, {})
     groups = [dead_group("a"), dead_group("a", part="orders"), dead_group("a", part="order_lines")]
     assert groups == ["a.dead", "a.orders.dead", "a.order_lines.dead"]
     assert dead_group("a", info, "order_lines") == dead_group("a", info) == "a.order_lines-v1.u.dead"

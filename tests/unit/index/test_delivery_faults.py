@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faulty_elasticsearch.mutants import MUTANTS, Mutant
-from tests.faulty_elasticsearch.simulation import Simulation
+from tests.support.faults.elasticsearch.mutants import MUTANTS, Mutant
+from tests.support.faults.elasticsearch.simulation import Simulation
 
 SCHEDULES = 300
 

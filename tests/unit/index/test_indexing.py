@@ -15,12 +15,12 @@ from include.log import topics
 from include.log.planning.slices import Slice
 from include.log.ports import TopicSpec
 from include.record.version import to_header
-from tests.document_topic import VALUE, DocumentTopic
-from tests.indexing_world import World, fill
+from tests.support.documents.topic import VALUE, DocumentTopic
+from tests.support.index.harness import IndexingHarness, fill
 
 
 def test_every_generation_that_is_fed_gets_every_record_and_keeps_its_own_progress() -> None:
-    world = World()
+    world = IndexingHarness()
     world.make(2)
     fill(world)
     world.start().batch()
@@ -30,7 +30,7 @@ def test_every_generation_that_is_fed_gets_every_record_and_keeps_its_own_progre
 
 
 def test_a_generation_that_is_made_while_the_application_runs_catches_up_beside_the_live_one() -> None:
-    world = World()
+    world = IndexingHarness()
     fill(world)
     life = world.start()
     life.batch()
@@ -54,7 +54,7 @@ def test_a_generation_that_is_made_while_the_application_runs_catches_up_beside_
 
 
 def test_what_goes_on_between_batches_outlives_an_executor_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
+    world = IndexingHarness()
     fill(world)
     life = world.start()
     life.batch()
@@ -80,7 +80,7 @@ def test_what_goes_on_between_batches_outlives_an_executor_that_is_lost(monkeypa
 
 
 def test_after_a_restart_the_one_that_serves_leads_and_the_other_goes_on_where_it_was() -> None:
-    world = World()
+    world = IndexingHarness()
     fill(world)
     world.start().batch()
     world.make(2)
@@ -95,7 +95,7 @@ def test_after_a_restart_the_one_that_serves_leads_and_the_other_goes_on_where_i
 
 
 def test_a_serving_index_that_was_lost_and_made_anew_catches_up_behind_the_other() -> None:
-    world = World()
+    world = IndexingHarness()
     world.make(2)
     fill(world)
     world.start().batch()
@@ -109,7 +109,7 @@ def test_a_serving_index_that_was_lost_and_made_anew_catches_up_behind_the_other
 
 
 def test_every_generation_that_is_fed_grows_with_the_topics_schema_before_its_documents() -> None:
-    world = World()
+    world = IndexingHarness()
     world.make(2)
     life = world.start()
     world.topic.put(1)
@@ -128,7 +128,7 @@ def test_every_generation_that_is_fed_grows_with_the_topics_schema_before_its_do
 
 
 def test_what_one_generation_refuses_is_set_aside_for_it_and_what_nobody_can_read_once() -> None:
-    world = World()
+    world = IndexingHarness()
     world.make(2)
     world.topic.put(1, note="no number")
     world.topic.spoil(2, b"\x01")
@@ -147,7 +147,7 @@ def test_two_topics_fill_one_index_with_documents_of_their_own() -> None:
         "coerced": ["order.note"],
         "topics": {"docs": {"entity": "order"}, "more": {"entity": "order"}},
     }
-    world = World(IndexDefinition.model_validate(raw))
+    world = IndexingHarness(IndexDefinition.model_validate(raw))
     other = DocumentTopic("more", world.log.admin(), world.log.writer("o"), world.registry)
     world.topic.put(1)
     other.put(1, state="cancelled")
@@ -167,7 +167,7 @@ def test_two_topics_fill_one_index_with_documents_of_their_own() -> None:
 
 def test_a_topic_that_grows_from_three_to_seven_partitions_keeps_the_newest_of_each_key() -> None:
     raw = {"application": "a", "topic": "docs", "entity": "order", "mapping": "m.json", "versions": "offset"}
-    world = World(IndexDefinition.model_validate({**raw, "key": "text", "coerced": ["order.note"]}))
+    world = IndexingHarness(IndexDefinition.model_validate({**raw, "key": "text", "coerced": ["order.note"]}))
     world.log.admin().delete("docs")
     world.log.admin().ensure(TopicSpec("docs", 3))
     writer = world.log.writer("grown")

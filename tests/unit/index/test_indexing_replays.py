@@ -20,7 +20,7 @@ from include.record.codec import frame
 from include.record.key import partition_of
 from include.record.version import epoch_of
 from include.settings.connections import Cluster
-from tests.indexing_world import World
+from tests.support.index.harness import IndexingHarness
 
 KEYED = {
     "application": "a",
@@ -33,14 +33,14 @@ KEYED = {
 }
 
 
-def put(world: World, key: int, state: str) -> None:
+def put(world: IndexingHarness, key: int, state: str) -> None:
     writer = world.log.writer("foreign")
     writer.begin()
     writer.append("docs", b"k%d" % key, world.topic._value({"order_id": key, "state": state}))
     writer.commit()
 
 
-def state(world: World, key: int) -> str:
+def state(world: IndexingHarness, key: int) -> str:
     found = world.index.get("orders-v1", f"k{key}")
     assert found is not None
     text: str = found.source["order"]["state"]
@@ -48,7 +48,7 @@ def state(world: World, key: int) -> str:
 
 
 def test_a_zombie_that_sends_its_old_share_again_changes_nothing_and_cannot_move_progress() -> None:
-    world = World()
+    world = IndexingHarness()
     for n in range(10):
         world.topic.put(n)
     zombie = world.start()
@@ -82,7 +82,7 @@ def test_a_zombie_that_sends_its_old_share_again_changes_nothing_and_cannot_move
 
 
 def test_a_topic_that_was_made_anew_wins_once_its_generation_is_raised_and_is_refused_before() -> None:
-    world = World(IndexDefinition.model_validate(KEYED))
+    world = IndexingHarness(IndexDefinition.model_validate(KEYED))
     for n in range(20):
         put(world, n, "old")
     world.start().batch()
@@ -99,7 +99,7 @@ def test_a_topic_that_was_made_anew_wins_once_its_generation_is_raised_and_is_re
 
 
 def test_a_topic_that_grew_is_read_again_from_the_beginning_with_the_same_result() -> None:
-    world = World(IndexDefinition.model_validate(KEYED))
+    world = IndexingHarness(IndexDefinition.model_validate(KEYED))
     world.log.admin().delete("docs")
     world.log.admin().ensure(TopicSpec("docs", 3))
     for n in range(40):
@@ -138,7 +138,7 @@ def test_a_topic_that_grew_is_read_again_from_the_beginning_with_the_same_result
 
 
 def test_a_topic_that_grew_twice_unseen_is_read_again_once_its_numbers_are_declared_and_the_newest_state_wins() -> None:
-    world = World(IndexDefinition.model_validate(KEYED))
+    world = IndexingHarness(IndexDefinition.model_validate(KEYED))
     world.log.admin().delete("docs")
     world.log.admin().ensure(TopicSpec("docs", 3))
     keys = [n for n in range(60) if not came_back(b"k%d" % n)]

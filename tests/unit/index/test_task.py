@@ -19,13 +19,13 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import Record
 from include.record.json.body import canonical
 from include.record.version import pack, to_header
-from tests.document_topic import MAPPING, DocumentTopic
+from tests.support.documents.topic import MAPPING, DocumentTopic
 
 NAME = "orders-v1"
 FEED = Feed(TopicOrigin("c", "t", "docs", 1), IndexTopic(entity="order"))
 
 
-class World:
+class Harness:
     """A topic in memory, an index in memory, and tasks between them."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ def conserved(outcome: TaskOutcome) -> bool:
 
 
 def test_records_become_documents_and_tombstones_become_soft_deletes() -> None:
-    world = World()
+    world = Harness()
     world.topic.put(1)
     world.topic.put(2)
     world.topic.delete(2)
@@ -77,7 +77,7 @@ def test_records_become_documents_and_tombstones_become_soft_deletes() -> None:
 
 
 def test_a_document_carries_the_digest_of_its_state_and_a_tombstone_none() -> None:
-    world = World()
+    world = Harness()
     world.topic.put(1)
     world.topic.put(2)
     world.topic.delete(2)
@@ -94,7 +94,7 @@ def test_a_document_carries_the_digest_of_its_state_and_a_tombstone_none() -> No
 
 
 def test_doing_it_again_changes_nothing_and_counts_as_stale() -> None:
-    world = World()
+    world = Harness()
     for n in (1, 2, 1):
         world.topic.put(n)
     first = world.run()
@@ -106,7 +106,7 @@ def test_doing_it_again_changes_nothing_and_counts_as_stale() -> None:
 
 
 def test_the_newest_version_wins_in_any_order_of_records_and_windows() -> None:
-    world = World()
+    world = Harness()
     for state in ("completed", "cancelled", "completed", "cancelled"):
         world.topic.put(1, state=state)
     newest_first = list(reversed(world.records()))
@@ -118,7 +118,7 @@ def test_the_newest_version_wins_in_any_order_of_records_and_windows() -> None:
 
 
 def test_records_that_cannot_be_understood_are_set_aside_and_the_rest_goes_on() -> None:
-    world = World()
+    world = Harness()
     world.topic.put(1)
     world.topic.spoil(2, b"\x01")
     world.topic.spoil(3, b"\x00\x00\x00\x00\x63rubbish")
@@ -136,13 +136,13 @@ def test_records_that_cannot_be_understood_are_set_aside_and_the_rest_goes_on() 
 
 
 def test_a_record_without_a_key_is_set_aside() -> None:
-    world = World()
+    world = Harness()
     out = world.run([Record("docs", 0, 0, None, b"x", [to_header(1)])])
     assert out.total("dead") == 1
 
 
 def test_resolved_records_are_handed_to_the_driver_and_not_indexed() -> None:
-    world = World()
+    world = Harness()
     world.topic.put(1)
     world.topic.resolve()
     out = world.run()
@@ -151,7 +151,7 @@ def test_resolved_records_are_handed_to_the_driver_and_not_indexed() -> None:
 
 
 def test_what_the_server_does_not_take_is_waiting() -> None:
-    world = World()
+    world = Harness()
     for n in range(20):
         world.topic.put(n)
     world.index.answers.extend([None, *[BulkAnswer(503, reason="away")] * 100])
@@ -162,7 +162,7 @@ def test_what_the_server_does_not_take_is_waiting() -> None:
 
 
 def test_a_lost_index_is_a_fault_with_its_next_step() -> None:
-    world = World()
+    world = Harness()
     world.topic.put(1)
     world.index.drop(NAME)
     out = world.run()
@@ -171,7 +171,7 @@ def test_a_lost_index_is_a_fault_with_its_next_step() -> None:
 
 
 def test_a_record_of_an_older_lineage_is_a_fault() -> None:
-    world = World()
+    world = Harness()
     world.topic.version = pack(2, 0)
     world.topic.put(1)
     assert max(world.run().epochs.values()) == 2
@@ -182,7 +182,7 @@ def test_a_record_of_an_older_lineage_is_a_fault() -> None:
 
 
 def test_an_older_lineage_may_follow_a_newer_one_in_another_partition_but_not_in_its_own() -> None:
-    world = World()
+    world = Harness()
     for epoch in (1, 2):
         world.topic.version = pack(epoch, 0)
         for key in range(8):
@@ -198,7 +198,7 @@ def test_an_older_lineage_may_follow_a_newer_one_in_another_partition_but_not_in
 
 
 def test_outcomes_travel_and_add_up() -> None:
-    world = World()
+    world = Harness()
     world.topic.put(1)
     world.topic.spoil(2, b"\x01")
     world.topic.resolve()
@@ -215,7 +215,7 @@ def test_outcomes_travel_and_add_up() -> None:
 
 
 def test_a_registry_that_is_away_is_waited_for() -> None:
-    world = World()
+    world = Harness()
     world.topic.put(1)
 
     def away(_schema_id: int) -> Any:

@@ -20,7 +20,7 @@ from include.join.native import WHY_NOT
 from include.join.rows.avro_rows import AvroJoin
 from include.join.rows.reading import InputReader
 from include.settings.deployment import Deployment
-from tests.unit.join.histories import History, Record, Run, Values, expected, table_of
+from tests.support.joins.histories import History, Record, Run, Values, expected, table_of
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ import pytest
 from include.join.algorithm.row import Row, Touch
 from include.join.bucket import Floor, JoinBucketResult, apply_work
 from include.join.gathering import RecordWork
-from tests.unit.join.histories import History, State
+from tests.support.joins.histories import History, State
 
 pytestmark = pytest.mark.unit
 

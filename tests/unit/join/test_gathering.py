@@ -13,7 +13,7 @@ from include.join.native import WHY_NOT
 from include.log.ports import Headers, Record
 from include.record import version as versions
 from include.record.key import partition_of
-from tests.unit.join.histories import History
+from tests.support.joins.histories import History
 from tests.unit.join.test_avro_rows import AvroRun, Setup, encoded, set_up
 
 pytestmark = pytest.mark.unit

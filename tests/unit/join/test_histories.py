@@ -9,7 +9,7 @@ import pytest
 from include.join.algorithm import floors
 from include.join.algorithm.batch import JoinOutput
 from include.join.algorithm.row import Touch
-from tests.unit.join.histories import History, Run, expected, table_of
+from tests.support.joins.histories import History, Run, expected, table_of
 
 pytestmark = pytest.mark.unit
 
@@ -54,5 +54,5 @@ def test_rows_that_a_floor_spares_have_to_be_put_again(monkeypatch: pytest.Monke
     def unspared(*args: object) -> Iterator[Touch]:
         return (touch for touch in floors.touches_of_floor(*args) if touch.row is None)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("tests.unit.join.histories.touches_of_floor", unspared)
+    monkeypatch.setattr("tests.support.joins.histories.touches_of_floor", unspared)
     assert wrong(1500)

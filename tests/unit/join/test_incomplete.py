@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.join.histories import History, expected
-from tests.unit.join.runner_world import Process, World
+from tests.support.joins.histories import History, expected
+from tests.unit.join.driver_harness import JoinDriverHarness, Process
 from tests.unit.join.test_avro_rows import set_up
 from tests.unit.join.test_takeover import answers, asked, through
 
 pytestmark = pytest.mark.unit
 
 
-def limited(history: History, most: int) -> World:
+def limited(history: History, most: int) -> JoinDriverHarness:
     """The history's world, whose join holds what changes more than `most` outputs."""
-    world = World(set_up(history, most=most))
+    world = JoinDriverHarness(set_up(history, most=most))
     world.write()
     Process(world, lambda writer: writer, 5).to_the_end()
     return world
 
 
-def allowed(world: World, most: int = 100_000) -> Process:
+def allowed(world: JoinDriverHarness, most: int = 100_000) -> Process:
     """The join after a restart with another limit."""
     world.setup = set_up(world.setup.history, most=most)
     return Process(world, lambda writer: writer, 5)

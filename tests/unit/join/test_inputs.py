@@ -26,7 +26,7 @@ COMPACT = {"cleanup.policy": "compact"}
 OUTPUT = "output: {namespace: sales, source: reviewed}\n"
 
 
-class World:
+class Harness:
     """A log and a registry in memory, with two captured tables and a plain topic."""
 
     def __init__(self, folder: Path) -> None:
@@ -58,8 +58,8 @@ def of(*fields: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> Harness:
+    return Harness(tmp_path)
 
 
 def joined(first: str, second: str) -> str:
@@ -69,14 +69,14 @@ def joined(first: str, second: str) -> str:
 BY_TOPIC = f"topic: {BUSINESSES}, join_keys: [id], aliases: [{{from: id, to: biz_id}}]"
 
 
-def test_a_schema_id_stands_for_the_topic_that_it_is_registered_for(world: World) -> None:
+def test_a_schema_id_stands_for_the_topic_that_it_is_registered_for(world: Harness) -> None:
     by_id = BY_TOPIC.replace(f"topic: {BUSINESSES}", f"schema_id: {world.ids[BUSINESSES]}")
     found = world.check(joined(f"schema_id: {world.ids[REVIEWS]}", by_id))
     assert [each.topic for each in found.inputs] == [REVIEWS, BUSINESSES]
     assert [each.schema.change for each in found.inputs] == [True, True]
 
 
-def test_a_newer_version_of_the_schema_is_what_the_output_is_made_from(world: World) -> None:
+def test_a_newer_version_of_the_schema_is_what_the_output_is_made_from(world: Harness) -> None:
     old = world.ids[REVIEWS]
     columns = (Column("review_id", "int"), Column("biz_id", "int"), Column("stars", "int"), Column("more", "text"))
     newer = TableSchema("shop", "reviews", columns, ("review_id",))
@@ -85,7 +85,7 @@ def test_a_newer_version_of_the_schema_is_what_the_output_is_made_from(world: Wo
     assert [field["name"] for field in found.output.value["fields"]] == ["review_id", "biz_id", "stars", "more", "name"]
 
 
-def test_a_schema_of_several_topics_is_refused_with_their_list(world: World) -> None:
+def test_a_schema_of_several_topics_is_refused_with_their_list(world: Harness) -> None:
     schema = world.registry.schema(world.ids["sales.notes"])
     world.add("sales.copies", of("note_id", "int"), schema)
     with pytest.raises(SettingsError, match="several topics") as refused:
@@ -94,19 +94,19 @@ def test_a_schema_of_several_topics_is_refused_with_their_list(world: World) -> 
     assert refused.value.details["path"] == "join.0.schema_id"
 
 
-def test_a_schema_that_nobody_registered_is_refused(world: World) -> None:
+def test_a_schema_that_nobody_registered_is_refused(world: Harness) -> None:
     with pytest.raises(SettingsError, match="nobody registered"):
         world.check(joined("schema_id: 999", BY_TOPIC))
 
 
-def test_a_topic_that_is_not_there_is_refused_with_those_that_it_may_mean(world: World) -> None:
+def test_a_topic_that_is_not_there_is_refused_with_those_that_it_may_mean(world: Harness) -> None:
     with pytest.raises(SettingsError, match="there is no such topic") as refused:
         world.check(joined("topic: sales.note", BY_TOPIC))
     assert "sales.notes" in str(refused.value)
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact,delete"])
-def test_a_topic_that_forgets_rows_is_joined_only_when_it_is_named(world: World, policy: str) -> None:
+def test_a_topic_that_forgets_rows_is_joined_only_when_it_is_named(world: Harness, policy: str) -> None:
     world.add("sales.short", of("note_id", "int"), of("biz_id", "int", "text", "string"), {"cleanup.policy": policy})
     text = joined("topic: sales.short", BY_TOPIC)
     with pytest.raises(SettingsError, match="forgets rows"):
@@ -114,7 +114,7 @@ def test_a_topic_that_forgets_rows_is_joined_only_when_it_is_named(world: World,
     assert world.check(text, forgetting=["sales.short"]).inputs[0].topic == "sales.short"
 
 
-def test_where_rows_of_a_plain_topic_stood_is_kept_unless_the_key_says_it(world: World) -> None:
+def test_where_rows_of_a_plain_topic_stood_is_kept_unless_the_key_says_it(world: Harness) -> None:
     found = world.check(joined("topic: sales.notes", BY_TOPIC))
     assert [each.located for each in found.inputs] == [True, False]
     assert "sales.notes stood is kept" in found.notes[0]
@@ -122,7 +122,7 @@ def test_where_rows_of_a_plain_topic_stood_is_kept_unless_the_key_says_it(world:
     assert [each.located for each in world.check(joined("topic: sales.states", BY_TOPIC)).inputs] == [False, False]
 
 
-def test_rows_that_are_spread_by_other_columns_than_their_key_are_located(world: World) -> None:
+def test_rows_that_are_spread_by_other_columns_than_their_key_are_located(world: Harness) -> None:
     found = world.check(joined(f"topic: {REVIEWS}", BY_TOPIC), spread=[REVIEWS])
     assert [each.located for each in found.inputs] == [True, False]
 
@@ -136,19 +136,19 @@ def test_columns_that_spread_a_table_are_known_from_its_source() -> None:
     }
 
 
-def test_a_key_that_determines_no_row_is_said(world: World) -> None:
+def test_a_key_that_determines_no_row_is_said(world: Harness) -> None:
     text = joined(f"topic: {REVIEWS}", BY_TOPIC).replace("source: reviewed", "source: reviewed, pkey: [biz_id]")
     found = world.check(text)
     assert not found.plan.determined
     assert "compete for one output" in found.notes[0]
 
 
-def test_a_topic_is_not_joined_with_itself(world: World) -> None:
+def test_a_topic_is_not_joined_with_itself(world: Harness) -> None:
     with pytest.raises(SettingsError, match="joined with itself"):
         world.check(joined("topic: sales.notes", "topic: sales.notes, join_keys: [biz_id]"))
 
 
-def test_json_is_refused_by_name(world: World) -> None:
+def test_json_is_refused_by_name(world: Harness) -> None:
     world.registry.register("sales.json-key", of("id", "int"))
     world.registry.register("sales.json-value", {"type": "object"}, "NONE", "JSON")
     world.admin.ensure(TopicSpec("sales.json", 1, COMPACT))
@@ -156,7 +156,7 @@ def test_json_is_refused_by_name(world: World) -> None:
         world.check(joined("topic: sales.json", BY_TOPIC))
 
 
-def test_a_topic_without_a_schema_is_refused(world: World) -> None:
+def test_a_topic_without_a_schema_is_refused(world: Harness) -> None:
     world.admin.ensure(TopicSpec("sales.new", 1, COMPACT))
     with pytest.raises(SettingsError, match="no schema of this topic"):
         world.check(joined("topic: sales.new", BY_TOPIC))

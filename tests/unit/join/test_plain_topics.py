@@ -8,18 +8,18 @@ import pytest
 
 from include.errors import Terminal
 from include.join.status import join_status
-from tests.unit.join import runner_world
-from tests.unit.join.test_registry_ids import BUSINESS_7, OUT, Run, World, review
+from tests.unit.join import driver_harness
+from tests.unit.join.test_registry_ids import BUSINESS_7, OUT, Harness, Run, review
 
 pytestmark = pytest.mark.unit
 _DAY_S = 86_400
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Harness:
     """A business with two reviews, joined."""
-    made = World(tmp_path)
-    monkeypatch.setattr(runner_world, "BUCKETS", made.join.file.buckets)
+    made = Harness(tmp_path)
+    monkeypatch.setattr(driver_harness, "BUCKETS", made.join.file.buckets)
     made.clock.advance(_DAY_S)
     made.put("sales.businesses", BUSINESS_7)
     for id in (1, 2):
@@ -29,7 +29,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return made
 
 
-def test_one_that_was_away_for_longer_than_deletes_are_kept_is_made_anew_if_it_missed_anything(world: World) -> None:
+def test_one_that_was_away_for_longer_than_deletes_are_kept_is_made_anew_if_it_missed_anything(world: Harness) -> None:
     world.clock.advance(100 * _DAY_S)
     assert Run(world).runner.committed.takeover is None
     world.put("sales.reviews", review(3, 33))
@@ -38,19 +38,19 @@ def test_one_that_was_away_for_longer_than_deletes_are_kept_is_made_anew_if_it_m
         assert Run(world).runner.committed.takeover is not None
 
 
-def test_one_whose_topic_was_made_anew_is_written_anew(world: World) -> None:
+def test_one_whose_topic_was_made_anew_is_written_anew(world: Harness) -> None:
     world.log.admin().delete(OUT)
     assert Run(world).runner.committed.takeover is not None
 
 
-def test_its_status_tells_when_it_committed_last(world: World) -> None:
+def test_its_status_tells_when_it_committed_last(world: Harness) -> None:
     status = join_status(world.join, world.log.reader(), world.log.admin())
     assert status.at == "1970-01-02T00:00:00.000000Z"
     assert status.behind == 0
     assert "  said at 1970-01-02T00:00:00.000000Z; 0 records of inputs behind" in status.lines()
 
 
-def test_a_deleted_row_is_not_remembered(world: World) -> None:
+def test_a_deleted_row_is_not_remembered(world: Harness) -> None:
     for id in (1, 2):
         world.put("sales.reviews", review(id, 0), deleted=True)
     run = Run(world)
@@ -62,7 +62,7 @@ def test_a_deleted_row_is_not_remembered(world: World) -> None:
     assert not any(kept.values())
 
 
-def test_one_whose_input_grows_ends_with_the_way_out(world: World) -> None:
+def test_one_whose_input_grows_ends_with_the_way_out(world: Harness) -> None:
     running = Run(world)
     world.log.grow("sales.reviews", 3)
     world.put("sales.reviews", review(3, 33))
@@ -75,8 +75,8 @@ def test_one_whose_input_grows_ends_with_the_way_out(world: World) -> None:
 def test_a_key_column_that_grows_from_int_to_long_keeps_one_output_for_each_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(tmp_path, business_id="int")
-    monkeypatch.setattr(runner_world, "BUCKETS", world.join.file.buckets)
+    world = Harness(tmp_path, business_id="int")
+    monkeypatch.setattr(driver_harness, "BUCKETS", world.join.file.buckets)
     world.put("sales.businesses", BUSINESS_7)
     world.put("sales.reviews", review(1, 31))
     Run(world).to_the_end()

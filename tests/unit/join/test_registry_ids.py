@@ -21,9 +21,9 @@ from include.log.ports import TopicSpec
 from include.log.registry.memory import MemoryRegistry
 from include.record.codec import Decoder, Encoder
 from include.settings.deployment import Deployment
-from tests.memory_access import memory_access
-from tests.unit.join import runner_world
-from tests.unit.join.runner_world import Process, States
+from tests.support.log.memory_access import memory_access
+from tests.unit.join import driver_harness
+from tests.unit.join.driver_harness import Process, States
 from tests.unit.join.test_replay import REVIEWS
 
 pytestmark = pytest.mark.unit
@@ -47,7 +47,7 @@ def of_kind(business_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
 REVIEW, BUSINESS = of_kind("long")
 
 
-class World:
+class Harness:
     """Two keyed compacted topics whose values have the schema ids 12345 and 23143."""
 
     def __init__(self, folder: Path, text: str = REVIEWS, business_id: str = "long") -> None:
@@ -92,7 +92,7 @@ class World:
 
 
 class Run(Process):
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Harness) -> None:
         self.world: Any = world
         reader, admin = world.log.reader(), world.log.admin()
         access = memory_access(world.log, world.registry, world.clock)
@@ -113,10 +113,10 @@ BUSINESS_7 = {"business_id": 7, "name": "n", "address": "a", "state": "CA"}
 def test_values_have_just_the_three_fields_and_of_several_reviews_one_is_shown_until_it_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = World(tmp_path)
+    world = Harness(tmp_path)
     assert world.registry.schema(12345) == REVIEW
     assert world.registry.schema(23143) == BUSINESS
-    monkeypatch.setattr(runner_world, "BUCKETS", world.join.file.buckets)
+    monkeypatch.setattr(driver_harness, "BUCKETS", world.join.file.buckets)
     run = Run(world)
     world.put("sales.businesses", BUSINESS_7)
     for id, user in ((1, 31), (2, 32), (3, 33)):
@@ -138,9 +138,9 @@ def test_values_have_just_the_three_fields_and_of_several_reviews_one_is_shown_u
 def test_an_id_that_no_topic_or_several_have_is_refused_with_the_list(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     with pytest.raises(SettingsError, match="99999"):
-        Run(World(tmp_path / "one", REVIEWS.replace("12345", "99999")))
+        Run(Harness(tmp_path / "one", REVIEWS.replace("12345", "99999")))
     (tmp_path / "two").mkdir()
-    world = World(tmp_path / "two")
+    world = Harness(tmp_path / "two")
     world.log.admin().ensure(TopicSpec("sales.more", 1, {"cleanup.policy": "compact"}))
     world.registry.register("sales.more-value", REVIEW)
     with pytest.raises(SettingsError, match=r"sales\.more"):

@@ -6,7 +6,7 @@ import pytest
 
 from include.errors import Terminal
 from include.join.rehoming import committed_of, released, replace_state, versions_of
-from tests.unit.join.runner_world import Process, world_of
+from tests.unit.join.driver_harness import Process, world_of
 from tests.unit.join.test_status import deployed, named
 
 pytestmark = pytest.mark.unit

@@ -11,7 +11,7 @@ from include.join.algorithm.batch import Applied, JoinOutput
 from include.join.algorithm.rework import BEGIN, DONE, apply_partly, rework
 from include.join.algorithm.row import Row, Touch, incomplete_key, row_key
 from include.join.algorithm.shape import JoinShape
-from tests.unit.join.histories import History, Run, State, expected, table_of
+from tests.support.joins.histories import History, Run, State, expected, table_of
 
 pytestmark = pytest.mark.unit
 

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from include.log import topics
-from tests.fuse import Fuse, Fused, Killed
-from tests.unit.join.histories import expected
-from tests.unit.join.runner_world import OUT, SOURCE, Process, world_of
+from tests.support.faults.crash_points import CrashingWriter, CrashPoint, Killed
+from tests.support.joins.histories import expected
+from tests.unit.join.driver_harness import OUT, SOURCE, Process, world_of
 
 pytestmark = pytest.mark.unit
 
@@ -31,9 +31,9 @@ def test_a_join_that_is_killed_at_any_durable_call_goes_on_where_it_was(after: b
         world = world_of(seed, grouped=draw.random() < 0.5)
         world.write()
         for _ in range(200):
-            fuse = Fuse(draw.randint(1, 25), after=after)
+            fuse = CrashPoint(draw.randint(1, 25), after=after)
             try:
-                process = Process(world, lambda writer, fuse=fuse: Fused(writer, fuse), draw.choice([None, 3]))  # type: ignore[misc]
+                process = Process(world, lambda writer, fuse=fuse: CrashingWriter(writer, fuse), draw.choice([None, 3]))  # type: ignore[misc]
                 process.to_the_end()
             except Killed:
                 continue

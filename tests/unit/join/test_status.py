@@ -16,8 +16,8 @@ from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec
 from include.settings.deployment import Deployment
 from include.state.pointer import BucketPointer
-from tests.unit.join.histories import History
-from tests.unit.join.runner_world import OUT, Process, World, change
+from tests.support.joins.histories import History
+from tests.unit.join.driver_harness import OUT, JoinDriverHarness, Process, change
 from tests.unit.join.test_avro_rows import set_up
 
 pytestmark = pytest.mark.unit
@@ -72,7 +72,7 @@ def test_rows_and_keys_are_counted_by_the_pointers_of_the_state() -> None:
 
 
 def test_a_join_that_has_read_all_is_behind_nothing_and_a_record_later_is_behind_by_one() -> None:
-    world = World(set_up(History(3, plain=False)))
+    world = JoinDriverHarness(set_up(History(3, plain=False)))
     world.write()
     process = Process(world, lambda writer: writer, None)
     process.to_the_end()

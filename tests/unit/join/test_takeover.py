@@ -11,9 +11,9 @@ import pytest
 from include.join.takeover import Edition, Takeover, definition_of, joined_by, kept_slots, taken_over
 from include.log import topics
 from include.log.requests.records import Answer, Request, RequestKind
-from tests.fuse import Fuse, Fused, Killed
-from tests.unit.join.histories import History, expected
-from tests.unit.join.runner_world import BUCKETS, OUT, Process, World, Wrap, edition_of
+from tests.support.faults.crash_points import CrashingWriter, CrashPoint, Killed
+from tests.support.joins.histories import History, expected
+from tests.unit.join.driver_harness import BUCKETS, OUT, JoinDriverHarness, Process, Wrap, edition_of
 from tests.unit.join.test_avro_rows import Setup, set_up
 
 pytestmark = pytest.mark.unit
@@ -60,7 +60,7 @@ def another_join_key(history: History) -> Setup | None:
 WAYS: list[Earlier] = [other_filters, other_types, another_key, an_input_less, another_join_key]
 
 
-def through(world: World, process: Process) -> None:
+def through(world: JoinDriverHarness, process: Process) -> None:
     """Until the takeover is done; the source tells of nothing new meanwhile."""
     for _ in range(200):
         process.to_the_end()
@@ -70,9 +70,9 @@ def through(world: World, process: Process) -> None:
     raise AssertionError("the takeover does not end")
 
 
-def started(history: History, earlier: Setup) -> tuple[World, Edition, Edition]:
+def started(history: History, earlier: Setup) -> tuple[JoinDriverHarness, Edition, Edition]:
     """A world whose join has read some of the history by its earlier file."""
-    world = World(set_up(history))
+    world = JoinDriverHarness(set_up(history))
     # As a registry does it: one schema, one id.
     now, output = edition_of(world.setup), world.setup.output
     was = edition_of(
@@ -115,9 +115,9 @@ def test_a_takeover_that_is_killed_at_any_durable_call_goes_on_where_it_was(afte
         world, was, now = started(history, setup)
         world.write()
         for _ in range(300):
-            fuse = Fuse(draw.randint(1, 25), after=after)
+            fuse = CrashPoint(draw.randint(1, 25), after=after)
             try:
-                wrap: Wrap = partial(Fused, fuse=fuse)
+                wrap: Wrap = partial(CrashingWriter, fuse=fuse)
                 through(world, Process(world, wrap, draw.choice([None, 3]), now, [was]))
             except Killed:
                 continue
@@ -129,7 +129,7 @@ def test_a_takeover_that_is_killed_at_any_durable_call_goes_on_where_it_was(afte
 
 def test_a_rebuild_reads_all_inputs_again_and_writes_everything_once_more() -> None:
     for seed in range(30):
-        world = World(set_up(History(seed)))
+        world = JoinDriverHarness(set_up(History(seed)))
         world.write()
         edition = edition_of(world.setup)
         process = Process(world, lambda writer: writer, None)
@@ -172,7 +172,7 @@ def test_how_far_a_takeover_is_survives_as_json() -> None:
     assert Takeover.from_json(on.to_json()) == on
 
 
-def asked(world: World, kind: RequestKind, *keys: bytes, id_: str = "r-1") -> None:
+def asked(world: JoinDriverHarness, kind: RequestKind, *keys: bytes, id_: str = "r-1") -> None:
     writer = world.log.writer("person")
     request = Request(id_, kind, "a person", 1, keys=tuple(key.hex() for key in keys))
     writer.begin()
@@ -181,14 +181,14 @@ def asked(world: World, kind: RequestKind, *keys: bytes, id_: str = "r-1") -> No
     world.beat()
 
 
-def answers(world: World) -> list[tuple[str, str]]:
+def answers(world: JoinDriverHarness) -> list[tuple[str, str]]:
     reader, name = world.log.reader(), topics.answers(OUT)
     records = reader.read(name, 0, 0, reader.end_offsets(name)[0])
     return [(answer.id, answer.state) for answer in (Answer.parse(record.value or b"") for record in records)]
 
 
-def running(seed: int) -> tuple[World, Process]:
-    world = World(set_up(History(seed)))
+def running(seed: int) -> tuple[JoinDriverHarness, Process]:
+    world = JoinDriverHarness(set_up(History(seed)))
     world.write()
     process = Process(world, lambda writer: writer, None)
     process.to_the_end()

@@ -14,10 +14,10 @@ from include.lake.reading.group_log import Spot
 from include.lake.writing.report import GroupReport
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
-from tests.lake_world import GROUP, World
+from tests.support.lake.harness import GROUP, LakeHarness
 
 
-class Log(World):
+class Log(LakeHarness):
     """One that shows another end than it has, or no partition any more."""
 
     def __init__(self, folder: Path) -> None:
@@ -42,7 +42,7 @@ def world(tmp_path: Path) -> Log:
     return Log(tmp_path)
 
 
-def two_topics(world: World) -> None:
+def two_topics(world: LakeHarness) -> None:
     for topic in ("events", "extra"):
         world.make(topic)
         world.write(topic, 300)

@@ -12,9 +12,9 @@ from include.lake.dates.finalised import CommittedTimes
 from include.lake.finalising.marker import LateArrivals, Success, digest_of
 from include.lake.finalising.scan import NamedTimes, committed_times
 from include.lake.finalising_policy import Finalising, zones_of
-from tests.lake_world import GROUP
-from tests.unit.lake.backfill.backfill_world import group, version
-from tests.unit.lake.finalising.dates_world import HOUR_MS, NOON, hourly
+from tests.support.lake.backfill_harness import group, version
+from tests.support.lake.dates.harness import HOUR_MS, NOON, hourly
+from tests.support.lake.harness import GROUP
 
 HEADS = st.dictionaries(st.text("ab-_", min_size=1), st.dictionaries(st.integers(0, 9), st.integers(0, 1 << 62)))
 NOON_HOUR = Period.of(("dt=2024-05-01", "hr=12"))

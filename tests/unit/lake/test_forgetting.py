@@ -26,7 +26,7 @@ from include.lake.protocol.read_cuts import read_cuts
 from include.lake.restore.plan import RestoreAsked
 from include.lake.restore.planning import make_plan
 from include.store.memory import MemoryStore
-from tests.unit.lake.backfill.backfill_world import BackfillWorld, days, version
+from tests.support.lake.backfill_harness import BackfillHarness, days, version
 
 RIGHT = version(1, "made")
 DAYS = 9
@@ -70,9 +70,9 @@ class Crashing(MemoryStore):
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BackfillWorld:
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BackfillHarness:
     monkeypatch.setattr("include.lake.protocol.chain.SUMMARY_COMMITS", 3)
-    made = BackfillWorld(tmp_path, RIGHT)
+    made = BackfillHarness(tmp_path, RIGHT)
     made.make("events", 2)
     for day in range(DAYS):
         for partition in (0, 1):
@@ -82,25 +82,25 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BackfillWorld:
     return made
 
 
-def clean(world: BackfillWorld) -> bool:
+def clean(world: BackfillHarness) -> bool:
     report = audit_chain(world.store, world.groups, "events", world.clock.now_us())
     assert [each.line() for each in report.findings] == []
     return True
 
 
-def planned(world: BackfillWorld, day: dt.date = MAY_6) -> Forgetting:
+def planned(world: BackfillHarness, day: dt.date = MAY_6) -> Forgetting:
     return plan_forgetting(world.store, world.topic_key(), day)
 
 
-def listed(world: BackfillWorld, prefix: str = "by_date") -> list[tuple[int, int]]:
+def listed(world: BackfillHarness, prefix: str = "by_date") -> list[tuple[int, int]]:
     return sorted((each.partition, each.first) for each in list_topic(world.store, prefix, "events", ALL))
 
 
-def keys(world: BackfillWorld) -> list[str]:
+def keys(world: BackfillHarness) -> list[str]:
     return [each.key for each in world.store.list("by_date/")]
 
 
-def test_a_plan_writes_nothing_and_names_what_goes(world: BackfillWorld) -> None:
+def test_a_plan_writes_nothing_and_names_what_goes(world: BackfillHarness) -> None:
     before = keys(world)
     plan = planned(world)
     assert keys(world) == before
@@ -113,7 +113,7 @@ def test_a_plan_writes_nothing_and_names_what_goes(world: BackfillWorld) -> None
     assert planned(world, dt.date(2024, 5, 1)).nothing
 
 
-def test_what_is_forgotten_is_read_by_nobody_and_all_else_as_before(world: BackfillWorld) -> None:
+def test_what_is_forgotten_is_read_by_nobody_and_all_else_as_before(world: BackfillHarness) -> None:
     before = listed(world)
     forget(world.store, world.store, planned(world))
     kept = [each for each in before if each[1] >= 25]
@@ -132,7 +132,7 @@ def test_what_is_forgotten_is_read_by_nobody_and_all_else_as_before(world: Backf
     assert planned(world).nothing
 
 
-def test_commits_go_in_whole_thousands_and_the_chain_never_begins_anew(world: BackfillWorld) -> None:
+def test_commits_go_in_whole_thousands_and_the_chain_never_begins_anew(world: BackfillHarness) -> None:
     forget(world.store, world.store, planned(world))
     chain = ChainKey(world.topic_key(), 1, 0)
     # Summaries have three commits each here; floors lie at the sixth.
@@ -152,7 +152,7 @@ def test_commits_go_in_whole_thousands_and_the_chain_never_begins_anew(world: Ba
     assert clean(world)
 
 
-def test_all_forgotten_is_told_as_committed_up_to_there(world: BackfillWorld) -> None:
+def test_all_forgotten_is_told_as_committed_up_to_there(world: BackfillHarness) -> None:
     forget(world.store, world.store, planned(world, dt.date(2025, 1, 1)))
     gathered = gather(world.store, "by_date", "events")
     assert gathered.heads[world.topic_key().topic_id] == {0: 45, 1: 45}
@@ -164,7 +164,7 @@ def test_all_forgotten_is_told_as_committed_up_to_there(world: BackfillWorld) ->
 def test_a_crash_at_any_write_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool) -> None:
     monkeypatch.setattr("include.lake.forgetting._AT_ONCE", 1)
     monkeypatch.setattr("include.lake.protocol.chain.SUMMARY_COMMITS", 3)
-    made = BackfillWorld(tmp_path, RIGHT)
+    made = BackfillHarness(tmp_path, RIGHT)
     made.make("events")
     for day in range(8):
         made.events("events", 2, day)
@@ -195,14 +195,14 @@ def test_a_crash_at_any_write_is_gone_on_from(tmp_path: Path, monkeypatch: pytes
         pytest.fail("it never ends")
 
 
-def test_marks_go_with_the_last_object_of_their_date(world: BackfillWorld) -> None:
+def test_marks_go_with_the_last_object_of_their_date(world: BackfillHarness) -> None:
     for day in (5, 6):
         world.store.put(f"by_date/events/dt=2024-05-0{day}/_SUCCESS", b"{}")
     forget(world.store, world.store, planned(world))
     assert [key for key in keys(world) if key.endswith("_SUCCESS")] == ["by_date/events/dt=2024-05-06/_SUCCESS"]
 
 
-def test_what_a_backfill_made_is_forgotten_too_and_what_is_forgotten_is_not_made_again(world: BackfillWorld) -> None:
+def test_what_a_backfill_made_is_forgotten_too_and_what_is_forgotten_is_not_made_again(world: BackfillHarness) -> None:
     world.by_date = world.partitioned(world.group)
     run = world.backfilled(
         BackfillSelection("by_date", "events", days=days("2024-05-01", "2024-05-07"), version=1, raw="raw")
@@ -221,7 +221,7 @@ def test_what_a_backfill_made_is_forgotten_too_and_what_is_forgotten_is_not_made
         world.plan(BackfillSelection("by_date", "events", offsets={0: (5, 30)}, version=1, raw="raw"))
 
 
-def test_a_cut_that_is_not_old_keeps_all_behind_it(world: BackfillWorld) -> None:
+def test_a_cut_that_is_not_old_keeps_all_behind_it(world: BackfillHarness) -> None:
     # A late record: of an old day behind newer ones.
     world.events("events", 2, 0)
     world.store_all()
@@ -230,7 +230,7 @@ def test_a_cut_that_is_not_old_keeps_all_behind_it(world: BackfillWorld) -> None
     assert [each.cuts for each in raw.partitions] == [] or all(each.cuts < DAYS for each in raw.partitions)
 
 
-def test_a_newer_revision_begins_at_the_heads_of_what_was_forgotten(world: BackfillWorld) -> None:
+def test_a_newer_revision_begins_at_the_heads_of_what_was_forgotten(world: BackfillHarness) -> None:
     forget(world.store, world.store, planned(world, dt.date(2025, 1, 1)))
     newer = world.partitioned(world.group.model_copy(update={"revision": 2}))
     world.events("events", 2, DAYS)
@@ -239,7 +239,7 @@ def test_a_newer_revision_begins_at_the_heads_of_what_was_forgotten(world: Backf
     assert clean(world)
 
 
-def test_a_restore_takes_what_is_kept_and_refuses_what_is_not(world: BackfillWorld) -> None:
+def test_a_restore_takes_what_is_kept_and_refuses_what_is_not(world: BackfillHarness) -> None:
     raw = world.topic_key(prefix="raw")
     whole = plan_forgetting(world.store, raw, dt.date(2100, 1, 1))
     some = Forgetting(raw, MAY_6, tuple(replace(each, floor=25) for each in whole.partitions))
@@ -259,7 +259,7 @@ def test_a_restore_takes_what_is_kept_and_refuses_what_is_not(world: BackfillWor
 # What a lifecycle rule of the bucket takes.
 
 
-def test_a_driver_notes_once_a_day_how_far_it_has_come(world: BackfillWorld) -> None:
+def test_a_driver_notes_once_a_day_how_far_it_has_come(world: BackfillHarness) -> None:
     noted = world.pointer()
     # That was with the first cuts.
     assert noted.heads == {0: 5, 1: 5}
@@ -279,7 +279,7 @@ def test_a_driver_notes_once_a_day_how_far_it_has_come(world: BackfillWorld) -> 
     assert "commits are gone" in reason
 
 
-def test_a_pointer_that_is_gone_is_named_and_nothing_begins_anew(world: BackfillWorld) -> None:
+def test_a_pointer_that_is_gone_is_named_and_nothing_begins_anew(world: BackfillHarness) -> None:
     topic = world.topic_key()
     live = take_over(world.store, topic, 1, 2, lambda chains: dict.fromkeys(chains, 0))
     before = keys(world)
@@ -307,7 +307,7 @@ def test_a_pointer_that_another_one_has_just_written_is_no_pointer_that_is_gone(
     assert take_over(store, topic, 1, 1, lambda chains: dict.fromkeys(chains, 0)).generation == 1
 
 
-def test_commits_that_are_gone_while_a_driver_runs_stop_the_partition(world: BackfillWorld) -> None:
+def test_commits_that_are_gone_while_a_driver_runs_stop_the_partition(world: BackfillHarness) -> None:
     chain = ChainKey(world.topic_key(), 1, 0)
     for key in [each.key for each in world.store.list(f"{chain}/")]:
         world.store.delete(key)
@@ -322,7 +322,7 @@ def test_commits_that_are_gone_while_a_driver_runs_stop_the_partition(world: Bac
     assert not list(world.store.list(f"{chain}/"))
 
 
-def test_a_chain_that_ends_before_what_was_noted_is_named(world: BackfillWorld) -> None:
+def test_a_chain_that_ends_before_what_was_noted_is_named(world: BackfillHarness) -> None:
     topic = world.topic_key()
     live = take_over(world.store, topic, 1, 2, lambda chains: dict.fromkeys(chains, 0))
     note_heads(world.store, live, {0: 45, 1: 45}, "2024-05-10")
@@ -341,7 +341,7 @@ def test_a_chain_that_ends_before_what_was_noted_is_named(world: BackfillWorld) 
     assert world.pointer().heads == {}
 
 
-def test_the_oldest_commits_that_are_gone_are_named_and_can_be_accepted(world: BackfillWorld) -> None:
+def test_the_oldest_commits_that_are_gone_are_named_and_can_be_accepted(world: BackfillHarness) -> None:
     for partition in (0, 1):
         chain = ChainKey(world.topic_key(), 1, partition)
         for key in [each.key for each in world.store.list(f"{chain.of}/1/summary/{partition}/")]:
@@ -361,7 +361,7 @@ def test_the_oldest_commits_that_are_gone_are_named_and_can_be_accepted(world: B
     assert clean(world)
 
 
-def test_commits_that_only_a_summary_has_are_not_missed_below_the_floor(world: BackfillWorld) -> None:
+def test_commits_that_only_a_summary_has_are_not_missed_below_the_floor(world: BackfillHarness) -> None:
     for partition in (0, 1):
         chain = ChainKey(world.topic_key(), 1, partition)
         for first in (0, 5):

@@ -21,15 +21,15 @@ from include.lake.writing.report import GroupReport
 from include.lake.writing.task import Outcome, Task
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
-from tests.lake_world import GROUP, World
+from tests.support.lake.harness import GROUP, LakeHarness
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path / "local")
+def world(tmp_path: Path) -> LakeHarness:
+    return LakeHarness(tmp_path / "local")
 
 
-def hosted(world: World, folder: Path, steps: int = 10_000) -> tuple[GroupHost, GroupReport]:
+def hosted(world: LakeHarness, folder: Path, steps: int = 10_000) -> tuple[GroupHost, GroupReport]:
     """Asked to stop after so many looks at the clock."""
     report = GroupReport("raw")
     left = iter(range(steps))
@@ -45,7 +45,7 @@ def told(folder: Path) -> dict[str, object]:
     return found
 
 
-def test_it_serves_until_it_is_asked_and_tells_how_far_it_is(world: World, tmp_path: Path) -> None:
+def test_it_serves_until_it_is_asked_and_tells_how_far_it_is(world: LakeHarness, tmp_path: Path) -> None:
     world.make("events", 2)
     world.write("events", 300)
     host, _ = hosted(world, tmp_path / "run", steps=2_000)
@@ -57,7 +57,7 @@ def test_it_serves_until_it_is_asked_and_tells_how_far_it_is(world: World, tmp_p
     assert hosted_report.failing == {}
 
 
-def test_a_stop_waits_for_what_runs(world: World, tmp_path: Path) -> None:
+def test_a_stop_waits_for_what_runs(world: LakeHarness, tmp_path: Path) -> None:
     world.make("events")
     world.write("events", 300)
     host, _ = hosted(world, tmp_path / "run", steps=1)
@@ -66,7 +66,7 @@ def test_a_stop_waits_for_what_runs(world: World, tmp_path: Path) -> None:
     assert world.stored("events") == [(0, 200)]
 
 
-def test_a_run_on_a_schedule_takes_by_policy_or_all(world: World, tmp_path: Path) -> None:
+def test_a_run_on_a_schedule_takes_by_policy_or_all(world: LakeHarness, tmp_path: Path) -> None:
     world.make("events")
     world.write("events", 300)
     hosted(world, tmp_path / "run")[0].drain(flush=False)
@@ -76,7 +76,7 @@ def test_a_run_on_a_schedule_takes_by_policy_or_all(world: World, tmp_path: Path
     assert world.stored("events") == [(0, 200), (200, 301)]
 
 
-def test_a_run_on_a_schedule_notes_how_far_it_has_come(world: World, tmp_path: Path) -> None:
+def test_a_run_on_a_schedule_notes_how_far_it_has_come(world: LakeHarness, tmp_path: Path) -> None:
     world.make("events")
     world.write("events", 300)
     hosted(world, tmp_path / "run")[0].drain(flush=True)
@@ -84,7 +84,7 @@ def test_a_run_on_a_schedule_notes_how_far_it_has_come(world: World, tmp_path: P
     assert read_pointer(world.store, topic).heads == {0: 301}
 
 
-def test_a_run_that_leaves_something_standing_says_so(world: World, tmp_path: Path) -> None:
+def test_a_run_that_leaves_something_standing_says_so(world: LakeHarness, tmp_path: Path) -> None:
     world.make("events", 2)
     world.write("events", 30)
     world.write("events", 30, 1)
@@ -119,7 +119,7 @@ def test_a_report_counts_cuts_and_names_losses_and_failures_until_they_pass() ->
     assert not report.away
 
 
-def test_a_run_on_a_schedule_and_the_stream_take_over_from_each_other(world: World, tmp_path: Path) -> None:
+def test_a_run_on_a_schedule_and_the_stream_take_over_from_each_other(world: LakeHarness, tmp_path: Path) -> None:
     world.make("events")
     world.write("events", 30)
     stream = world.driver
@@ -136,7 +136,9 @@ def test_a_run_on_a_schedule_and_the_stream_take_over_from_each_other(world: Wor
     assert [outcome.error for outcome in world.outcomes] == [None] * len(world.outcomes)
 
 
-def test_what_a_person_must_know_is_told_with_the_progress_and_kept_beside_it(world: World, tmp_path: Path) -> None:
+def test_what_a_person_must_know_is_told_with_the_progress_and_kept_beside_it(
+    world: LakeHarness, tmp_path: Path
+) -> None:
     folder = RunFolder(tmp_path, world.clock)
     incidents = LakeIncidents("lake", folder, world.clock)
     watcher = incidents.of("raw", GROUP, lambda _chain, _since: (), world)

@@ -11,8 +11,9 @@ import yaml
 
 from include.local.recipes.mariadb import BINLOG
 from include.local.services import SERVICES, Service
+from tests.support.paths import ROOT
 
-FILE = Path(__file__).parents[3] / "docker-compose.yaml"
+FILE = ROOT / "docker-compose.yaml"
 TEXT = FILE.read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 CONTAINERS: dict[str, dict[str, Any]] = COMPOSE["services"]

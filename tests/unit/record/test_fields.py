@@ -17,7 +17,7 @@ from include.record.fields import EnvelopeFields, Fields, _definitions
 from include.record.native import WHY_NOT
 from include.record.references import whole_avro
 from include.record.schema import Column, TableSchema
-from tests.made_avro import damaged, encoded, long, schema_of
+from tests.support.record.random_avro import damaged, encoded, long, schema_of
 
 seeds = st.integers(0, 2**64 - 1)
 TABLE = TableSchema(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from include.search.definition import SearchTarget
-from tests.search_world import shipped_target
+from tests.support.search.shipped_search import shipped_target
 
 
 @pytest.fixture(scope="session")

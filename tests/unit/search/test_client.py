@@ -44,7 +44,7 @@ class Counted(MemoryIndex):
         return super().describe(name)
 
 
-class World:
+class Harness:
     def __init__(self, target: SearchTarget) -> None:
         self.clock = ManualClock()
         self.index = Counted()
@@ -72,11 +72,11 @@ class World:
 
 
 @pytest.fixture
-def world(target: SearchTarget) -> World:
-    return World(target)
+def world(target: SearchTarget) -> Harness:
+    return Harness(target)
 
 
-def test_the_standing_is_asked_for_once_a_second_whatever_the_number_of_reads(world: World) -> None:
+def test_the_standing_is_asked_for_once_a_second_whatever_the_number_of_reads(world: Harness) -> None:
     world.progress(complete=position(7), visible=position(5))
     world.index.looks = 0
     for _ in range(10):
@@ -89,7 +89,7 @@ def test_the_standing_is_asked_for_once_a_second_whatever_the_number_of_reads(wo
     assert world.search.of_user(7).seen.position == position(9)
 
 
-def test_a_reader_may_ask_for_a_newer_standing(world: World) -> None:
+def test_a_reader_may_ask_for_a_newer_standing(world: Harness) -> None:
     serving = Serving(world.index, "orders", "assembled_order", world.clock)
     assert serving.now().visible is None
     world.progress(visible=position(9))
@@ -98,12 +98,12 @@ def test_a_reader_may_ask_for_a_newer_standing(world: World) -> None:
     assert serving.now(world.clock.monotonic_s() - 0.1).visible == position(9)
 
 
-def test_tables_that_a_position_leaves_out_are_told(world: World) -> None:
+def test_tables_that_a_position_leaves_out_are_told(world: Harness) -> None:
     world.progress(visible=position(9), uncovered=("shop.partners",))
     assert world.search.of_user(7).seen.uncovered == ("shop.partners",)
 
 
-def test_the_generation_that_serves_is_asked_by_its_own_name_and_looked_up_when_it_has_gone(world: World) -> None:
+def test_the_generation_that_serves_is_asked_by_its_own_name_and_looked_up_when_it_has_gone(world: Harness) -> None:
     world.search.of_user(7)
     world.index.drop("orders-v1")
     world.engine.gone.add("orders-v1")
@@ -112,33 +112,33 @@ def test_the_generation_that_serves_is_asked_by_its_own_name_and_looked_up_when_
     assert [name for name, *_ in world.engine.asked] == ["orders-v1", "orders-v2"]
 
 
-def test_a_refusal_of_the_index_that_serves_is_raised(world: World) -> None:
+def test_a_refusal_of_the_index_that_serves_is_raised(world: Harness) -> None:
     world.engine.gone.add("orders-v1")
     with pytest.raises(Terminal, match="index does not exist"):
         world.search.of_user(7)
 
 
-def test_without_any_index_the_next_step_is_told(world: World) -> None:
+def test_without_any_index_the_next_step_is_told(world: Harness) -> None:
     world.index.drop("orders-v1")
     with pytest.raises(NoIndex, match="lyrebird index create orders"):
         world.search.one("7")
 
 
-def test_a_full_page_says_where_the_next_one_begins_and_a_short_one_that_it_is_the_last(world: World) -> None:
+def test_a_full_page_says_where_the_next_one_begins_and_a_short_one_that_it_is_the_last(world: Harness) -> None:
     world.hit(3)
     world.hit(2)
     assert world.search.of_user(7, 2).next == '["1970-01-01T00:00:02.000000Z", "2"]'
     assert world.search.of_user(7, 3).next is None
 
 
-def test_distances_come_from_the_sort_values(world: World) -> None:
+def test_distances_come_from_the_sort_values(world: Harness) -> None:
     world.hit(3)
     world.engine.hits[0]["sort"] = [12.5, "3"]
     page = world.search.near(Circle(1, 1, 100), size=1)
     assert (page.hits[0].distance_m, page.next) == (12.5, '[12.5, "3"]')
 
 
-def test_one_document_is_read_in_real_time_and_a_tombstone_is_none(world: World) -> None:
+def test_one_document_is_read_in_real_time_and_a_tombstone_is_none(world: Harness) -> None:
     world.progress(complete=position(7), visible=position(5))
     world.write("orders-v1", "7", {"order": {"a": 1}, "metadata": {"deleted": False}}, 4)
     hit, seen = world.search.one("7")
@@ -149,7 +149,7 @@ def test_one_document_is_read_in_real_time_and_a_tombstone_is_none(world: World)
     assert not world.engine.asked
 
 
-def test_in_an_index_of_several_topics_the_id_names_the_topic(world: World, target: SearchTarget) -> None:
+def test_in_an_index_of_several_topics_the_id_names_the_topic(world: Harness, target: SearchTarget) -> None:
     topic = target.index.topics["assembled_order"]
     shared = target.index.model_copy(update={"topics": {"assembled_order": topic, "other": topic}})
     search = IndexSearch(dataclasses.replace(target, index=shared), world.index, world.engine, world.clock)
@@ -159,7 +159,7 @@ def test_in_an_index_of_several_topics_the_id_names_the_topic(world: World, targ
 
 
 def test_documents_that_are_routed_by_user_are_asked_of_one_shard_and_single_ones_of_all(
-    world: World, target: SearchTarget
+    world: Harness, target: SearchTarget
 ) -> None:
     topic = target.index.topics["assembled_order"].model_copy(update={"routing": "user_id"})
     routed = target.index.model_copy(update={"topics": {"assembled_order": topic}})
@@ -172,7 +172,7 @@ def test_documents_that_are_routed_by_user_are_asked_of_one_shard_and_single_one
     assert [routing for *_, routing in world.engine.asked] == ["7", None, None]
 
 
-def test_progress_of_no_topic_yet_is_no_position(world: World) -> None:
+def test_progress_of_no_topic_yet_is_no_position(world: Harness) -> None:
     assert world.search.of_user(7).seen.position is None
     world.progress(**{"acked": {0: 5}})
     world.clock.advance(2)

@@ -39,7 +39,7 @@ class Clock(ManualClock):
             act()
 
 
-class World:
+class Harness:
     """The old store has all commits (id, price), the new one those up to `applied`; `planted` changes what it shows."""
 
     def __init__(self) -> None:
@@ -89,16 +89,16 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> Harness:
+    return Harness()
 
 
-def test_equal_answers_are_told_by_one_question(world: World) -> None:
+def test_equal_answers_are_told_by_one_question(world: Harness) -> None:
     report = world.run(world.dark())
     assert (dict(report.outcomes), world.asked_new) == ({"equal": 1}, 1)
 
 
-def test_what_comes_equal_once_the_position_is_reached_is_lag(world: World) -> None:
+def test_what_comes_equal_once_the_position_is_reached_is_lag(world: Harness) -> None:
     world.commits.append(("6", "1.00"))
     world.clock.events.append((2.0, world.catch_up))
     report = world.run(world.dark())
@@ -112,7 +112,7 @@ def test_what_comes_equal_once_the_position_is_reached_is_lag(world: World) -> N
     [({"3": None}, "missing"), ({"9": "1.00"}, "extra"), ({"3": "1.01"}, "field price")],
 )
 def test_planted_differences_are_found_and_named_although_the_store_lags_too(
-    world: World, plant: dict[str, str | None], name: str
+    world: Harness, plant: dict[str, str | None], name: str
 ) -> None:
     world.commits.append(("6", "1.00"))
     world.clock.events.append((1.0, world.catch_up))
@@ -122,12 +122,12 @@ def test_planted_differences_are_found_and_named_although_the_store_lags_too(
     assert [each.doc_id for each in report.examples] == list(plant)
 
 
-def test_another_order_is_found(world: World) -> None:
+def test_another_order_is_found(world: Harness) -> None:
     world.shuffled = True
     assert dict(world.run(world.dark()).found) == {"order": 1}
 
 
-def test_an_order_that_changes_while_it_is_compared_gives_no_false_difference(world: World) -> None:
+def test_an_order_that_changes_while_it_is_compared_gives_no_false_difference(world: Harness) -> None:
     world.commits.append(("6", "1.00"))
 
     def changed() -> None:
@@ -139,28 +139,28 @@ def test_an_order_that_changes_while_it_is_compared_gives_no_false_difference(wo
     assert dict(world.run(world.dark()).outcomes) == {"lag": 1}
 
 
-def test_a_store_that_never_catches_up_is_unsettled_at_the_deadline(world: World) -> None:
+def test_a_store_that_never_catches_up_is_unsettled_at_the_deadline(world: Harness) -> None:
     world.commits.append(("6", "1.00"))
     report = world.run(world.dark())
     assert dict(report.outcomes) == {"unsettled": 1}
     assert 5 <= world.clock.monotonic_s() < 5.5
 
 
-def test_without_positions_a_rest_must_do(world: World) -> None:
+def test_without_positions_a_rest_must_do(world: Harness) -> None:
     world.tells = False
     world.commits.append(("6", "1.00"))
     world.clock.events.append((0.4, world.catch_up))
     assert dict(world.run(world.dark()).outcomes) == {"lag": 1}
 
 
-def test_a_new_store_that_fails_never_hurts_the_caller(world: World) -> None:
+def test_a_new_store_that_fails_never_hurts_the_caller(world: Harness) -> None:
     world.down = True
     report = world.run(world.dark())
     assert dict(report.outcomes) == {"failed": 1}
     assert "away" in report.examples[0].old + report.examples[0].new
 
 
-def test_a_fault_of_the_new_store_is_a_finding_too(world: World) -> None:
+def test_a_fault_of_the_new_store_is_a_finding_too(world: Harness) -> None:
     dark = world.dark()
     dark.ask(ASK)
     dark._stores = dataclasses.replace(dark._stores, new=lambda _: 1 / 0)  # type: ignore[arg-type, return-value]
@@ -169,7 +169,7 @@ def test_a_fault_of_the_new_store_is_a_finding_too(world: World) -> None:
     assert "division by zero" in "\n".join(report.lines(0.1))
 
 
-def test_an_old_store_that_does_not_answer_again_decides_nothing(world: World) -> None:
+def test_an_old_store_that_does_not_answer_again_decides_nothing(world: Harness) -> None:
     world.old_down = True
     world.commits.append(("6", "1.00"))
     report = world.run(world.dark())
@@ -177,7 +177,7 @@ def test_an_old_store_that_does_not_answer_again_decides_nothing(world: World) -
     assert "did not answer again" in dark_page("orders", report, 0.1, 1)
 
 
-def test_overload_drops_samples_and_counts_them(world: World) -> None:
+def test_overload_drops_samples_and_counts_them(world: Harness) -> None:
     metrics = Metrics("shop")
     dark = world.dark(Limits(sample=1.0, queued=3), metrics)
     for _ in range(10):
@@ -189,7 +189,7 @@ def test_overload_drops_samples_and_counts_them(world: World) -> None:
     assert 'lyrebird_compared_total{application="shop",kind="equal"} 3.0' in text
 
 
-def test_a_sample_that_waited_too_long_is_dropped(world: World) -> None:
+def test_a_sample_that_waited_too_long_is_dropped(world: Harness) -> None:
     dark = world.dark()
     dark.ask(ASK)
     world.clock.advance(5)
@@ -197,14 +197,14 @@ def test_a_sample_that_waited_too_long_is_dropped(world: World) -> None:
     assert world.asked_new == 0
 
 
-def test_only_a_share_of_the_questions_is_compared(world: World) -> None:
+def test_only_a_share_of_the_questions_is_compared(world: Harness) -> None:
     dark = world.dark(Limits(sample=0.1, queued=10_000))
     for _ in range(2_000):
         dark.ask(ASK)
     assert 150 < dark.close().samples < 250
 
 
-def test_threads_decide_what_is_asked_meanwhile(world: World) -> None:
+def test_threads_decide_what_is_asked_meanwhile(world: Harness) -> None:
     dark = world.dark(Limits(sample=1.0, queued=1_000))
     dark.start(2)
     for _ in range(100):
@@ -213,7 +213,7 @@ def test_threads_decide_what_is_asked_meanwhile(world: World) -> None:
 
 
 def test_many_that_lag_are_decided_together_by_one_thread() -> None:
-    world = World()
+    world = Harness()
     world.clock = SystemClock()  # type: ignore[assignment]
     world.commits.append(("6", "1.00"))
     dark = world.dark(Limits(sample=1.0, queued=1_000, deadline_s=30))
@@ -228,7 +228,7 @@ def test_many_that_lag_are_decided_together_by_one_thread() -> None:
     assert report.longest_lag_s < 10, "one after the other would take a lag each"
 
 
-def test_a_position_that_cannot_be_asked_for_is_a_failure_at_the_deadline_and_not_before(world: World) -> None:
+def test_a_position_that_cannot_be_asked_for_is_a_failure_at_the_deadline_and_not_before(world: Harness) -> None:
     world.commits.append(("6", "1.00"))
     dark, away = world.dark(), True
 

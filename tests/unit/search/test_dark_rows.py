@@ -103,7 +103,7 @@ def test_a_value_that_is_an_object_is_compared_too() -> None:
     assert len(differences(ReadDocument(body, ({**row, "address": {"city": "x"}},)), rules)) == 1
 
 
-class World:
+class Harness:
     """Two indexes over one history of changes, each of which has applied a part of it."""
 
     def __init__(self, documents: int = 3) -> None:
@@ -142,13 +142,13 @@ class World:
 
 
 def test_all_documents_are_compared_and_counted_with_their_items_and_rows() -> None:
-    report = World().compared()
+    report = Harness().compared()
     assert (report.documents, report.items, report.rows, report.outcomes["equal"]) == (3, 6, 6, 3)
     assert report.good
 
 
 def test_rows_that_come_later_are_lag() -> None:
-    world = World()
+    world = Harness()
     world.applied["rows"] = 1
 
     def catch_up() -> None:
@@ -161,7 +161,7 @@ def test_rows_that_come_later_are_lag() -> None:
 
 
 def test_documents_that_come_later_are_lag_too() -> None:
-    world = World(documents=2)
+    world = Harness(documents=2)
     world.history.append(document(1, [("Pasta", "1.00")]))
     world.applied = {"documents": 2, "rows": 3}
     world.on_look = lambda: world.applied.update(documents=3)
@@ -170,7 +170,7 @@ def test_documents_that_come_later_are_lag_too() -> None:
 
 
 def test_what_differs_at_the_databases_position_differs() -> None:
-    world = World()
+    world = Harness()
     world.dropped = {2}
     report = world.compared()
     assert (report.outcomes["differs"], report.outcomes["equal"], report.good) == (1, 2, False)
@@ -182,7 +182,7 @@ def test_what_differs_at_the_databases_position_differs() -> None:
 
 
 def test_a_document_that_changed_meanwhile_is_judged_by_a_later_position() -> None:
-    world = World(documents=2)
+    world = Harness(documents=2)
     world.dropped = {2}
 
     def change() -> None:
@@ -198,7 +198,7 @@ def test_a_document_that_changed_meanwhile_is_judged_by_a_later_position() -> No
 
 
 def test_one_that_changes_is_read_again_until_it_stays() -> None:
-    world = World(documents=1)
+    world = Harness(documents=1)
     world.dropped = {1}
     looked: list[int] = []
 
@@ -216,7 +216,7 @@ def test_one_that_changes_is_read_again_until_it_stays() -> None:
 
 
 def test_nothing_is_said_of_what_an_index_does_not_reach_in_time() -> None:
-    world = World()
+    world = Harness()
     world.applied["rows"] = 2
     report = world.compared()
     assert (report.outcomes["undecided"], report.outcomes["equal"]) == (1, 2)
@@ -226,14 +226,14 @@ def test_nothing_is_said_of_what_an_index_does_not_reach_in_time() -> None:
 
 
 def test_nothing_is_said_where_the_database_does_not_tell_its_position() -> None:
-    world = World()
+    world = Harness()
     world.tells, world.dropped = False, {1}
     report = world.compared()
     assert (report.outcomes["undecided"], report.good, report.differs) == (1, False, False)
 
 
 def test_a_document_that_has_gone_meanwhile_is_compared_with_nothing() -> None:
-    world = World()
+    world = Harness()
     world.dropped = {3}
     world.documents = lambda _ids: {}  # type: ignore[method-assign]
     report = world.compared()
@@ -241,7 +241,7 @@ def test_a_document_that_has_gone_meanwhile_is_compared_with_nothing() -> None:
 
 
 def test_more_than_a_thousand_that_differ_are_settled_on_the_way() -> None:
-    world = World(documents=1200)
+    world = Harness(documents=1200)
     world.dropped = set(range(1, 1201))
     report = world.compared()
     assert (report.outcomes["differs"], report.found["missing"]) == (1200, 2400)
@@ -251,16 +251,16 @@ def test_more_than_a_thousand_that_differ_are_settled_on_the_way() -> None:
 
 
 def test_an_empty_comparison_is_not_good() -> None:
-    report = World(documents=0).compared()
+    report = Harness(documents=0).compared()
     assert (report.documents, report.good) == (0, False)
-    pending = World(documents=1)
+    pending = Harness(documents=1)
     pending.history, pending.dropped = [document(1, state="pending")], {1}
     report = pending.compared()
     assert (report.documents, report.items, report.good) == (1, 0, False)
 
 
 def test_the_report_is_told_as_json_and_in_words() -> None:
-    world = World(documents=1)
+    world = Harness(documents=1)
     world.history = [document(1)]
     world.rows = lambda _of: {"10": [{**row, "name": "Pasta"} for row in rows_of(document(1))]}  # type: ignore[method-assign]
     report = world.compared()

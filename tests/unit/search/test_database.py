@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.document.assembler import Assembler
-from include.document.definition import Computed, DocumentDefinition
+from include.document.definition import Computed
 from include.document.reading.tables import MemoryTables, Tables
 from include.errors import BackPressure, InvalidRecord, SettingsError
 from include.record.key import doc_id
@@ -20,6 +20,7 @@ from include.record.position import SourcePosition
 from include.record.schema import Column
 from include.search.database import DatabaseDocuments
 from include.search.definition import Fresh, SearchTarget
+from tests.support.search.order_document import DOCUMENT
 from tests.unit.search.test_fresh import position
 
 COLUMNS = {
@@ -28,14 +29,6 @@ COLUMNS = {
         for name in ("id", "order_id", "user_id", "state", "created_at")
     ]
 }
-DOCUMENT = DocumentDefinition(
-    application="a",
-    source="shop",
-    database="shop",
-    entity="order",
-    fact={"table": "orders", "key": ["order_id"], "newest_by": "id", "state": "state", "final": ["completed"]},
-    fields={name: name for name in ("order_id", "user_id", "state", "created_at")},
-)
 
 
 class Positioned:

@@ -34,7 +34,7 @@ def body(doc_id: str, state: str, user: int = USER) -> dict[str, Any]:
     return {"order_id": int(doc_id), "user_id": user, "state": state, "created_at": iso(int(doc_id) * 1_000_000)}
 
 
-class World:
+class Harness:
     """Commits are (id, body); None deletes, "pending" is a row that is not final yet."""
 
     def __init__(self, target: SearchTarget) -> None:
@@ -113,14 +113,14 @@ class World:
 
 
 class Side:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Harness) -> None:
         self.by_id = world.by_id
         self.of_user = lambda _user, _ids=(): world.read()
 
 
 @pytest.fixture
-def world(target: SearchTarget) -> World:
-    found = World(target)
+def world(target: SearchTarget) -> Harness:
+    found = Harness(target)
     found.commits = [(str(n), body(str(n), "completed")) for n in range(1, 6)]
     found.catch_up()
     return found
@@ -145,7 +145,7 @@ def test_a_reader_that_names_its_write_sees_it_whatever_the_index_has(
     target: SearchTarget, changes: list[tuple[str, str, bool]], size: int
 ) -> None:
     hasty = target.search.model_copy(update={"fresh": Fresh(patience_ms=0)})
-    world = World(dataclasses.replace(target, search=hasty))
+    world = Harness(dataclasses.replace(target, search=hasty))
     search = world.search()
     for doc_id, what, indexed in changes:
         final = body(doc_id, what) if what in ("completed", "cancelled") else None
@@ -172,12 +172,12 @@ def test_a_reader_that_names_its_write_sees_it_whatever_the_index_has(
         assert (dict(hit.body) if hit else None) == (final if final else None)
 
 
-def test_a_write_that_is_visible_is_answered_by_the_index_alone(world: World) -> None:
+def test_a_write_that_is_visible_is_answered_by_the_index_alone(world: Harness) -> None:
     page = world.search().of_user(USER, written="0-1-5")
     assert (page.seen.origin, page.seen.position, world.database_reads) == ("index", position(5), 0)
 
 
-def test_a_read_waits_a_little_for_the_index(world: World) -> None:
+def test_a_read_waits_a_little_for_the_index(world: Harness) -> None:
     world.commits.append(("6", body("6", "completed")))
     world.catch_up_by_s = 0.2
     page = world.search().of_user(USER, written="0-1-6")
@@ -185,7 +185,7 @@ def test_a_read_waits_a_little_for_the_index(world: World) -> None:
     assert 0.2 <= world.clock.monotonic_s() < 0.3
 
 
-def test_a_read_does_not_wait_for_ever(world: World) -> None:
+def test_a_read_does_not_wait_for_ever(world: Harness) -> None:
     world.commits.append(("6", body("6", "completed")))
     page = world.search().of_user(USER, written="0-1-6")
     assert (page.hits[0].doc_id, page.seen.origin, world.database_reads) == ("6", "index+mysql", 1)
@@ -193,7 +193,7 @@ def test_a_read_does_not_wait_for_ever(world: World) -> None:
     assert world.clock.monotonic_s() < 0.4
 
 
-def test_the_latest_order_is_put_in_from_the_index_before_it_is_visible(world: World) -> None:
+def test_the_latest_order_is_put_in_from_the_index_before_it_is_visible(world: Harness) -> None:
     world.commits.append(("6", body("6", "completed")))
     world.complete = 6
     page = world.search().of_user(USER, 3, latest="6")
@@ -203,14 +203,14 @@ def test_the_latest_order_is_put_in_from_the_index_before_it_is_visible(world: W
     assert [hit.doc_id for hit in following.hits] == ["3", "2", "1"]
 
 
-def test_the_latest_order_is_asked_of_the_database_when_the_index_lacks_it(world: World) -> None:
+def test_the_latest_order_is_asked_of_the_database_when_the_index_lacks_it(world: Harness) -> None:
     world.commits.append(("6", body("6", "completed")))
     page = world.search().of_user(USER, latest="6")
     assert [hit.doc_id for hit in page.hits] == ["6", "5", "4", "3", "2", "1"]
     assert (page.seen.origin, world.database_reads) == ("index+mysql", 1)
 
 
-def test_an_order_that_is_not_final_yet_asks_the_database_once_and_not_for_ever(world: World) -> None:
+def test_an_order_that_is_not_final_yet_asks_the_database_once_and_not_for_ever(world: Harness) -> None:
     world.commits.append(("6", "pending"))
     search = world.search()
     origins = [search.of_user(USER, latest="6").seen.origin for _ in range(5)]
@@ -224,12 +224,12 @@ def test_an_order_that_is_not_final_yet_asks_the_database_once_and_not_for_ever(
     assert search.of_user(USER, latest="6").hits[0].doc_id == "6"
 
 
-def test_another_users_order_is_not_put_into_the_list(world: World) -> None:
+def test_another_users_order_is_not_put_into_the_list(world: Harness) -> None:
     world.commits.append(("6", body("6", "completed", user=8)))
     assert "6" not in [hit.doc_id for hit in world.search().of_user(USER, latest="6").hits]
 
 
-def test_without_the_index_the_database_answers_alone(world: World) -> None:
+def test_without_the_index_the_database_answers_alone(world: Harness) -> None:
     world.down = True
     search = world.search()
     page = search.of_user(USER, 2)
@@ -241,7 +241,7 @@ def test_without_the_index_the_database_answers_alone(world: World) -> None:
     assert (hit.body, seen.origin) == (body("5", "completed"), "mysql")
 
 
-def test_when_both_are_away_the_caller_is_told_by_the_error(world: World) -> None:
+def test_when_both_are_away_the_caller_is_told_by_the_error(world: Harness) -> None:
     world.down = world.database_down = True
     with pytest.raises(BackPressure):
         world.search().of_user(USER)
@@ -249,7 +249,7 @@ def test_when_both_are_away_the_caller_is_told_by_the_error(world: World) -> Non
         world.search(database=False).one("5")
 
 
-def test_a_read_that_may_lack_the_write_says_so_rather_than_fail(world: World) -> None:
+def test_a_read_that_may_lack_the_write_says_so_rather_than_fail(world: Harness) -> None:
     world.commits.append(("6", body("6", "completed")))
     world.database_down = True
     for search in (world.search(), world.search(database=False)):
@@ -259,7 +259,7 @@ def test_a_read_that_may_lack_the_write_says_so_rather_than_fail(world: World) -
         assert (hit, seen.fresh) == (None, False)
 
 
-def test_a_position_that_leaves_tables_out_proves_no_write(world: World) -> None:
+def test_a_position_that_leaves_tables_out_proves_no_write(world: Harness) -> None:
     world.uncovered = ("shop.orders",)
     page = world.search().of_user(USER, written="0-1-5")
     assert (page.seen.origin, page.seen.uncovered) == ("index+mysql", ("shop.orders",))
@@ -269,14 +269,14 @@ def test_a_position_that_leaves_tables_out_proves_no_write(world: World) -> None
     assert seen.origin == "mysql"
 
 
-def test_an_index_that_is_lost_is_one_that_is_away(world: World) -> None:
+def test_an_index_that_is_lost_is_one_that_is_away(world: Harness) -> None:
     world.lost = True
     assert bodies(world.search().of_user(USER)) == world.truth()
     with pytest.raises(NoIndex, match="lyrebird index create"):
         world.search(database=False).of_user(USER)
 
 
-def test_reads_are_counted_by_where_they_were_answered(world: World) -> None:
+def test_reads_are_counted_by_where_they_were_answered(world: Harness) -> None:
     metrics = Metrics("shop")
     search = world.search(metrics)
     search.of_user(USER)
@@ -290,7 +290,7 @@ def test_reads_are_counted_by_where_they_were_answered(world: World) -> None:
 
 
 def test_an_answer_of_a_database_that_lacks_the_write_says_so(target: SearchTarget) -> None:
-    world = World(target)
+    world = Harness(target)
     world.commits.append(("1", body("1", "completed")))
     reader = FreshSearch(world, Side(world), world.clock)  # type: ignore[arg-type]
     never = "0-1-9"
@@ -301,7 +301,7 @@ def test_an_answer_of_a_database_that_lacks_the_write_says_so(target: SearchTarg
 
 
 def test_what_only_the_index_can_tell_is_away_with_the_index(target: SearchTarget) -> None:
-    world = World(target)
+    world = Harness(target)
     world.down = True
 
     def refuse(_: str) -> Read:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from include.errors import SettingsError, Terminal
-from tests.servers.catalogue import SERVERS, known
-from tests.servers.debian import configuration, mirror
+from tests.support.servers.catalogue import SERVERS, known
+from tests.support.servers.debian import configuration, mirror
 
 
 def test_a_server_that_is_not_known_is_refused_with_the_names_that_are() -> None:

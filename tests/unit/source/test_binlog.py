@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from include.errors import Fenced, Terminal, Transient
 from include.source.binlog.reader import EventReader, EventType, Packets
 from include.source.definition import SourceDefinition
-from tests.made_binlog import description, query_body, raw, rotate
-from tests.mariadb_golden import raw_events, sealed
+from tests.support.binlog.builder import description, query_body, raw, rotate
+from tests.support.binlog.recorded_mariadb import raw_events, sealed
 
 SOURCE = SourceDefinition(host="db", port=3306, user="u", password="p", databases=["shop"])
 # What a server may write that carries no rows, or rows that we decode.

@@ -15,9 +15,9 @@ from include.errors import Terminal
 from include.source.binlog.event_type import EventType
 from include.source.cat.cat import Cat
 from include.source.cat.schema_rows import described
-from tests.cat_check import printed, prove, told
-from tests.golden.recording import load, names
-from tests.made_binlog import description, query_body, raw, rows_body, table_map_body, xid_body
+from tests.support.binlog.builder import description, query_body, raw, rows_body, table_map_body, xid_body
+from tests.support.binlog.cat_check import printed, prove, told
+from tests.support.golden.recording import load, names
 from tests.unit.source.test_images import OLD_METADATA, OLD_ROW, OLD_TYPES
 
 SAMPLE = [

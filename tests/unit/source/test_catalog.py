@@ -15,9 +15,9 @@ from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
 from include.source.policy.policy import Policy
 from include.source.rows.layout import Layout
-from tests.decoding import HASHED, info_of, server_of, transactions
-from tests.golden.recording import load, names
-from tests.mariadb_golden import MAP, SCHEMA
+from tests.support.binlog.decoded_recording import HASHED, info_of, server_of, transactions
+from tests.support.binlog.recorded_mariadb import MAP, SCHEMA
+from tests.support.golden.recording import load, names
 
 SERVER = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)
 POLICY = Policy.declared("accept", {}, ["shop"], "", {})

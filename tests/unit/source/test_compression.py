@@ -14,7 +14,7 @@ from include.source.binlog.body import BodyReader
 from include.source.binlog.compression import inflate, payload_events
 from include.source.binlog.events import parse_query, parse_rows_head
 from include.source.binlog.reader import Event, EventType
-from tests.made_binlog import image, query_body, raw, rows_body
+from tests.support.binlog.builder import image, query_body, raw, rows_body
 
 
 def event(kind: EventType, body: bytes) -> Event:

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from include.source.snapshot.watermark_window import WatermarkWindow
-from tests.crash_world import crashed
-from tests.made_server import How
+from tests.support.source.crash_harness import crashed
+from tests.support.source.simulated_server import How
 
 
 @settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow])

@@ -13,6 +13,7 @@ from include.source.server_errors import error_of
 from include.source.state.capture_state import CaptureState
 from include.source.state.job import FIRST, Job
 from include.source.state.key_range import WHOLE, KeyRange
+from tests.support.paths import ROOT
 
 SHOP = {
     "LYREBIRD_MYSQL_HOST": "db",
@@ -20,7 +21,7 @@ SHOP = {
     "LYREBIRD_MYSQL_USER": "capture",
     "LYREBIRD_MYSQL_PASSWORD": "secret",
 }
-DEPLOYMENT = Path(__file__).parents[3] / "include" / "deployment"
+DEPLOYMENT = ROOT / "include" / "deployment"
 
 
 def made(**more: object) -> SourceDefinition:

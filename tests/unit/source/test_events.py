@@ -20,7 +20,7 @@ from include.source.binlog.events import (
 )
 from include.source.binlog.gtid_event import Xid, parse_gtid
 from include.source.binlog.reader import Event, EventType
-from tests.made_binlog import SID, image, query_body, rows_body, xid_body
+from tests.support.binlog.builder import SID, image, query_body, rows_body, xid_body
 
 US = 1_795_000_000_123_456
 

@@ -13,7 +13,7 @@ from include.source.database import failover
 from include.source.database.failover import chosen, places, there
 from include.source.database.server import Ask, MissingTransactions, Reset, Server
 from include.source.definition import SourceDefinition
-from tests.made_binlog import SID
+from tests.support.binlog.builder import SID
 
 SOURCE = SourceDefinition(
     host="a", port=1, user="u", password="p", databases=["shop"], fallbacks=["b:2", "[::1]:3"], group_ms=7

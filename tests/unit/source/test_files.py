@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from include.source.binlog.files import BinlogFileError, binlog_files, read_events
-from tests.made_binlog import description, query_body, raw
+from tests.support.binlog.builder import description, query_body, raw
 
 EVENTS = [description(end=120), *(raw(2, query_body(f"statement {n}" * n)) for n in range(30)), raw(3, b"")]
 BINLOG = b"\xfebin" + b"".join(EVENTS)

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from tests.fuzz import FILES, Fuzz
+from tests.support.binlog.fuzz import FILES, Fuzz
 
 SAMPLE = [name for name in FILES if name[0] in ("mariadb-11.4", "mysql-9.7", "mysql-5.6")][::4]
 SAMPLE += [("mysql-9.7", case) for case in ("json-partial", "payload", "image-minimal")]

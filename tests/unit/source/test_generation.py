@@ -23,7 +23,7 @@ from include.source.replicator import Replicator
 from include.source.rows.encode import TableEncoders
 from include.source.state.capture_state import CaptureState
 from include.source.state.job import Job
-from tests.mariadb_golden import MAP, SCHEMA, rows, transaction
+from tests.support.binlog.recorded_mariadb import MAP, SCHEMA, rows, transaction
 
 TOPIC = change("s", "shop", "t")
 START = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)
@@ -31,7 +31,7 @@ SERVER = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)
 REQUEST = Job("r", ("shop.t",), gap=True, asked=True)
 
 
-class World:
+class Harness:
     """One capture on a log in memory, of a table whose key may be altered."""
 
     def __init__(self) -> None:
@@ -85,23 +85,23 @@ def by_part(step: RowsEvent) -> RowsEvent:
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> Harness:
     """A table with rows in its topic, whose key was altered, and which was set aside for that."""
-    made = World()
+    made = Harness()
     made.take(1, rows("c", (1, 5, "a")))
     made.alter("id", "part")
     made.take(2, "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id, part)", by_part(rows("c", (2, 5, "b"))))
     return made
 
 
-def test_a_table_with_another_key_is_set_aside_with_what_to_do(world: World) -> None:
+def test_a_table_with_another_key_is_set_aside_with_what_to_do(world: Harness) -> None:
     cause = world.core.state.aside["shop.t"].cause
     assert "key columns" in cause
     assert "lyrebird capture resume-table" in cause
     assert len(world.keys()) == 1
 
 
-def test_no_topic_is_made_anew_that_nobody_asked_for(world: World) -> None:
+def test_no_topic_is_made_anew_that_nobody_asked_for(world: Harness) -> None:
     topic = world.memory.admin().describe(TOPIC)
     assert world.renew() == []
     world.core.state = replace(world.core.state, jobs=(replace(REQUEST, asked=False),))
@@ -109,7 +109,7 @@ def test_no_topic_is_made_anew_that_nobody_asked_for(world: World) -> None:
     assert world.memory.admin().describe(TOPIC) == topic
 
 
-def test_a_topic_that_is_asked_for_is_made_anew_and_takes_the_rows_that_follow(world: World) -> None:
+def test_a_topic_that_is_asked_for_is_made_anew_and_takes_the_rows_that_follow(world: Harness) -> None:
     before, old_key = world.memory.admin().describe(TOPIC), world.keys()
     world.ask()
     assert world.renew() == ["shop.t"]
@@ -125,7 +125,7 @@ def test_a_topic_that_is_asked_for_is_made_anew_and_takes_the_rows_that_follow(w
     assert not set(world.keys()) & set(old_key)
 
 
-def test_a_crash_before_the_new_key_is_committed_makes_the_topic_anew_once_more(world: World) -> None:
+def test_a_crash_before_the_new_key_is_committed_makes_the_topic_anew_once_more(world: Harness) -> None:
     world.ask()
     found = outgrown(world.core.state, world.catalog, world.encoders)
     renew(world.core, world.encoders, found)
@@ -138,7 +138,7 @@ def test_a_crash_before_the_new_key_is_committed_makes_the_topic_anew_once_more(
     assert len(world.keys()) == 1
 
 
-def test_the_old_key_is_not_taken_for_the_new_one_when_it_comes_back(world: World) -> None:
+def test_the_old_key_is_not_taken_for_the_new_one_when_it_comes_back(world: Harness) -> None:
     world.ask()
     world.renew()
     world.alter("id")
@@ -147,8 +147,8 @@ def test_the_old_key_is_not_taken_for_the_new_one_when_it_comes_back(world: Worl
     assert world.keys() == []
 
 
-def test_rows_that_were_written_under_the_old_key_are_read_by_their_own_map(world: World) -> None:
-    early = World()
+def test_rows_that_were_written_under_the_old_key_are_read_by_their_own_map(world: Harness) -> None:
+    early = Harness()
     early.take(1, rows("c", (1, 5, "a")))
     # The server has altered the table, capture has not come there.
     early.alter("id", "part")
@@ -157,7 +157,7 @@ def test_rows_that_were_written_under_the_old_key_are_read_by_their_own_map(worl
     assert len(early.keys()) == 2
 
 
-def test_a_table_that_is_gone_or_cannot_be_read_is_left_to_its_snapshot(world: World) -> None:
+def test_a_table_that_is_gone_or_cannot_be_read_is_left_to_its_snapshot(world: Harness) -> None:
     world.ask()
     info = world.info
     world.info = None
@@ -168,7 +168,7 @@ def test_a_table_that_is_gone_or_cannot_be_read_is_left_to_its_snapshot(world: W
     assert outgrown(world.core.state, world.catalog, world.encoders) == []
 
 
-def test_resolved_records_of_a_new_generation_begin_at_its_beginning(world: World) -> None:
+def test_resolved_records_of_a_new_generation_begin_at_its_beginning(world: Harness) -> None:
     world.ask()
     world.renew()
     reader = world.memory.reader()
@@ -178,7 +178,7 @@ def test_resolved_records_of_a_new_generation_begin_at_its_beginning(world: Worl
     assert TOPIC.encode() in last
 
 
-def test_a_snapshot_of_a_table_with_another_key_is_refused_before_anything_is_written(world: World) -> None:
+def test_a_snapshot_of_a_table_with_another_key_is_refused_before_anything_is_written(world: Harness) -> None:
     assert world.info is not None
     schema = world.catalog.shape(world.info).schema
     with pytest.raises(Terminal, match="key columns of a table changed"):

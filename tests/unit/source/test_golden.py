@@ -14,8 +14,8 @@ from include.source.binlog.ddl import effects
 from include.source.binlog.events import QueryEvent
 from include.source.binlog.step import RowsEvent
 from include.source.rows.shape import TableShape
-from tests.decoding import Decoded, selected, server_of, shape_of, transactions
-from tests.golden.recording import Recording, Table, load, names
+from tests.support.binlog.decoded_recording import DecodedRecording, selected, server_of, shape_of, transactions
+from tests.support.golden.recording import Recording, Table, load, names
 
 REFUSED = {
     # After the update that leaves out the document, nothing has what the changes are of.
@@ -66,7 +66,7 @@ def test_what_the_binlog_does_not_tell_is_refused(server: str, case: str) -> Non
 
 def compare(recording: Recording) -> tuple[int, set[Table]]:
     """Changes that were compared, and tables that changed without a row in the log."""
-    decoded = Decoded(recording)
+    decoded = DecodedRecording(recording)
     left = transactions(recording)
     shapes: dict[Table, TableShape] = {}
     compared, missed = 0, set[Table]()

@@ -17,7 +17,7 @@ WHY = TableSetAside("0-1-7", "bin.000001:9", "a row cannot be read", 1)
 SHORT, LONG = Horizon(3.0, "its limit of time"), Horizon(48.0, "its limit of time")
 
 
-class Scene:
+class Scenario:
     def __init__(self) -> None:
         self.folder, self.clock = MemoryRunFolder(), ManualClock(1_000_000)
         self.restart()
@@ -32,7 +32,7 @@ class Scene:
 
 def test_a_table_set_aside_and_one_in_want_of_rows_say_what_to_run() -> None:
     no_gtid = TableSetAside("", "bin.000001:9", "a cascade", 1)
-    scene = Scene()
+    scene = Scenario()
     scene.incidents.on_state(CaptureState(aside={"shop.t": WHY}, orphans={"shop.u": no_gtid}))
     found = scene.incidents.open()
     assert [(each["kind"], each["group"], each["id"]) for each in found] == [
@@ -45,7 +45,7 @@ def test_a_table_set_aside_and_one_in_want_of_rows_say_what_to_run() -> None:
 
 
 def test_a_table_that_is_resumed_is_no_incident_any_more() -> None:
-    scene = Scene()
+    scene = Scenario()
     state = CaptureState(aside={"shop.t": WHY})
     scene.incidents.on_state(state)
     assert scene.ids == ["aside:shop.t:bin.000001:9"]
@@ -54,7 +54,7 @@ def test_a_table_that_is_resumed_is_no_incident_any_more() -> None:
 
 
 def test_a_short_horizon_is_one_incident_until_it_has_recovered() -> None:
-    scene = Scene()
+    scene = Scenario()
     scene.incidents.on_horizon(None)
     assert scene.ids == []
     scene.incidents.on_horizon(SHORT)
@@ -74,7 +74,7 @@ def test_a_short_horizon_is_one_incident_until_it_has_recovered() -> None:
 
 
 def test_a_transaction_that_is_prepared_for_an_hour_is_one_incident_until_it_ends() -> None:
-    scene = Scene()
+    scene = Scenario()
     after = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000002", 70), scene.clock.now_us())
     state = CaptureState(waiting=(WaitingXa("X'61',X'',1", "0-1-7", after),))
     scene.incidents.on_state(state)
@@ -91,7 +91,7 @@ def test_a_transaction_that_is_prepared_for_an_hour_is_one_incident_until_it_end
 
 
 def test_a_long_wait_is_one_incident_until_capture_goes_on() -> None:
-    scene = Scene()
+    scene = Scenario()
     away = Transient("Kafka does not answer", fix="Is Kafka up? See `lyrebird status`.", system="kafka")
     scene.incidents.on_wait(away)
     scene.clock.advance(299)
@@ -111,7 +111,7 @@ def test_a_long_wait_is_one_incident_until_capture_goes_on() -> None:
 
 
 def test_what_ends_capture_is_told_with_the_command_of_its_advice() -> None:
-    scene = Scene()
+    scene = Scenario()
     ended = scene.incidents.on_end(
         Terminal("it was purged", fix="Read anew: `lyrebird capture run --source … --anew`.")
     )
@@ -126,7 +126,7 @@ def test_what_ends_capture_is_told_with_the_command_of_its_advice() -> None:
 
 
 def test_a_take_over_is_told_as_such() -> None:
-    scene = Scene()
+    scene = Scenario()
     ended = scene.incidents.on_end(Fenced("another one writes its topics now", fix="Stop one of them."))
     assert ended.text == "capture of shop was taken over: another one writes its topics now. Stop one of them."
     assert (ended.kind, ended.fix) == ("fenced", "lyrebird capture status --source shop")
@@ -147,7 +147,7 @@ def test_a_next_command_is_whole_or_another_one(fix: str, command: str) -> None:
 
 
 def test_a_short_horizon_that_was_kept_before_there_was_one_form_keeps_its_id() -> None:
-    scene = Scene()
+    scene = Scenario()
     scene.folder.files["incidents.json"] = {"purge": {"at_us": 5, "text": "in 2.0 h it is purged"}}
     scene.restart()
     assert scene.ids == ["purge:5"]
@@ -157,7 +157,7 @@ def test_a_short_horizon_that_was_kept_before_there_was_one_form_keeps_its_id() 
 
 
 def test_a_wait_that_is_shorter_than_five_minutes_is_forgotten_by_a_restart() -> None:
-    scene = Scene()
+    scene = Scenario()
     scene.incidents.on_wait(Transient("Kafka does not answer", system="kafka"))
     assert scene.ids == []
     scene.restart()
@@ -166,7 +166,7 @@ def test_a_wait_that_is_shorter_than_five_minutes_is_forgotten_by_a_restart() ->
 
 
 def test_what_stands_in_the_log_is_told_again_from_there() -> None:
-    scene = Scene()
+    scene = Scenario()
     scene.incidents.on_state(CaptureState(aside={"shop.t": WHY}))
     (first,) = scene.ids
     scene.restart()

@@ -17,7 +17,7 @@ from include.source.database import transaction_stream as subject
 from include.source.database.transaction_stream import BinlogIdle, Inflow
 from include.source.definition import SourceDefinition
 from include.source.state.capture_state import CaptureState, WaitingXa
-from tests.made_binlog import FILE, SID, Log, xid_body
+from tests.support.binlog.builder import FILE, SID, Log, xid_body
 
 SOURCE = SourceDefinition(host="db", port=1, user="u", password="p", databases=["shop"], silence_s=2)
 SECOND_US = 1_000_000

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.source.rows.json.binary import _NAMES, _ROOM, MOST_DEPTH, json_text
-from tests.golden.recording import load
-from tests.made_json import Gap, Number, document
+from tests.support.binlog.binary_json import Gap, Number, document
+from tests.support.golden.recording import load
 
 EDGES = [
     sign * (1 << bits) + more for bits in (7, 8, 15, 16, 31, 32, 53, 63) for sign in (1, -1) for more in (-1, 0, 1)

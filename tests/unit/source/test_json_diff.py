@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from include.source.rows.json.binary import MOST_DEPTH, json_text
 from include.source.rows.json.diff import apply_diffs
-from tests.golden.recording import load
-from tests.made_json import document, lenenc, opaque_decimal, opaque_moment
+from tests.support.binlog.binary_json import document, lenenc, opaque_decimal, opaque_moment
+from tests.support.golden.recording import load
 
 REPLACE, INSERT, REMOVE = 0, 1, 2
 KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)

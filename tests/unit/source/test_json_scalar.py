@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from include.source.rows.json.binary import json_text
-from tests.made_json import Opaque, document, opaque_decimal, opaque_moment, opaque_time
+from tests.support.binlog.binary_json import Opaque, document, opaque_decimal, opaque_moment, opaque_time
 
 DOUBLES = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(-(10**18), 10**18).map(float))
 

@@ -117,13 +117,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.paths import ROOT
+
 HERE = Path(__file__).parent
 INDEX = re.findall(r"([\w/]+\.py)::(test_\w+)", __doc__ or "")
 
 
 @cache
 def names_in(name: str) -> frozenset[str]:
-    path = HERE.parents[2] / name if "/" in name else HERE / name
+    path = ROOT / name if "/" in name else HERE / name
     tree = ast.parse(path.read_text("utf-8"))
     return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
 

@@ -15,7 +15,7 @@ from include.record.gtid import Flavour
 from include.source.binlog.ddl import TableEffect, effects
 from include.source.binlog.events import QueryEvent
 from include.source.binlog.step import RowsEvent
-from tests.made_binlog import Log, transactions
+from tests.support.binlog.builder import Log, transactions
 
 A = "alter shop.t"
 STATEMENTS: dict[str, tuple[str, str]] = {

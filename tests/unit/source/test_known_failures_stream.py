@@ -30,9 +30,9 @@ from include.source.rows.encode import TableEncoders
 from include.source.rows.images import RowImages
 from include.source.rows.render import json_row
 from include.source.state.capture_state import CaptureState
-from tests.golden.recording import load
-from tests.made_binlog import SID, Log, builder, transactions
-from tests.mariadb_golden import MAP, SCHEMA, rows, transaction
+from tests.support.binlog.builder import SID, Log, builder, transactions
+from tests.support.binlog.recorded_mariadb import MAP, SCHEMA, rows, transaction
+from tests.support.golden.recording import load
 
 MARIADB = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)
 NAMELESS = type(MAP)(0, "shop", "t", MAP.types, MAP.metas, MAP.nullable, signs_known=False)

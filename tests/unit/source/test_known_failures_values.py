@@ -27,9 +27,9 @@ from include.source.cat.schema_rows import described
 from include.source.rows.images import RowImages
 from include.source.rows.layout import layout
 from include.source.rows.shape import TableShape
-from tests.golden.recording import load
-from tests.made_binlog import description, image, optional, query_body, raw, rows_body, table_map_body
-from tests.other_reader import rows_of_mysql_replication
+from tests.support.binlog.builder import description, image, optional, query_body, raw, rows_body, table_map_body
+from tests.support.binlog.mysql_replication_reader import rows_of_mysql_replication
+from tests.support.golden.recording import load
 
 NAMED = optional(4, b"\x01c")
 

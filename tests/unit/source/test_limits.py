@@ -20,11 +20,11 @@ from include.source.log.ports import LogPorts
 from include.source.ports import Group, OutgoingRecord
 from include.source.rows.encode import TableEncoders
 from include.source.state.capture_state import CaptureState
-from tests.mariadb_golden import MAP, SCHEMA, rows, transaction
-from tests.unit.source.test_replicator import TOPIC, World, resolved
+from tests.support.binlog.recorded_mariadb import MAP, SCHEMA, rows, transaction
+from tests.unit.source.test_replicator import TOPIC, Harness, resolved
 
 
-def with_row_of(size: int, world: World) -> RowsEvent:
+def with_row_of(size: int, world: Harness) -> RowsEvent:
     world.columns = (*SCHEMA.columns[:2], replace(SCHEMA.columns[2], type="longtext"))
     body = rows("c", (1, 1, "a")).body[:-2]
     wide = replace(MAP, metas=(0, 0, 4), types=bytes((3, 3, 252)))
@@ -32,7 +32,7 @@ def with_row_of(size: int, world: World) -> RowsEvent:
 
 
 def test_a_row_that_no_topic_takes_sets_its_table_aside_and_nothing_else() -> None:
-    world = World()
+    world = Harness()
     found = with_row_of(17 << 20, world)
     world.replicate([transaction(1, found), transaction(2, rows("c", (2, 1, "b"))), transaction(3)])
     last = resolved(world)[-1]
@@ -45,7 +45,7 @@ def test_a_row_that_no_topic_takes_sets_its_table_aside_and_nothing_else() -> No
 
 
 def test_a_row_of_megabytes_passes_where_the_topic_is_ours() -> None:
-    world = World()
+    world = Harness()
     world.replicate([transaction(1, with_row_of(2 << 20, world))])
     assert resolved(world)[-1].state.get("aside", {}) == {}
     assert len(world.records(TOPIC)) == 1
@@ -55,7 +55,7 @@ def test_a_row_of_megabytes_passes_where_the_topic_is_ours() -> None:
 def test_a_topic_that_takes_less_sets_its_table_aside_and_the_command_that_raises_it_is_told(
     more: int, aside: list[str]
 ) -> None:
-    world = World()
+    world = Harness()
     world.log.admin().ensure(TopicSpec(TOPIC, 4, {"cleanup.policy": "compact"}))
     world.replicate([transaction(1, with_row_of((1 << 20) + more, world)), transaction(2)])
     last = resolved(world)[-1]
@@ -72,7 +72,7 @@ def test_a_topic_whose_limit_was_raised_takes_larger_rows_from_then_on() -> None
     capture = memory_log("s", log, MemoryRegistry(), clock)
     capture.open()
     log.admin().ensure(TopicSpec(TOPIC, 4, {"max.message.bytes": "2000000"}))
-    encoders = TableEncoders("s", World().source, capture)
+    encoders = TableEncoders("s", Harness().source, capture)
     encoder = encoders.of(SCHEMA)
     with pytest.raises(Terminal, match=r"larger than its topic takes.*bytes=3000000, most=1995904"):
         encoders.require_room(encoder, 3_000_000)

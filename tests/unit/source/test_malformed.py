@@ -19,8 +19,8 @@ from include.source.rows.json.diff import apply_diffs
 from include.source.rows.layout import layout
 from include.source.rows.shape import TableShape
 from include.source.rows.text import row_reader
-from tests.decoding import shape_of, transactions
-from tests.golden.recording import load, names
+from tests.support.binlog.decoded_recording import shape_of, transactions
+from tests.support.golden.recording import load, names
 
 SECRET = b"Secret74"
 TRACES = ("Secret", "ecret7", SECRET.hex(), str(int.from_bytes(SECRET, "big")), str(int.from_bytes(SECRET, "little")))

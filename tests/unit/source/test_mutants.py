@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from include.errors import Terminal
 from include.source.binlog.files import read_events
 from include.source.binlog.reader import EventReader
-from tests.mutants import cut, flipped, outcome, recordings
+from tests.support.binlog.mutations import cut, flipped, outcome, recordings
 
 NAMES = sorted(recordings())
 DATABASE = {"mariadb-types.binlog": "lyregold"}

@@ -18,9 +18,9 @@ from include.source.rows.compiled import decoder_of
 from include.source.rows.decoder import NativeImages, images_of
 from include.source.rows.images import Pair, RowImages
 from include.source.rows.layout import Field, Layout, mismatch
-from tests.decoding import shape_of, transactions
-from tests.golden.recording import load, names
-from tests.row_bytes import KINDS, event, layout_of
+from tests.support.binlog.decoded_recording import shape_of, transactions
+from tests.support.binlog.random_row_images import KINDS, event, layout_of
+from tests.support.golden.recording import load, names
 
 if WHY_NOT:
     pytest.skip(f"`make setup` builds the compiled decoders: {WHY_NOT}", allow_module_level=True)

@@ -25,9 +25,9 @@ from include.source.rows.images import RowImages
 from include.source.rows.records import of_today
 from include.source.rows.shape import Image
 from include.source.state.capture_state import CaptureState
-from tests.decoding import info_of, selected, server_of, transactions
-from tests.golden.recording import Recording, Table, load, names
-from tests.mariadb_golden import MAP
+from tests.support.binlog.decoded_recording import info_of, selected, server_of, transactions
+from tests.support.binlog.recorded_mariadb import MAP
+from tests.support.golden.recording import Recording, Table, load, names
 
 CASES = [name for name in names() if name[1] in ("versioned", "versioned-ways", "versioned-history")]
 State = dict[Table, dict[bytes, bytes]]

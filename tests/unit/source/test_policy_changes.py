@@ -12,15 +12,15 @@ from include.log.topics import control, source_resolved
 from include.record.codec import Decoder
 from include.record.version import from_headers
 from include.source.definition import SourceDefinition
-from tests.crash_world import TOPIC, CrashWorld
-from tests.mariadb_golden import transaction
+from tests.support.binlog.recorded_mariadb import transaction
+from tests.support.source.crash_harness import TOPIC, CrashHarness
 
 PASSES: dict[str, Any] = {}
 DROPPED: dict[str, Any] = {"t": {"policy": "drop"}}
 PHASES: tuple[tuple[dict[str, Any], int], ...] = ((PASSES, 6), (DROPPED, 12), (PASSES, 24))
 
 
-class PolicyWorld(CrashWorld):
+class PolicyHarness(CrashHarness):
     """The story in three parts, each captured under another policy."""
 
     def __init__(self, seed: int) -> None:
@@ -70,7 +70,7 @@ class PolicyWorld(CrashWorld):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_changed_while_the_policy_dropped_a_table_is_read_when_it_passes_again(seed: int) -> None:
-    world = PolicyWorld(seed)
+    world = PolicyHarness(seed)
     for _ in PHASES:
         assert world.go_on()
     world.is_honest()
@@ -86,7 +86,7 @@ def test_what_changed_while_the_policy_dropped_a_table_is_read_when_it_passes_ag
 @pytest.mark.timeout(120)
 def test_a_kill_at_any_step_leaves_every_resolved_record_true() -> None:
     for at in count(1, 4):
-        world, killed = PolicyWorld(at), False
+        world, killed = PolicyHarness(at), False
         assert world.go_on()
         while world.left:
             killed |= not world.go_on(0 if killed else at)
@@ -97,7 +97,7 @@ def test_a_kill_at_any_step_leaves_every_resolved_record_true() -> None:
 
 
 def test_a_table_that_is_gone_when_it_would_pass_again_is_dropped_from_copies() -> None:
-    world = PolicyWorld(1)
+    world = PolicyHarness(1)
     assert world.go_on()
     assert world.go_on()
     world._upstream.names = list  # type: ignore[method-assign]
@@ -108,7 +108,7 @@ def test_a_table_that_is_gone_when_it_would_pass_again_is_dropped_from_copies() 
 
 
 def test_a_table_that_is_dropped_while_the_policy_leaves_it_out_is_gone_from_copies() -> None:
-    world = PolicyWorld(1)
+    world = PolicyHarness(1)
     assert world.go_on()
     world.story.transactions[8] = transaction(9, "DROP TABLE t")
     assert world.go_on()

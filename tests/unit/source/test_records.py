@@ -22,7 +22,7 @@ from include.source.rows.images import RowImages
 from include.source.rows.layout import Field, Layout
 from include.source.rows.records import Encoded, RowRecords, encoded
 from include.source.rows.shape import TableShape
-from tests.row_bytes import KINDS, event, layout_of
+from tests.support.binlog.random_row_images import KINDS, event, layout_of
 
 MAP = TableMap(7, "d", "t", b"\x03", (0,), (False,), (), signs_known=False)
 STAMP = Stamp(server_id=1, file="bin.000001", pos=4, commit_us=10**15, made_us=10**15 + 7, gtid="0-1-5", thread=9)

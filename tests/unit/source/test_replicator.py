@@ -33,7 +33,7 @@ from include.source.ports import Group, ResumePoint
 from include.source.replicator import Replicator
 from include.source.rows.encode import TableEncoders
 from include.source.state.capture_state import CaptureState
-from tests.mariadb_golden import MAP, SCHEMA, rows, transaction
+from tests.support.binlog.recorded_mariadb import MAP, SCHEMA, rows, transaction
 
 TOPIC = change("s", "shop", "t")
 START = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)
@@ -68,7 +68,7 @@ class Failing:
 SERVER = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)
 
 
-class World:
+class Harness:
     """A log, and captures on it that may be cut off and begun again."""
 
     def __init__(self, **more: Any) -> None:
@@ -156,7 +156,7 @@ class World:
         }
 
 
-def _without_time(world: World, record: Record) -> str:
+def _without_time(world: Harness, record: Record) -> str:
     if record.value is None:
         return "tombstone"
     if record.topic != TOPIC:
@@ -165,20 +165,20 @@ def _without_time(world: World, record: Record) -> str:
     return repr({name: value[name] for name in ("op", "before", "after", "source", "transaction")})
 
 
-def resolved(world: World) -> list[Resolved]:
+def resolved(world: Harness) -> list[Resolved]:
     view = ResolvedView()
     return [found for record in world.records(source_resolved("s")) if (found := view.on_record(record.value))]
 
 
 def test_versions_are_dense_over_rows_and_resolved_records() -> None:
-    world = World()
+    world = Harness()
     world.replicate([transaction(1, rows("c", (1, 1, "a"), (2, 1, "b"))), transaction(2, rows("d", (1, 1, "a")))])
     seen = [from_headers(r.headers) for topic in (TOPIC, source_resolved("s")) for r in world.records(topic)]
     assert sorted(set(seen)) == [1, 2, 3, 4, 5]
 
 
 def test_a_delete_is_an_envelope_and_a_tombstone_of_one_version() -> None:
-    world = World()
+    world = Harness()
     world.replicate([transaction(1, rows("d", (1, 1, "a")))])
     first, second = world.records(TOPIC)
     assert world.value(first)["op"] == "d"
@@ -189,14 +189,14 @@ def test_a_delete_is_an_envelope_and_a_tombstone_of_one_version() -> None:
 
 @pytest.mark.parametrize("partition_by", [{}, {"t": ["part"]}])
 def test_a_changed_key_is_a_delete_and_an_insert(partition_by: dict[str, list[str]]) -> None:
-    world = World(partition_by=partition_by)
+    world = Harness(partition_by=partition_by)
     world.replicate([transaction(1, rows("u", (1, 1, "a"), (9, 1, "a")))])
     found = sorted(world.records(TOPIC), key=lambda r: (from_headers(r.headers), r.value is None))
     assert [r.value and world.value(r)["op"] for r in found] == ["d", None, "c"]
 
 
 def test_a_changed_partition_column_is_a_delete_and_an_insert_of_one_key() -> None:
-    world = World(partition_by={"shop.t": ["part"]})
+    world = Harness(partition_by={"shop.t": ["part"]})
     world.replicate(
         [transaction(1, rows("u", (1, 1, "a"), (1, 2, "a"))), transaction(2, rows("u", (1, 2, "a"), (1, 2, "b")))]
     )
@@ -207,7 +207,7 @@ def test_a_changed_partition_column_is_a_delete_and_an_insert_of_one_key() -> No
 
 
 def test_rows_of_one_thing_share_a_partition() -> None:
-    world = World(partition_by={"t": ["part"]})
+    world = Harness(partition_by={"t": ["part"]})
     world.replicate([transaction(1, rows("c", *[(n, n % 5, "x") for n in range(40)]))])
     places: dict[int, set[int]] = {}
     for record in world.records(TOPIC):
@@ -217,7 +217,7 @@ def test_rows_of_one_thing_share_a_partition() -> None:
 
 
 def test_the_source_block_says_where_a_row_was() -> None:
-    world = World()
+    world = Harness()
     world.replicate([transaction(3, rows("c", (1, 1, "a")), rows("c", (2, 1, "b")))])
     blocks = sorted(
         ((v["source"], v["transaction"]) for v in map(world.value, world.records(TOPIC))), key=lambda x: x[0]["row"]
@@ -230,7 +230,7 @@ def test_the_source_block_says_where_a_row_was() -> None:
 
 
 def test_a_resolved_record_names_the_end_of_every_partition_below_it() -> None:
-    world = World()
+    world = Harness()
     world.replicate([transaction(1, rows("c", *[(n, 1, "x") for n in range(20)]))])
     (last,) = resolved(world)
     assert last.full
@@ -242,7 +242,7 @@ def test_a_resolved_record_names_the_end_of_every_partition_below_it() -> None:
 
 
 def test_truncate_writes_the_floor_in_the_same_transaction() -> None:
-    world = World()
+    world = Harness()
     world.replicate([transaction(1, rows("c", (1, 1, "a")), "TRUNCATE TABLE t", rows("c", (2, 1, "b")))], group=9)
     (record,) = world.records(control("s"))
     floor = Control.parse(record.value or b"").floor
@@ -253,31 +253,31 @@ def test_truncate_writes_the_floor_in_the_same_transaction() -> None:
 
 
 def test_a_dropped_table_gets_a_floor_and_is_forgotten() -> None:
-    world = World()
+    world = Harness()
     world.replicate([transaction(1, "DROP TABLE t")])
     assert [Control.parse(r.value or b"").kind for r in world.records(control("s"))] == ["drop"]
     assert resolved(world)[-1].state["tables"] == {}
 
 
 def test_a_swap_of_names_owes_a_snapshot_and_drops_nothing() -> None:
-    world = World()
+    world = Harness()
     world.replicate([transaction(1, "RENAME TABLE t TO x.old, x.fresh TO t")])
     assert world.records(control("s")) == []
     assert resolved(world)[-1].uncovered == ("shop.t",)
 
 
 def test_a_table_that_nobody_saw_come_is_owed_a_snapshot() -> None:
-    world = World()
+    world = Harness()
     world.replicate([transaction(1, "DROP TABLE t"), transaction(2, rows("c", (1, 1, "a")))])
     assert resolved(world)[-1].uncovered == ("shop.t",)
 
 
-def owed(world: World) -> list[tuple[str, ...]]:
+def owed(world: Harness) -> list[tuple[str, ...]]:
     return [tuple(job["tables"]) for job in resolved(world)[-1].state["jobs"]]
 
 
 def test_rows_of_a_captured_table_that_change_by_text_are_owed_a_snapshot_with_a_floor() -> None:
-    world = World()
+    world = Harness()
     world.replicate(
         [transaction(1, rows("c", (1, 1, "a")), "INSERT INTO t VALUES (2, 1, 'b')", rows("c", (3, 1, "c")))]
     )
@@ -287,13 +287,13 @@ def test_rows_of_a_captured_table_that_change_by_text_are_owed_a_snapshot_with_a
 
 
 def test_many_texts_owe_a_table_one_snapshot() -> None:
-    world = World()
+    world = Harness()
     world.replicate([transaction(n, "UPDATE t SET v = 'x'", "DELETE FROM t WHERE id = 7") for n in range(1, 9)])
     assert owed(world) == [("shop.t",)]
 
 
 def test_rows_of_tables_that_nobody_captures_change_by_text_as_they_like(caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
+    world = Harness()
     texts = ["INSERT INTO mysql.rds_heartbeat2 VALUES (1, 2)", "REPLACE INTO percona.checksums SELECT 1 FROM t"]
     world.replicate([transaction(1, *texts), transaction(2, *texts, rows("c", (1, 1, "a")))], group=2)
     assert resolved(world)[-1].uncovered == ()
@@ -302,14 +302,14 @@ def test_rows_of_tables_that_nobody_captures_change_by_text_as_they_like(caplog:
 
 
 def test_a_temporary_table_that_a_text_fills_is_owed_nothing() -> None:
-    world = World()
+    world = Harness()
     world.replicate([transaction(1, "CREATE TEMPORARY TABLE hold (id int)", "INSERT INTO hold SELECT id FROM t")])
     assert owed(world) == []
     assert set(resolved(world)[-1].state["tables"]) == {"shop.t"}
 
 
 def test_a_text_that_changes_others_by_a_view_or_trigger_owes_all_captured_tables() -> None:
-    world = World()
+    world = Harness()
     world.changing.add(("elsewhere", "v"))
     world.replicate([transaction(1, "UPDATE elsewhere.w SET a = 1")])
     assert owed(world) == []
@@ -319,19 +319,19 @@ def test_a_text_that_changes_others_by_a_view_or_trigger_owes_all_captured_table
 
 @pytest.mark.parametrize("text", ["SELECT `shop`.`f`(1)", "FROBNICATE THE TABLES"])
 def test_a_text_that_does_not_say_its_tables_owes_all_captured_ones(text: str) -> None:
-    world = World()
+    world = Harness()
     world.replicate([transaction(1, text)])
     assert owed(world) == [("shop.t",)]
 
 
 def test_a_table_made_of_a_query_as_text_is_owed_its_rows() -> None:
-    world = World()
+    world = Harness()
     world.replicate([transaction(1, "CREATE TABLE u SELECT * FROM t", "CREATE TABLE other.u SELECT * FROM t")])
     assert owed(world) == [("shop.u",)]
 
 
 def test_a_truncate_with_settings_of_its_own_writes_the_floor() -> None:
-    world = World()
+    world = Harness()
     world.replicate([transaction(1, rows("c", (1, 1, "a")), "SET STATEMENT max_statement_time=100 FOR TRUNCATE t")])
     assert [Control.parse(r.value or b"").kind for r in world.records(control("s"))] == ["truncate"]
 
@@ -344,7 +344,7 @@ def nameless(op: RowOp, *images: Any) -> RowsEvent:
 
 @pytest.mark.parametrize(("described_us", "again"), [(2_000_000, ("shop.t",)), (500_000, ()), (9_000_000, ("shop.t",))])
 def test_rows_read_as_the_table_was_after_its_alter_are_read_again(described_us: int, again: tuple[str, ...]) -> None:
-    world = World()
+    world = Harness()
     world.server_us = described_us
     world.replicate([transaction(1, nameless("c", (1, 1, "a"))), transaction(2, "GRANT SELECT ON *.* TO somebody")])
     # In another session, in which no row of it came before.
@@ -354,7 +354,7 @@ def test_rows_read_as_the_table_was_after_its_alter_are_read_again(described_us:
 
 
 def test_a_table_made_again_whose_rows_were_read_by_its_names_is_read_again() -> None:
-    world = World()
+    world = Harness()
     world.server_us = 2_000_000
     world.replicate(
         [transaction(1, nameless("c", (1, 1, "a")), "DROP TABLE t"), transaction(2, "CREATE TABLE t (x int)")]
@@ -364,7 +364,7 @@ def test_a_table_made_again_whose_rows_were_read_by_its_names_is_read_again() ->
 
 @pytest.mark.parametrize("text", ["ALTER TABLE t ADD FOREIGN KEY (p) REFERENCES u (id)", "RENAME TABLE x.n TO t"])
 def test_a_key_that_cascades_without_a_trace_is_noted_when_it_comes(text: str) -> None:
-    world = World()
+    world = Harness()
     world.replicate([transaction(1, "ALTER TABLE t ADD c int"), transaction(2, "GRANT ALL ON x TO y")])
     assert resolved(world)[-1].state["orphans"] == {}
     world.untraced.add(("shop", "t"))
@@ -378,7 +378,7 @@ def test_statements_that_concern_no_captured_table_leave_what_is_known(monkeypat
     """A shop with temporary tables logs one at the end of each connection."""
     forgotten: list[Any] = []
     monkeypatch.setattr(TableCatalog, "forget", lambda _, names=None: forgotten.append(names))
-    world = World()
+    world = Harness()
     texts = ["DROP TEMPORARY TABLE IF EXISTS `h` /* generated by server */", "GRANT ALL ON x TO y", "ANALYZE TABLE t"]
     texts += [
         "CREATE OR REPLACE VIEW v AS SELECT 1",
@@ -394,14 +394,14 @@ def test_statements_that_concern_no_captured_table_leave_what_is_known(monkeypat
 
 
 def test_maps_that_name_their_columns_need_no_second_look() -> None:
-    world = World()
+    world = Harness()
     world.server_us = 9_000_000
     world.replicate([transaction(1, rows("c", (1, 1, "a"))), transaction(3, "ALTER TABLE t MODIFY part int FIRST")])
     assert resolved(world)[-1].uncovered == ()
 
 
 def test_a_transaction_that_was_had_already_stops_the_source() -> None:
-    world = World()
+    world = Harness()
     core = Replicator(
         "s",
         world.source,
@@ -417,7 +417,7 @@ def test_a_transaction_that_was_had_already_stops_the_source() -> None:
 
 
 def test_an_idle_server_moves_time_but_never_back() -> None:
-    world = World()
+    world = Harness()
     core = Replicator(
         "s",
         world.source,
@@ -449,11 +449,11 @@ STORY = [
 @pytest.mark.parametrize("group", [1, 2, 6])
 @pytest.mark.parametrize("group_bytes", [1, 1_000_000], ids=["in parts", "whole"])
 def test_a_crash_at_any_durable_step_changes_nothing(group_bytes: int, group: int, after: bool) -> None:
-    undisturbed = World(group_bytes=group_bytes)
+    undisturbed = Harness(group_bytes=group_bytes)
     undisturbed.replicate(STORY, group)
     expected, crashes = undisturbed.everything(), 0
     while True:
-        world = World(group_bytes=group_bytes)
+        world = Harness(group_bytes=group_bytes)
         try:
             world.replicate(STORY, group, crashes + 1, after)
         except Transient:
@@ -494,7 +494,7 @@ def test_any_story_with_any_crashes_ends_as_the_table(
                 made.append(rows("d", old))
                 del table[id_]
         story.append(transaction(number, *made))
-    world = World(partition_by={"t": ["part"]})
+    world = Harness(partition_by={"t": ["part"]})
     for fail_at, after in failures:
         try:
             world.replicate(story, group, fail_at, after)
@@ -517,7 +517,7 @@ def test_any_story_with_any_crashes_ends_as_the_table(
 
 
 def test_a_table_whose_rows_cannot_be_read_is_set_aside_and_the_others_go_on() -> None:
-    world = World()
+    world = Harness()
     broken = RowsEvent(MAP, "c", rows("c", (2, 1, "b")).body[:-1])
     world.replicate(
         [transaction(1, rows("c", (1, 1, "a"))), transaction(2, broken), transaction(3, rows("c", (3, 1, "c")))]
@@ -533,7 +533,7 @@ def test_a_table_whose_rows_cannot_be_read_is_set_aside_and_the_others_go_on() -
 
 
 def test_rows_are_counted_by_op_and_those_passed_over_apart() -> None:
-    world = World()
+    world = Harness()
     broken = RowsEvent(MAP, "d", rows("d", (2, 1, "b")).body[:-1])
     first = transaction(1, rows("c", (1, 1, "a"), (2, 1, "b")), rows("u", (1, 1, "a"), (9, 1, "a")))
     world.replicate([first, transaction(2, broken), transaction(3, rows("c", (3, 1, "c")))])
@@ -546,7 +546,7 @@ def orphaned(number: int) -> SourceTransaction:
 
 
 def test_a_map_without_rows_is_noted_once_where_a_key_cascades() -> None:
-    world = World()
+    world = Harness()
     world.cascades = {("shop", "t"), ("shop", "unknown")}
     world.replicate([transaction(1, rows("c", (1, 1, "a"))), orphaned(2), orphaned(3)])
     last = resolved(world)[-1]
@@ -556,20 +556,20 @@ def test_a_map_without_rows_is_noted_once_where_a_key_cascades() -> None:
 
 
 def test_a_map_without_rows_of_a_trigger_that_did_nothing_says_nothing() -> None:
-    world = World()
+    world = Harness()
     world.replicate([orphaned(1)])
     assert resolved(world)[-1].uncovered == ()
 
 
 def test_a_table_that_is_to_be_read_over_a_gap_lacks_nothing_more() -> None:
-    world = World()
+    world = Harness()
     world.cascades = {("shop", "t")}
     world.replicate([transaction(1, "RENAME TABLE t TO x.old, x.fresh TO t"), orphaned(2)])
     assert CaptureState.from_json(resolved(world)[-1].state).orphans == {}
 
 
 def test_a_source_that_is_told_to_stops_at_rows_that_cannot_be_read() -> None:
-    world = World(unreadable="source")
+    world = Harness(unreadable="source")
     broken = RowsEvent(MAP, "c", rows("c", (2, 1, "b")).body[:-1])
     with pytest.raises(Terminal, match=r"cannot be read.*table='shop\.t', column='v'.*position='bin.000001:200'"):
         world.replicate([transaction(1, rows("c", (1, 1, "a"))), transaction(2, broken)])
@@ -577,15 +577,15 @@ def test_a_source_that_is_told_to_stops_at_rows_that_cannot_be_read() -> None:
 
 
 def test_columns_that_are_ignored_or_masked_do_not_leave() -> None:
-    world = World(filter={"t": {"ignored_columns": ["part"], "masks": {"v": {"keep_last": 1}}}})
+    world = Harness(filter={"t": {"ignored_columns": ["part"], "masks": {"v": {"keep_last": 1}}}})
     world.replicate([transaction(1, rows("c", (1, 1, "abc"), (2, 1, None)))])
     found = sorted((world.value(record)["after"] for record in world.records(TOPIC)), key=lambda row: row["id"])
     assert found == [{"id": 1, "v": "**c"}, {"id": 2, "v": None}]
 
 
 def test_a_huge_transaction_goes_to_the_log_in_parts_and_is_seen_whole() -> None:
-    world = World(group_bytes=500)
-    whole = World()
+    world = Harness(group_bytes=500)
+    whole = Harness()
     huge = [transaction(1, *[rows("c", *[(n * 10 + i, 1, "x" * 40) for i in range(10)]) for n in range(20)])]
     world.replicate(huge)
     whole.replicate(huge)

@@ -24,7 +24,7 @@ from tests.support.run_folder import MemoryRunFolder
 SOURCE = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop"])
 
 
-class Scene:
+class Scenario:
     def __init__(self, horizon: Horizon | None = None) -> None:
         self.folder, self.clock, self.metrics = MemoryRunFolder(), ManualClock(10_000_000), Metrics("capture-s")
         self.looks: list[BinlogPosition] = []
@@ -61,7 +61,7 @@ class Scene:
 
 
 def test_rows_by_op_and_events_passed_over_by_type_add_up() -> None:
-    scene = Scene()
+    scene = Scenario()
     scene.commit({"c": 2, "u": 1}, {"d": 1})
     said = scene.commit({"c": 1, "r": 5}, {"d": 2, "u": 1})
     assert (said["rows"], said["ops"]) == (9, {"c": 3, "u": 1, "r": 5})
@@ -78,7 +78,7 @@ def test_rows_by_op_and_events_passed_over_by_type_add_up() -> None:
 
 
 def test_a_snapshot_is_shown_while_it_reads() -> None:
-    scene = Scene()
+    scene = Scenario()
     scene.reporter.on_snapshot("shop.t", 500, 2_000, 10_000)
     scene.clock.advance(2)
     scene.reporter.on_snapshot("shop.t", 1_500, 3_000, 10_000)
@@ -90,7 +90,7 @@ def test_a_snapshot_is_shown_while_it_reads() -> None:
 
 
 def test_another_server_is_looked_at_from_the_next_commit_on() -> None:
-    scene = Scene(Horizon(2.5, "its limit of time"))
+    scene = Scenario(Horizon(2.5, "its limit of time"))
     scene.commit()
     scene.watch.look_once()
     scene.reporter.on_server(SOURCE)
@@ -106,7 +106,7 @@ def test_another_server_is_looked_at_from_the_next_commit_on() -> None:
 
 
 def test_waiting_for_a_server_is_shown_at_once_beside_what_was_known_until_it_is_over() -> None:
-    scene = Scene()
+    scene = Scenario()
     scene.commit({"c": 1})
     scene.reporter.on_retry(Transient("no answer", system="mysql"), 3)
     assert (scene.folder.files["progress.json"]["attempt"], scene.folder.files["progress.json"]["rows"]) == (3, 1)
@@ -120,7 +120,7 @@ def test_waiting_for_a_server_is_shown_at_once_beside_what_was_known_until_it_is
 
 
 def test_a_table_set_aside_is_reported_with_the_command_that_resumes_it() -> None:
-    scene = Scene()
+    scene = Scenario()
     state = CaptureState(aside={"shop.t": TableSetAside("0-1-7", "bin.000001:9", "a row cannot be read", 1)})
     for _ in range(2):
         (incident,) = scene.commit(state=state)["incidents"]
@@ -130,7 +130,7 @@ def test_a_table_set_aside_is_reported_with_the_command_that_resumes_it() -> Non
 
 
 def test_a_short_purge_horizon_is_reported_from_the_position_of_the_last_commit() -> None:
-    scene = Scene(Horizon(2.5, "its limit of time"))
+    scene = Scenario(Horizon(2.5, "its limit of time"))
     scene.watch.look_once()
     assert scene.looks == []
     assert scene.commit()["incidents"] == []
@@ -144,7 +144,7 @@ def test_a_short_purge_horizon_is_reported_from_the_position_of_the_last_commit(
 
 
 def test_a_server_that_does_not_tell_its_files_changes_nothing() -> None:
-    scene = Scene()
+    scene = Scenario()
     scene.commit()
     scene.watch.look_once()
     scene.watch.look_once()
@@ -154,7 +154,7 @@ def test_a_server_that_does_not_tell_its_files_changes_nothing() -> None:
 
 
 def test_a_take_over_is_reported_before_the_end() -> None:
-    scene = Scene()
+    scene = Scenario()
     scene.reporter.on_end(Fenced("another process has taken over", fix="This one ends."))
     (incident,) = scene.folder.files["progress.json"]["incidents"]
     assert (incident["kind"], incident["fix"]) == ("fenced", "lyrebird capture status --source s")
@@ -179,7 +179,7 @@ def test_the_watch_looks_from_its_own_thread_until_it_is_closed() -> None:
 
 
 def test_the_purge_horizon_is_that_of_the_oldest_prepared_transaction() -> None:
-    scene = Scene(Horizon(30.0, "its limit of time"))
+    scene = Scenario(Horizon(30.0, "its limit of time"))
     after = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000000", 70), 1)
     scene.commit(state=CaptureState(waiting=(WaitingXa("X'61',X'',1", "0-1-4", after),)))
     scene.watch.look_once()

@@ -47,7 +47,7 @@ class Reporter:
         pass
 
 
-class Scene:
+class Scenario:
     """A capture whose sessions do what a list says: commit so often, then raise, or end."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *sessions: tuple[int, LyrebirdError | None]) -> None:
@@ -65,11 +65,11 @@ class Scene:
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scene]:
-    return lambda *sessions: Scene(monkeypatch, *sessions)
+def scene(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scenario]:
+    return lambda *sessions: Scenario(monkeypatch, *sessions)
 
 
-def test_what_was_spoilt_on_its_way_is_read_again(scene: Callable[..., Scene]) -> None:
+def test_what_was_spoilt_on_its_way_is_read_again(scene: Callable[..., Scenario]) -> None:
     one = scene((5, SPOILT), (3, None))
     assert one.capture.run() == "stopped"
     assert one.reporter.waited == [SPOILT]
@@ -78,7 +78,7 @@ def test_what_was_spoilt_on_its_way_is_read_again(scene: Callable[..., Scene]) -
 
 @pytest.mark.parametrize("commits", [0, 4])
 def test_what_is_the_same_at_the_second_look_ends_the_run_and_is_told(
-    scene: Callable[..., Scene], commits: int
+    scene: Callable[..., Scenario], commits: int
 ) -> None:
     one = scene((5, SPOILT), (commits, SPOILT))
     with pytest.raises(Terminal, match="checksum"):
@@ -86,53 +86,53 @@ def test_what_is_the_same_at_the_second_look_ends_the_run_and_is_told(
     assert one.reporter.end is SPOILT
 
 
-def test_another_refusal_without_progress_ends_the_run_too(scene: Callable[..., Scene]) -> None:
+def test_another_refusal_without_progress_ends_the_run_too(scene: Callable[..., Scenario]) -> None:
     one = scene((5, SPOILT), (0, Terminal("the account lacks a privilege")))
     with pytest.raises(Terminal, match="privilege"):
         one.capture.run()
 
 
-def test_a_start_that_is_refused_is_refused_at_once(scene: Callable[..., Scene]) -> None:
+def test_a_start_that_is_refused_is_refused_at_once(scene: Callable[..., Scenario]) -> None:
     one = scene((0, Terminal("the source has no finished snapshot to go on from")))
     with pytest.raises(Terminal, match="no finished snapshot"):
         one.capture.run()
     assert one.reporter.waited == []
 
 
-def test_looks_are_bounded_however_much_is_read_between_them(scene: Callable[..., Scene]) -> None:
+def test_looks_are_bounded_however_much_is_read_between_them(scene: Callable[..., Scenario]) -> None:
     one = scene(*((5, Terminal("spoilt", pos=pos)) for pos in range(9)))
     with pytest.raises(Terminal, match="pos=3"):
         one.capture.run()
 
 
-def test_settings_that_are_wrong_get_no_second_look(scene: Callable[..., Scene]) -> None:
+def test_settings_that_are_wrong_get_no_second_look(scene: Callable[..., Scenario]) -> None:
     one = scene((5, SettingsError("no")))
     with pytest.raises(SettingsError):
         one.capture.run()
     assert isinstance(one.reporter.end, SettingsError)
 
 
-def test_a_lost_answer_to_a_commit_begins_another_session(scene: Callable[..., Scene]) -> None:
+def test_a_lost_answer_to_a_commit_begins_another_session(scene: Callable[..., Scenario]) -> None:
     lost = Restart("the answer to a commit is lost", system="kafka")
     one = scene((5, lost), (0, lost), (0, lost), (2, None))
     assert one.capture.run() == "stopped"
     assert one.reporter.waited == [lost] * 3
 
 
-def test_a_snapshot_of_all_is_not_read_twice_by_itself(scene: Callable[..., Scene]) -> None:
+def test_a_snapshot_of_all_is_not_read_twice_by_itself(scene: Callable[..., Scenario]) -> None:
     one = scene((5, SPOILT))
     with pytest.raises(Terminal):
         one.capture.run("anew")
 
 
-def test_a_transient_error_never_ends_a_capture_that_has_reached_its_servers(scene: Callable[..., Scene]) -> None:
+def test_a_transient_error_never_ends_a_capture_that_has_reached_its_servers(scene: Callable[..., Scenario]) -> None:
     one = scene(*[(0, Transient("away"))] * 4, (1, None))
     assert one.capture.run() == "stopped"
     assert len(one.reporter.waited) == 4
 
 
 def test_a_capture_that_was_fenced_says_who_reads_now(
-    scene: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
+    scene: Callable[..., Scenario], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[SourceDefinition] = []
 

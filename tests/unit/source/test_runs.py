@@ -37,7 +37,7 @@ from include.source.rows.layout import Layout, layout
 from include.source.rows.shape import TableShape
 from include.source.snapshot.watermark_window import WatermarkWindow
 from include.source.state.capture_state import CaptureState, TableSetAside
-from tests.mutants import flipped, recordings
+from tests.support.binlog.mutations import flipped, recordings
 
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"nothing is compiled: {WHY_NOT}")
 

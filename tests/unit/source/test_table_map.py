@@ -8,7 +8,7 @@ from include.errors import Terminal
 from include.record.gtid import Flavour
 from include.source.binlog.reader import Event, EventType
 from include.source.binlog.table_map import TableMap, parse_table_map, table_name
-from tests.made_binlog import optional, table_map_body
+from tests.support.binlog.builder import optional, table_map_body
 
 # int, varchar(10), geometry, enum, set, decimal(12,2), text, bigint
 TYPES = bytes((3, 15, 255, 254, 254, 246, 252, 8))

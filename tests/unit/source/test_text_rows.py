@@ -21,8 +21,8 @@ from include.source.rows.avro import NULL
 from include.source.rows.shape import Image, TableShape
 from include.source.rows.text import row_reader, text_charset
 from include.source.rows.text_rows import select_rows
-from tests.decoding import converted, shape_of
-from tests.golden.recording import load, names
+from tests.support.binlog.decoded_recording import converted, shape_of
+from tests.support.golden.recording import load, names
 
 Row = tuple[bytes | None, ...]
 EOF_PACKET = b"\xfe\0\0\2\0"
@@ -91,7 +91,7 @@ def result(width: int, rows: list[Row], end: bytes = EOF_PACKET) -> bytes:
     return b"".join(out)
 
 
-class Talk:
+class ScriptedConnection:
     """A connection whose server says `data`, in pieces as `random` has it."""
 
     client_flag = 0
@@ -123,7 +123,7 @@ class Talk:
 
 
 def read(told: TableShape, rows: list[Row], random: Random | None = None) -> list[Image]:
-    talk: Any = Talk(result(len(told.columns) - len(told.skipped), rows), random)
+    talk: Any = ScriptedConnection(result(len(told.columns) - len(told.skipped), rows), random)
     found = [image for images in select_rows(talk, "SELECT", told) for image in images]
     assert not talk.closed
     assert talk.asked == [(3, "SELECT")]
@@ -274,7 +274,7 @@ def test_rows_that_real_servers_selected_are_read_as_python_reads_them(server: s
 def test_a_row_of_several_packets_and_lists_of_about_a_piece_are_read() -> None:
     told = shape((Column("blob", "longblob"),))
     rows: list[Row] = [(b"1", b"x" * size) for size in (0xFFFFFF - 6, 0xFFFFFF + 5, *[50_000] * 30, 7)]
-    talk: Any = Talk(result(2, rows))
+    talk: Any = ScriptedConnection(result(2, rows))
     lists = list(select_rows(talk, "SELECT", told))
     assert len(lists) > 4
     assert [image for images in lists for image in images] == [row_reader(told)(row) for row in rows]
@@ -287,7 +287,9 @@ def test_packets_may_be_many_as_their_numbers_begin_anew() -> None:
 
 
 def test_an_error_among_rows_is_what_pymysql_raises_and_leaves_the_connection() -> None:
-    talk: Any = Talk(result(1, [(b"1",)], b"\xff" + (1317).to_bytes(2, "little") + b"#70100Query was interrupted"))
+    talk: Any = ScriptedConnection(
+        result(1, [(b"1",)], b"\xff" + (1317).to_bytes(2, "little") + b"#70100Query was interrupted")
+    )
     with pytest.raises(pymysql.err.OperationalError, match=r"1317.*interrupted"):
         list(select_rows(talk, "SELECT", shape(())))
     assert not talk.closed
@@ -312,7 +314,7 @@ BROKEN = {
 @pytest.mark.parametrize("case", BROKEN)
 def test_what_is_no_result_is_refused_and_the_connection_closed(case: str) -> None:
     data, kind, message = BROKEN[case]
-    talk: Any = Talk(data)
+    talk: Any = ScriptedConnection(data)
     with pytest.raises(kind, match=message):
         list(select_rows(talk, "SELECT", shape(())))
     assert talk.closed
@@ -320,7 +322,7 @@ def test_what_is_no_result_is_refused_and_the_connection_closed(case: str) -> No
 
 def test_a_reader_that_stops_early_closes_the_connection() -> None:
     told = shape((Column("blob", "blob"),))
-    talk: Any = Talk(result(2, [(b"1", b"x" * 60_000)] * 20))
+    talk: Any = ScriptedConnection(result(2, [(b"1", b"x" * 60_000)] * 20))
     lists = select_rows(talk, "SELECT", told)
     assert next(lists)
     lists.close()  # type: ignore[attr-defined]
@@ -328,7 +330,7 @@ def test_a_reader_that_stops_early_closes_the_connection() -> None:
 
 
 def test_a_timeout_is_told_as_a_lost_connection() -> None:
-    class Silent(Talk):
+    class Silent(ScriptedConnection):
         def recv_into(self, room: memoryview) -> int:
             raise TimeoutError("timed out")
 

@@ -18,7 +18,7 @@ from include.source.binlog.events import QueryEvent
 from include.source.binlog.gtid_event import Xid
 from include.source.binlog.reader import EventType
 from include.source.binlog.transaction import Heartbeat, RowsEvent, SourceTransaction
-from tests.made_binlog import (
+from tests.support.binlog.builder import (
     FILE,
     SID,
     Log,

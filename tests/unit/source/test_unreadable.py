@@ -19,7 +19,7 @@ from include.source.log.direct_log import memory_log
 from include.source.replicator import Replicator
 from include.source.rows.encode import TableEncoders
 from include.source.state.capture_state import CaptureState
-from tests.made_binlog import Log, table_map_body, transactions
+from tests.support.binlog.builder import Log, table_map_body, transactions
 
 START = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)
 SERVER = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)

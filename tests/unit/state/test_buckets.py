@@ -23,7 +23,7 @@ from include.state.pointer import BucketPointer
 from include.state.rocks import RocksEngine
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectStore
-from tests.fuse import Fuse, Killed
+from tests.support.faults.crash_points import CrashPoint, Killed
 
 pytestmark = pytest.mark.unit
 
@@ -34,7 +34,7 @@ Rows = dict[bytes, bytes | None]
 class FusedStore:
     """An object store whose writes burn the fuse."""
 
-    def __init__(self, inner: ObjectStore, fuse: Fuse | None) -> None:
+    def __init__(self, inner: ObjectStore, fuse: CrashPoint | None) -> None:
         self._inner, self._fuse = inner, fuse
 
     def __getattr__(self, name: str) -> Any:
@@ -47,7 +47,7 @@ class FusedStore:
 class FusedEngine:
     """An embedded store whose writes burn the fuse."""
 
-    def __init__(self, inner: Engine, fuse: Fuse | None) -> None:
+    def __init__(self, inner: Engine, fuse: CrashPoint | None) -> None:
         self._inner, self._fuse = inner, fuse
         self.get, self.scan, self.close = inner.get, inner.scan, inner.close
 
@@ -84,7 +84,7 @@ class _Late(Future[Any]):
 
 
 @dataclass
-class World:
+class Harness:
     """Hosts with folders of their own, one object store, and what is committed."""
 
     folder: Path
@@ -100,7 +100,7 @@ class World:
     def place(self, host: int) -> StatePlace:
         return StatePlace(str(self.folder / f"host{host}"), "state/joined/")
 
-    def open(self, host: int = 0, *, fuse: Fuse | None = None, pointer: bytes | None = None) -> Any:
+    def open(self, host: int = 0, *, fuse: CrashPoint | None = None, pointer: bytes | None = None) -> Any:
         return open_bucket(
             self.place(host),
             FusedStore(self.store, fuse),  # type: ignore[arg-type]
@@ -110,7 +110,7 @@ class World:
             engine=lambda folder: FusedEngine(self.engine(folder), fuse),
         )
 
-    def attempt(self, rows: Rows, host: int = 0, *, fuse: Fuse | None = None) -> bytes:
+    def attempt(self, rows: Rows, host: int = 0, *, fuse: CrashPoint | None = None) -> bytes:
         """What a task does; it reads some of what it writes, as joins do."""
         with self.open(host, fuse=fuse) as bucket:
             self.how.append(bucket.opened)
@@ -141,8 +141,8 @@ class World:
 
 
 @pytest.fixture(params=[MemoryEngine.open, RocksEngine.open], ids=["memory", "rocks"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
-    return World(tmp_path, request.param)
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
+    return Harness(tmp_path, request.param)
 
 
 def changes(draw: random.Random) -> Rows:
@@ -152,7 +152,7 @@ def changes(draw: random.Random) -> Rows:
     }
 
 
-def test_a_bucket_begins_empty_and_goes_on_from_what_was_committed(world: World) -> None:
+def test_a_bucket_begins_empty_and_goes_on_from_what_was_committed(world: Harness) -> None:
     world.take({b"a": b"1", b"b": b"2"}, world.attempt({b"a": b"1", b"b": b"2"}))
     world.take({b"a": None, b"c": b""}, world.attempt({b"a": None, b"c": b""}))
     with world.open() as bucket:
@@ -161,7 +161,7 @@ def test_a_bucket_begins_empty_and_goes_on_from_what_was_committed(world: World)
         assert bucket.opened == "ready"
 
 
-def test_an_attempt_that_was_not_committed_leaves_no_trace(world: World) -> None:
+def test_an_attempt_that_was_not_committed_leaves_no_trace(world: Harness) -> None:
     world.take({b"a": b"1"}, world.attempt({b"a": b"1"}))
     world.attempt({b"a": b"other", b"new": b"x"})
     world.attempt({b"a": None})
@@ -169,13 +169,13 @@ def test_an_attempt_that_was_not_committed_leaves_no_trace(world: World) -> None
     assert world.how == ["ready", "ready", "undone", "undone"]
 
 
-def test_the_first_attempt_of_all_is_undone_as_well(world: World) -> None:
+def test_the_first_attempt_of_all_is_undone_as_well(world: Harness) -> None:
     world.attempt({b"a": b"1"})
     world.attempt({b"b": b"1"})
     assert world.how == ["ready", "undone"]
 
 
-def test_a_host_that_fell_behind_takes_the_logs_it_lacks(world: World) -> None:
+def test_a_host_that_fell_behind_takes_the_logs_it_lacks(world: Harness) -> None:
     for number in range(4):
         rows: Rows = {b"a": b"%d" % number}
         world.take(rows, world.attempt(rows, host=number % 2))
@@ -188,7 +188,7 @@ def test_a_host_that_fell_behind_takes_the_logs_it_lacks(world: World) -> None:
 
 
 def test_an_empty_host_fetches_the_snapshot_and_the_logs_behind_it(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MOST_LOGS", 4)
     for number in range(9):
@@ -204,7 +204,7 @@ def test_an_empty_host_fetches_the_snapshot_and_the_logs_behind_it(
 
 def test_a_snapshot_writes_only_files_that_the_store_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_LOGS", 2)
-    world = World(tmp_path)
+    world = Harness(tmp_path)
     for number in range(12):
         rows: Rows = {b"%d" % number: b"x"}
         world.take(rows, world.attempt(rows))
@@ -220,7 +220,7 @@ def test_a_snapshot_writes_only_files_that_the_store_lacks(tmp_path: Path, monke
         world.require_equal(bucket)
 
 
-def test_a_store_that_is_damaged_is_fetched_again(world: World) -> None:
+def test_a_store_that_is_damaged_is_fetched_again(world: Harness) -> None:
     world.take({b"a": b"1" * 500}, world.attempt({b"a": b"1" * 500}))
     for file in (world.folder / "host0" / "rows-0003").iterdir():
         if file.suffix in (".sst", ".rows") or file.name == "CURRENT":
@@ -230,7 +230,7 @@ def test_a_store_that_is_damaged_is_fetched_again(world: World) -> None:
         assert bucket.opened == "restored"
 
 
-def test_two_tasks_with_one_bucket_do_not_meet(world: World) -> None:
+def test_two_tasks_with_one_bucket_do_not_meet(world: Harness) -> None:
     world.take({b"a": b"1"}, world.attempt({b"a": b"1"}))
     with world.open() as first, world.open() as second:
         mine, other = first.commit({b"a": b"first"}), second.commit({b"a": b"second"})
@@ -241,7 +241,7 @@ def test_two_tasks_with_one_bucket_do_not_meet(world: World) -> None:
         world.require_equal(bucket)
 
 
-def test_what_a_committed_version_lacks_is_told(world: World) -> None:
+def test_what_a_committed_version_lacks_is_told(world: Harness) -> None:
     world.take({b"a": b"1"}, world.attempt({b"a": b"1"}))
     for info in list(world.store.list("")):
         world.store.delete(info.key)
@@ -251,7 +251,7 @@ def test_what_a_committed_version_lacks_is_told(world: World) -> None:
         world.require_equal(bucket)
 
 
-def test_the_keys_of_the_bucket_itself_are_refused(world: World) -> None:
+def test_the_keys_of_the_bucket_itself_are_refused(world: Harness) -> None:
     with world.open() as bucket, pytest.raises(ValueError, match="zero byte"):
         bucket.commit({b"\x00meta": b""})
 
@@ -266,11 +266,11 @@ def test_a_crash_at_any_durable_step_leaves_the_committed_version(
     monkeypatch.setattr(module, "_senders", lambda: Turns(late=late))
     burnt = set()
     for at in range(1, 12):
-        world = World(tmp_path / str(at))
+        world = Harness(tmp_path / str(at))
         for number in range(3):
             rows: Rows = {b"a": b"%d" % number, b"b%d" % number: b"x"}
             world.take(rows, world.attempt(rows))
-        fuse = Fuse(at, after=after)
+        fuse = CrashPoint(at, after=after)
         try:
             world.attempt({b"a": b"crashed", b"b1": None}, fuse=fuse)
         except Killed:
@@ -292,10 +292,10 @@ def test_random_hosts_crashes_and_removals_never_show_another_state(
     draw = random.Random(seed)
     monkeypatch.setattr(module, "_MOST_LOGS", draw.choice([2, 3, 8]))
     monkeypatch.setattr(module, "_senders", lambda: Turns(late=draw.random() < 0.5))
-    world = World(tmp_path, RocksEngine.open if seed % 20 == 0 else MemoryEngine.open)
+    world = Harness(tmp_path, RocksEngine.open if seed % 20 == 0 else MemoryEngine.open)
     for _ in range(40):
         host, rows = draw.randrange(3), changes(draw)
-        fuse = Fuse(draw.randint(1, 8), after=draw.random() < 0.5) if draw.random() < 0.3 else None
+        fuse = CrashPoint(draw.randint(1, 8), after=draw.random() < 0.5) if draw.random() < 0.3 else None
         try:
             pointer = world.attempt(rows, host, fuse=fuse)
         except Killed:

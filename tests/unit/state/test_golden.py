@@ -21,20 +21,21 @@ from include.state.opening import StatePlace, open_bucket
 from include.state.rocks import RocksEngine
 from include.state.transfer import imported
 from include.store.memory import MemoryStore
+from tests.support.paths import GOLDEN
 
 pytestmark = pytest.mark.unit
 _OWNER = ("owner_id", "business_id", "phone")
-GOLDEN = Path(__file__).parents[2] / "golden" / "state-1"
+EXPORT = GOLDEN / "state-1"
 ROWS = {
     (stage, bytes.fromhex(key)): bytes.fromhex(value)
-    for stage, key, value in (line.split(" ") for line in (GOLDEN / "rows.txt").read_text().splitlines())
+    for stage, key, value in (line.split(" ") for line in (EXPORT / "rows.txt").read_text().splitlines())
 }
 
 
 @pytest.mark.parametrize("engine", [MemoryEngine, RocksEngine])
 def test_an_export_of_an_earlier_release_is_imported_and_goes_on(tmp_path: Path, engine: Any) -> None:
     store, place = MemoryStore(), StatePlace(str(tmp_path / "host"), "state/t/")
-    pointers, done = imported(place, store, GOLDEN, home_of(5), of="sales.owned", engine=engine.open)
+    pointers, done = imported(place, store, EXPORT, home_of(5), of="sales.owned", engine=engine.open)
     assert done.rows == len(ROWS) == 41
     assert {stage for stage, _ in pointers} == {"rows", "whereabouts"}
     held: dict[tuple[str, bytes], bytes] = {}

@@ -20,7 +20,7 @@ from include.store.memory import MemoryStore
 pytestmark = pytest.mark.unit
 
 
-class World:
+class Harness:
     """A store and one host."""
 
     def __init__(self, folder: Path) -> None:
@@ -61,7 +61,7 @@ class World:
 
 
 def test_rows_are_the_same_in_more_buckets_and_in_as_many_as_before(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = Harness(tmp_path)
     first = world.fill(4, 300)
     before = world.rows(first)
     out = world.out(first, "one")
@@ -86,7 +86,7 @@ def test_whereabouts_are_spread_by_the_primary_key() -> None:
 
 
 def test_what_is_no_whole_export_of_this_state_is_refused(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = Harness(tmp_path)
     pointers = world.fill(2, 20)
     world.out(pointers, "one")
     with pytest.raises(SettingsError, match="not empty"):

@@ -9,7 +9,7 @@ import pytest
 from include.errors import Terminal, Transient
 from include.store.memory import MemoryStore
 from include.store.race_probe import race
-from tests.dishonest_stores import KnowsNoConditions
+from tests.support.faults.unsound_stores import KnowsNoConditions
 
 
 class KeepsAll(MemoryStore):

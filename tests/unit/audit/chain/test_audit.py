@@ -23,19 +23,19 @@ from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.log_cuts import LogCuts
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
-from tests.chain_world import GROUPS, PARTED, Apart, ChainWorld, faults
+from tests.support.lake.chain_harness import GROUPS, PARTED, Apart, ChainHarness, faults
 
 DEEP = Options(depth="bytes")
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> ChainWorld:
-    made = ChainWorld(tmp_path)
+def world(tmp_path: Path) -> ChainHarness:
+    made = ChainHarness(tmp_path)
     made.fill()
     return made
 
 
-def backfilled(world: ChainWorld, *firsts: int) -> int:
+def backfilled(world: ChainHarness, *firsts: int) -> int:
     """Cuts of partition 0 of `by_date` made again and promoted; their generation."""
     topic = world.chain().of
     pointer = read_pointer(world.store, topic).reserve("backfill x", "backfill")
@@ -56,7 +56,7 @@ def backfilled(world: ChainWorld, *firsts: int) -> int:
     return generation
 
 
-def upgrade(world: ChainWorld) -> None:
+def upgrade(world: ChainHarness) -> None:
     """Another revision of `by_date` takes over, while the one before goes on."""
     world.drivers.insert(1, world.started_parted(PARTED.model_copy(update={"revision": 2})))
 
@@ -68,7 +68,7 @@ def unaware(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("unaware")
-def test_an_upgrade_is_clean_and_so_is_what_the_old_one_writes_behind_it(world: ChainWorld) -> None:
+def test_an_upgrade_is_clean_and_so_is_what_the_old_one_writes_behind_it(world: ChainHarness) -> None:
     upgrade(world)
     world.fill(1)
     assert [(each.first, each.next) for each in world.commits(generation=2)] == [(244, 305)]
@@ -78,7 +78,7 @@ def test_an_upgrade_is_clean_and_so_is_what_the_old_one_writes_behind_it(world: 
 
 
 @pytest.mark.usefixtures("unaware")
-def test_a_hole_between_generations_is_found(world: ChainWorld) -> None:
+def test_a_hole_between_generations_is_found(world: ChainHarness) -> None:
     upgrade(world)
     world.fill(1)
     for commit in [each for each in world.commits() if each.first >= 183]:
@@ -90,7 +90,7 @@ def test_a_hole_between_generations_is_found(world: ChainWorld) -> None:
     assert (finding.fault, finding.first, finding.until) == ("hole", 183, 244)
 
 
-def test_a_backfill_stands_beside_what_it_replaces_and_the_old_objects_may_go(world: ChainWorld) -> None:
+def test_a_backfill_stands_beside_what_it_replaces_and_the_old_objects_may_go(world: ChainHarness) -> None:
     replaced = [file.key for each in world.commits() if each.first in (61, 122) for file in each.files]
     generation = backfilled(world, 61, 122)
     report = world.audit(DEEP)
@@ -106,7 +106,7 @@ def test_a_backfill_stands_beside_what_it_replaces_and_the_old_objects_may_go(wo
     assert (finding.fault, finding.first, finding.until, finding.generation) == ("hole", 122, 183, generation)
 
 
-def test_an_object_of_a_promoted_backfill_that_is_gone_is_missing(world: ChainWorld) -> None:
+def test_an_object_of_a_promoted_backfill_that_is_gone_is_missing(world: ChainHarness) -> None:
     generation = backfilled(world, 61)
     key = world.commits(generation=generation)[0].files[0].key
     world.store.delete(key)
@@ -114,7 +114,7 @@ def test_an_object_of_a_promoted_backfill_that_is_gone_is_missing(world: ChainWo
     assert (finding.fault, finding.key, finding.generation) == ("object missing", key, generation)
 
 
-def test_a_topic_made_anew_is_audited_with_its_former_life(world: ChainWorld) -> None:
+def test_a_topic_made_anew_is_audited_with_its_former_life(world: ChainHarness) -> None:
     world.memory.admin().delete("e")
     former = next(iter(world.store.list("parted/e/"))).key
     world.run_for(6)
@@ -140,7 +140,7 @@ class Late(MemoryStore):
         return (each for each in super().list(prefix, start_after=start_after) if each.key not in self.hidden)
 
 
-def test_what_is_committed_while_it_is_listed_is_no_fault(world: ChainWorld) -> None:
+def test_what_is_committed_while_it_is_listed_is_no_fault(world: ChainHarness) -> None:
     store = Late(world.clock)
     store._objects = world.store._objects
     chain = world.chain()
@@ -152,7 +152,7 @@ def test_what_is_committed_while_it_is_listed_is_no_fault(world: ChainWorld) -> 
 
 
 def test_labels_are_read_in_parts_and_only_where_they_are_asked_for(
-    world: ChainWorld, monkeypatch: pytest.MonkeyPatch
+    world: ChainHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_group, "_AT_ONCE", 2)
     keys = [file.key for commit in world.commits() for file in commit.files]
@@ -164,7 +164,7 @@ def test_labels_are_read_in_parts_and_only_where_they_are_asked_for(
     assert all("metadata have SHA-256 none" in finding.meaning for finding in report.findings)
 
 
-def test_a_store_that_does_not_answer_is_no_verdict(world: ChainWorld) -> None:
+def test_a_store_that_does_not_answer_is_no_verdict(world: ChainHarness) -> None:
     class Away(MemoryStore):
         def list(self, prefix: str, *, start_after: str = "") -> Iterator[ObjectInfo]:
             raise Transient("no answer", system="s3")
@@ -173,13 +173,13 @@ def test_a_store_that_does_not_answer_is_no_verdict(world: ChainWorld) -> None:
         audit_chain(Away(), GROUPS, "e", 0)
 
 
-def test_a_topic_that_nobody_has_is_refused_with_the_groups_that_there_are(world: ChainWorld) -> None:
+def test_a_topic_that_nobody_has_is_refused_with_the_groups_that_there_are(world: ChainHarness) -> None:
     with pytest.raises(SettingsError, match=r"by_date.*raw"):
         world.audit(topic="nobody")
 
 
 def test_groups_that_cut_elsewhere_are_compared_all_the_same(tmp_path: Path) -> None:
-    world = ChainWorld(tmp_path)
+    world = ChainHarness(tmp_path)
     raw, parted = world.drivers
     for number, records in enumerate((60, 35, 80, 20, 45, 70)):
         world.write("e", records)
@@ -196,7 +196,7 @@ def test_groups_that_cut_elsewhere_are_compared_all_the_same(tmp_path: Path) -> 
     assert "2 records fewer" in finding.meaning
 
 
-def test_a_report_reads_well_and_has_all_its_keys(world: ChainWorld) -> None:
+def test_a_report_reads_well_and_has_all_its_keys(world: ChainHarness) -> None:
     report = world.audit()
     assert report.lines()[0].startswith("chains of e: clean (names, 1970-01-01T")
     assert audit_line([report]) == "chain audit: clean (1 topic in 2 groups, 16 commits, 32 objects)"
@@ -215,7 +215,7 @@ def test_a_report_reads_well_and_has_all_its_keys(world: ChainWorld) -> None:
     assert told["topics"]["e"]["groups"][0]["heads"]
 
 
-def test_many_findings_of_a_kind_are_cut_short_in_words_and_whole_in_json(world: ChainWorld) -> None:
+def test_many_findings_of_a_kind_are_cut_short_in_words_and_whole_in_json(world: ChainHarness) -> None:
     for number in range(30):
         world.store.put(f"parted/e/dt=2026-11-03/{number}", b"x")
     report = world.audit()

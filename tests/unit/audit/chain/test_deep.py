@@ -20,20 +20,20 @@ from include.lake.protocol import chain as chain_module
 from include.lake.protocol.cut import Commit, Gap, Intent
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo, StoredObject
-from tests.chain_world import GROUPS, ChainWorld, faults
+from tests.support.lake.chain_harness import GROUPS, ChainHarness, faults
 
 DEEP = Options(depth="bytes")
 VERBATIM = SequenceFile(layout="verbatim")
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> ChainWorld:
-    made = ChainWorld(tmp_path)
+def world(tmp_path: Path) -> ChainHarness:
+    made = ChainHarness(tmp_path)
     made.fill(2)
     return made
 
 
-def written(world: ChainWorld, form: Format, offsets: Sequence[int], group: str = "raw") -> bytes:
+def written(world: ChainHarness, form: Format, offsets: Sequence[int], group: str = "raw") -> bytes:
     chain = world.chain(group)
     stream = BytesIO()
     identity = FileIdentity("e", chain.of.topic_id, 0, 61, ("offset=0",))
@@ -43,7 +43,7 @@ def written(world: ChainWorld, form: Format, offsets: Sequence[int], group: str 
     return stream.getvalue()
 
 
-def store_instead(world: ChainWorld, body: bytes, records: int, *, key: str = "", group: str = "raw") -> str:
+def store_instead(world: ChainHarness, body: bytes, records: int, *, key: str = "", group: str = "raw") -> str:
     """The object of the second cut with other bytes, committed as those; `key` names it anew, intent and all."""
     chain, commit = world.chain(group), world.commits(group)[1]
     (file,) = commit.files
@@ -66,7 +66,7 @@ def offsets_of(commit: Commit) -> list[int]:
     return list(range(file.first, file.last + 1))
 
 
-def test_the_same_records_written_otherwise_are_right(world: ChainWorld) -> None:
+def test_the_same_records_written_otherwise_are_right(world: ChainHarness) -> None:
     offsets = offsets_of(world.commits("raw")[1])
     store_instead(world, written(world, VERBATIM, offsets), len(offsets))
     assert faults(world.audit(DEEP)) == []
@@ -83,7 +83,7 @@ def test_the_same_records_written_otherwise_are_right(world: ChainWorld) -> None
         (lambda offsets: [*offsets[:-1], offsets[-1] + 1], "its offsets go from 61 to 121, its commit says 61 to 120"),
     ],
 )
-def test_records_that_are_not_as_committed_are_wrong(world: ChainWorld, change: object, meaning: str) -> None:
+def test_records_that_are_not_as_committed_are_wrong(world: ChainHarness, change: object, meaning: str) -> None:
     offsets: list[int] = change(offsets_of(world.commits("raw")[1]))  # type: ignore[operator]
     key = store_instead(world, written(world, VERBATIM, offsets), 60)
     assert world.audit().clean
@@ -93,14 +93,14 @@ def test_records_that_are_not_as_committed_are_wrong(world: ChainWorld, change: 
     assert finding.next_command == f"lyrebird lake cat {key}"
 
 
-def test_an_object_that_was_stored_damaged_is_wrong(world: ChainWorld) -> None:
+def test_an_object_that_was_stored_damaged_is_wrong(world: ChainHarness) -> None:
     offsets = offsets_of(world.commits("raw")[1])
     store_instead(world, written(world, VERBATIM, offsets)[:-7], 60)
     (finding,) = world.audit(DEEP).findings
     assert (finding.fault, "cannot be read" in finding.meaning) == ("object wrong", True)
 
 
-def test_a_format_without_offsets_is_counted(world: ChainWorld) -> None:
+def test_a_format_without_offsets_is_counted(world: ChainHarness) -> None:
     lines = JsonLines(JsonLinesOptions(content="payload"))
     offsets = offsets_of(world.commits("raw")[1])
     key = str(world.chain("raw").data(("offset=0",), 61, ".jsonl"))
@@ -111,7 +111,7 @@ def test_a_format_without_offsets_is_counted(world: ChainWorld) -> None:
     assert finding.meaning.startswith("it has 58 records, its commit says 60")
 
 
-def test_a_record_in_two_objects_of_its_cut_is_found_twice(world: ChainWorld) -> None:
+def test_a_record_in_two_objects_of_its_cut_is_found_twice(world: ChainHarness) -> None:
     commit = world.commits("raw")[1]
     chain, body = world.chain("raw"), written(world, VERBATIM, [70, 71])
     intent = Intent.parse(world.body(chain.intent(61)), chain, 61)
@@ -132,7 +132,7 @@ def test_a_record_in_two_objects_of_its_cut_is_found_twice(world: ChainWorld) ->
     ]
 
 
-def test_what_the_log_lost_is_told_and_no_fault(world: ChainWorld) -> None:
+def test_what_the_log_lost_is_told_and_no_fault(world: ChainHarness) -> None:
     chain, commit = world.chain(), world.commits()[1]
     kept = replace(
         commit,
@@ -148,7 +148,7 @@ def test_what_the_log_lost_is_told_and_no_fault(world: ChainWorld) -> None:
         assert "    offsets lost to the log's retention before they were stored: 4" in report.lines()
 
 
-def test_a_commit_and_an_intent_that_both_say_nothing_are_one_finding(world: ChainWorld) -> None:
+def test_a_commit_and_an_intent_that_both_say_nothing_are_one_finding(world: ChainHarness) -> None:
     chain = world.chain("raw", 1)
     for first in (0, 61):
         world.store.put(chain.commit(first), b"x")
@@ -160,7 +160,7 @@ def test_a_commit_and_an_intent_that_both_say_nothing_are_one_finding(world: Cha
     ]
 
 
-def test_an_intent_that_cannot_be_read_is_broken_and_its_cut_is_judged_by_its_commit(world: ChainWorld) -> None:
+def test_an_intent_that_cannot_be_read_is_broken_and_its_cut_is_judged_by_its_commit(world: ChainHarness) -> None:
     chain = world.chain("raw", 1)
     world.store.put(chain.intent(0), b"x")
     assert world.audit().clean
@@ -169,7 +169,7 @@ def test_an_intent_that_cannot_be_read_is_broken_and_its_cut_is_judged_by_its_co
     assert "cannot be read" in finding.meaning
 
 
-def test_foreign_names_among_summaries_and_commits_are_named_and_others_left_alone(world: ChainWorld) -> None:
+def test_foreign_names_among_summaries_and_commits_are_named_and_others_left_alone(world: ChainHarness) -> None:
     chain = world.chain("raw")
     strange = [f"{chain.summaries}old", f"{chain}/1.commit", f"{chain}/{0:020d}.tmp"]
     for key in (*strange, f"{chain.of}/notes", f"{chain.of}/1/hint/0", f"{chain.of}/1/other/0"):
@@ -189,7 +189,7 @@ class Sealed(MemoryStore):
 
 
 def test_a_store_whose_etags_are_no_digests_costs_one_reading_more(
-    world: ChainWorld, monkeypatch: pytest.MonkeyPatch
+    world: ChainHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_module, "SUMMARY_COMMITS", 2)
     world.audit()
@@ -209,7 +209,7 @@ def test_a_store_whose_etags_are_no_digests_costs_one_reading_more(
     assert len(commits) == 8
 
 
-def test_summaries_spare_the_reading_of_commits(world: ChainWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_summaries_spare_the_reading_of_commits(world: ChainHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain_module, "SUMMARY_COMMITS", 2)
     world.audit()
     asked: list[str] = []
@@ -224,7 +224,7 @@ def test_summaries_spare_the_reading_of_commits(world: ChainWorld, monkeypatch: 
     assert [key for key in asked if key.endswith(".commit")] == []
 
 
-def test_who_may_only_read_can_audit(world: ChainWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_may_only_read_can_audit(world: ChainHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> None:
         raise Terminal("the object store refuses this")
 

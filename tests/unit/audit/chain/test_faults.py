@@ -14,14 +14,14 @@ from include.lake.protocol import chain as chain_module
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.cut import Commit, Intent
 from include.lake.protocol.pointer import PointerEntry, ReadersPointer, read_pointer
-from tests.chain_world import ChainWorld, faults
+from tests.support.lake.chain_harness import ChainHarness, faults
 
 DEEP = Options(depth="bytes")
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> ChainWorld:
-    made = ChainWorld(tmp_path)
+def world(tmp_path: Path) -> ChainHarness:
+    made = ChainHarness(tmp_path)
     made.fill()
     return made
 
@@ -31,13 +31,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain_module, "SUMMARY_COMMITS", 3)
 
 
-def rewrite(world: ChainWorld, commit: Commit, chain_of: str = "by_date") -> None:
+def rewrite(world: ChainHarness, commit: Commit, chain_of: str = "by_date") -> None:
     chain = world.chain(chain_of)
     world.store.put(chain.commit(commit.first), commit.to_bytes())
 
 
 @pytest.mark.parametrize("options", [Options(), Options(depth="labels"), DEEP])
-def test_what_is_whole_is_clean_at_every_depth(world: ChainWorld, options: Options) -> None:
+def test_what_is_whole_is_clean_at_every_depth(world: ChainHarness, options: Options) -> None:
     report = world.audit(options)
     assert report.clean
     assert report.next_command == ""
@@ -56,7 +56,7 @@ def test_what_is_whole_is_clean_at_every_depth(world: ChainWorld, options: Optio
         ("by_date", "lyrebird lake backfill e --group by_date --offsets 1:122-123 --plan"),
     ],
 )
-def test_an_object_that_was_removed_is_missing(world: ChainWorld, group: str, run: str) -> None:
+def test_an_object_that_was_removed_is_missing(world: ChainHarness, group: str, run: str) -> None:
     commit = world.commits(group, 1)[2]
     key = commit.files[0].key
     world.store.delete(key)
@@ -66,7 +66,7 @@ def test_an_object_that_was_removed_is_missing(world: ChainWorld, group: str, ru
         assert (finding.first, finding.next_command) == (commit.first, run)
 
 
-def test_an_object_of_another_size_was_changed(world: ChainWorld) -> None:
+def test_an_object_of_another_size_was_changed(world: ChainHarness) -> None:
     key = world.commits()[1].files[0].key
     world.store.put(key, world.body(key) + b"x")
     for options in (Options(), DEEP):
@@ -74,7 +74,7 @@ def test_an_object_of_another_size_was_changed(world: ChainWorld) -> None:
         assert (finding.fault, finding.key) == ("object changed", key)
 
 
-def test_a_flipped_byte_shows_when_objects_are_read_and_to_the_labels_when_it_was_put_anew(world: ChainWorld) -> None:
+def test_a_flipped_byte_shows_when_objects_are_read_and_to_the_labels_when_it_was_put_anew(world: ChainHarness) -> None:
     key = world.commits("raw")[1].files[0].key
     body = bytearray(world.body(key))
     body[len(body) // 2] ^= 1
@@ -90,7 +90,7 @@ def test_a_flipped_byte_shows_when_objects_are_read_and_to_the_labels_when_it_wa
     assert faults(world.audit(Options(depth="labels"))) == ["object changed"]
 
 
-def test_an_object_that_no_commit_lists_is_extra(world: ChainWorld) -> None:
+def test_an_object_that_no_commit_lists_is_extra(world: ChainHarness) -> None:
     chain, commit = world.chain(), world.commits()[1]
     foreign = str(chain.data(("dt=2026-11-03",), commit.first, ""))
     early = str(chain.data(("dt=2026-11-03",), commit.first + 1, ""))
@@ -105,7 +105,7 @@ def test_an_object_that_no_commit_lists_is_extra(world: ChainWorld) -> None:
     assert report.findings[0].next_command.startswith("lyrebird lake cat parted/e/dt=2026-11-03/")
 
 
-def test_objects_of_a_cut_under_way_are_none_of_the_extra_ones_until_it_has_stood_too_long(world: ChainWorld) -> None:
+def test_objects_of_a_cut_under_way_are_none_of_the_extra_ones_until_it_has_stood_too_long(world: ChainHarness) -> None:
     world.store.delete(world.chain().commit(183))
     report = world.audit()
     assert report.clean
@@ -117,7 +117,7 @@ def test_objects_of_a_cut_under_way_are_none_of_the_extra_ones_until_it_has_stoo
 
 
 @pytest.mark.parametrize("with_intent", [False, True])
-def test_a_commit_that_was_removed_leaves_a_hole(world: ChainWorld, with_intent: bool) -> None:
+def test_a_commit_that_was_removed_leaves_a_hole(world: ChainHarness, with_intent: bool) -> None:
     chain = world.chain("raw")
     world.store.delete(chain.commit(61))
     if with_intent:
@@ -127,14 +127,14 @@ def test_a_commit_that_was_removed_leaves_a_hole(world: ChainWorld, with_intent:
     assert ("neither" in finding.meaning) == with_intent
 
 
-def test_a_chain_whose_beginning_was_removed_has_a_hole(world: ChainWorld) -> None:
+def test_a_chain_whose_beginning_was_removed_has_a_hole(world: ChainHarness) -> None:
     for commit in world.commits()[:2]:
         world.store.delete(world.chain().commit(commit.first))
     (finding,) = world.audit().findings
     assert (finding.fault, finding.first, finding.until) == ("hole", 0, 122)
 
 
-def test_objects_of_a_last_cut_without_commit_and_intent_are_extra(world: ChainWorld) -> None:
+def test_objects_of_a_last_cut_without_commit_and_intent_are_extra(world: ChainHarness) -> None:
     commit = world.commits("raw")[-1]
     world.store.delete(world.chain("raw").commit(commit.first))
     world.store.delete(world.chain("raw").intent(commit.first))
@@ -142,7 +142,7 @@ def test_objects_of_a_last_cut_without_commit_and_intent_are_extra(world: ChainW
     assert (finding.fault, finding.key) == ("object extra", commit.files[0].key)
 
 
-def test_a_commit_that_cannot_be_read_hides_its_cut_and_nothing_else(world: ChainWorld) -> None:
+def test_a_commit_that_cannot_be_read_hides_its_cut_and_nothing_else(world: ChainHarness) -> None:
     chain, commit = world.chain(), world.commits()[1]
     told = orjson.loads(commit.to_bytes())
     told["n_records"] += 1
@@ -153,7 +153,7 @@ def test_a_commit_that_cannot_be_read_hides_its_cut_and_nothing_else(world: Chai
         assert (finding.first, finding.until) == (61, 122)
 
 
-def test_a_commit_with_wrong_counts_differs_from_the_backup(world: ChainWorld) -> None:
+def test_a_commit_with_wrong_counts_differs_from_the_backup(world: ChainHarness) -> None:
     commit = world.commits()[1]
     rewrite(world, replace(commit, n_records=commit.n_records - 1, filtered=commit.filtered - 1))
     (finding,) = world.audit().findings
@@ -165,7 +165,7 @@ def test_a_commit_with_wrong_counts_differs_from_the_backup(world: ChainWorld) -
     assert "compacted" in report.notes[0]
 
 
-def test_an_object_with_other_records_than_committed_is_wrong(world: ChainWorld) -> None:
+def test_an_object_with_other_records_than_committed_is_wrong(world: ChainHarness) -> None:
     commit = world.commits()[1]
     first = commit.files[1]
     files = (commit.files[0], first._replace(records=first.records - 1), *commit.files[2:])
@@ -177,7 +177,7 @@ def test_an_object_with_other_records_than_committed_is_wrong(world: ChainWorld)
     assert f"has {first.records} records, its commit says {first.records - 1}" in finding.meaning
 
 
-def test_offsets_outside_of_what_the_commit_says_are_wrong(world: ChainWorld) -> None:
+def test_offsets_outside_of_what_the_commit_says_are_wrong(world: ChainHarness) -> None:
     commit = world.commits()[1]
     first = commit.files[1]
     assert first.first is not None
@@ -186,7 +186,7 @@ def test_offsets_outside_of_what_the_commit_says_are_wrong(world: ChainWorld) ->
     assert faults(world.audit(DEEP)) == ["object wrong"]
 
 
-def test_a_commit_that_reaches_into_the_next_cut_makes_readers_find_offsets_twice(world: ChainWorld) -> None:
+def test_a_commit_that_reaches_into_the_next_cut_makes_readers_find_offsets_twice(world: ChainHarness) -> None:
     commit = world.commits()[1]
     rewrite(world, replace(commit, next=commit.next + 5))
     (finding,) = world.audit().findings
@@ -202,7 +202,7 @@ def test_a_commit_that_reaches_into_the_next_cut_makes_readers_find_offsets_twic
     ],
 )
 def test_an_intent_that_is_not_that_of_its_commit_is_broken(
-    world: ChainWorld, change: Callable[[Intent], Intent | None], fault: str
+    world: ChainHarness, change: Callable[[Intent], Intent | None], fault: str
 ) -> None:
     chain = world.chain()
     made = change(Intent.parse(world.body(chain.intent(61)), chain, 61))
@@ -215,7 +215,7 @@ def test_an_intent_that_is_not_that_of_its_commit_is_broken(
     assert fault in finding.meaning
 
 
-def test_an_intent_where_no_cut_can_begin_is_broken(world: ChainWorld) -> None:
+def test_an_intent_where_no_cut_can_begin_is_broken(world: ChainHarness) -> None:
     chain = world.chain()
     body = world.body(chain.intent(61))
     for first in (70, 400):
@@ -224,14 +224,14 @@ def test_an_intent_where_no_cut_can_begin_is_broken(world: ChainWorld) -> None:
     assert [(each.fault, each.first) for each in found] == [("intent broken", 70), ("intent broken", 400)]
 
 
-def test_a_foreign_name_in_the_chain_stops_those_who_follow_it(world: ChainWorld) -> None:
+def test_a_foreign_name_in_the_chain_stops_those_who_follow_it(world: ChainHarness) -> None:
     chain = world.chain()
     world.store.put(f"{chain}/notes.txt", b"x")
     (finding,) = world.audit().findings
     assert (finding.fault, finding.key) == ("chain unreadable", f"{chain}/notes.txt")
 
 
-def test_a_pointer_that_is_gone_or_cannot_be_read_is_one_finding(world: ChainWorld) -> None:
+def test_a_pointer_that_is_gone_or_cannot_be_read_is_one_finding(world: ChainHarness) -> None:
     topic = world.chain().of
     world.store.delete(topic.pointer)
     assert faults(world.audit()) == ["pointer wrong"]
@@ -251,7 +251,7 @@ def test_a_pointer_that_is_gone_or_cannot_be_read_is_one_finding(world: ChainWor
     ],
 )
 def test_pointer_ranges_that_lead_nowhere_leave_a_hole(
-    world: ChainWorld, cuts: dict[int, tuple[tuple[int, int], ...]], fault: str, place: tuple[int, int] | None
+    world: ChainHarness, cuts: dict[int, tuple[tuple[int, int], ...]], fault: str, place: tuple[int, int] | None
 ) -> None:
     topic = world.chain().of
     now = read_pointer(world.store, topic).reserve("backfill x", "backfill")
@@ -265,7 +265,7 @@ def test_pointer_ranges_that_lead_nowhere_leave_a_hole(
         assert (finding.fault, (finding.first, finding.until), finding.generation) == (fault, place, 2)
 
 
-def test_pointer_ranges_that_divide_cuts_are_read_twice(world: ChainWorld) -> None:
+def test_pointer_ranges_that_divide_cuts_are_read_twice(world: ChainHarness) -> None:
     """A generation whose cut reaches over the edge of its range, into one that is read in another."""
     old = world.chain()
     chain = world.chain(generation=2)
@@ -283,7 +283,7 @@ def test_pointer_ranges_that_divide_cuts_are_read_twice(world: ChainWorld) -> No
     ]
 
 
-def test_generations_that_nobody_reserved_are_named(world: ChainWorld) -> None:
+def test_generations_that_nobody_reserved_are_named(world: ChainHarness) -> None:
     topic = world.chain().of
     now = read_pointer(world.store, topic)
     world.store.put(topic.pointer, ReadersPointer(now.entries, ()).to_bytes())
@@ -295,7 +295,7 @@ def test_generations_that_nobody_reserved_are_named(world: ChainWorld) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_missing_summaries_are_made(world: ChainWorld) -> None:
+def test_missing_summaries_are_made(world: ChainHarness) -> None:
     chain = world.chain("raw")
     assert sum(group.summaries for group in world.audit().groups) == 4
     kept = world.body(chain.summary(0))
@@ -318,7 +318,7 @@ def test_missing_summaries_are_made(world: ChainWorld) -> None:
     ],
 )
 def test_a_summary_that_does_not_hold_its_commits_is_wrong_and_mended(
-    world: ChainWorld, spoil: Callable[[list[bytes]], list[bytes]]
+    world: ChainHarness, spoil: Callable[[list[bytes]], list[bytes]]
 ) -> None:
     world.audit()
     key = world.chain().summary(0)
@@ -332,7 +332,7 @@ def test_a_summary_that_does_not_hold_its_commits_is_wrong_and_mended(
 
 
 @pytest.mark.usefixtures("small")
-def test_a_summary_at_another_place_is_wrong_and_removed(world: ChainWorld) -> None:
+def test_a_summary_at_another_place_is_wrong_and_removed(world: ChainHarness) -> None:
     world.audit()
     chain = world.chain()
     world.store.put(chain.summary(61), b"\n".join(commit.to_bytes() for commit in world.commits()[1:4]))
@@ -343,7 +343,7 @@ def test_a_summary_at_another_place_is_wrong_and_removed(world: ChainWorld) -> N
 
 
 @pytest.mark.usefixtures("small")
-def test_a_commit_that_only_a_summary_has_is_missing_and_put_back(world: ChainWorld) -> None:
+def test_a_commit_that_only_a_summary_has_is_missing_and_put_back(world: ChainHarness) -> None:
     world.audit()
     key = world.chain().commit(61)
     right = world.body(key)
@@ -356,7 +356,7 @@ def test_a_commit_that_only_a_summary_has_is_missing_and_put_back(world: ChainWo
 
 
 @pytest.mark.usefixtures("small")
-def test_a_commit_that_was_changed_differs_from_its_summary(world: ChainWorld) -> None:
+def test_a_commit_that_was_changed_differs_from_its_summary(world: ChainHarness) -> None:
     world.audit()
     commit = world.commits()[1]
     rewrite(world, replace(commit, leader_epoch=7))

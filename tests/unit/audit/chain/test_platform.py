@@ -12,14 +12,14 @@ from include.audit.chain.platform import audit_in_bucket, topics_in
 from include.audit.chain.report import together
 from include.audit.chain.run_params import ChainAuditRun, verdict_of
 from include.errors import SettingsError
-from tests.chain_world import GROUPS, ChainWorld, faults
+from tests.support.lake.chain_harness import GROUPS, ChainHarness, faults
 
 REPORT = Path("report.json")
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> ChainWorld:
-    made = ChainWorld(tmp_path)
+def world(tmp_path: Path) -> ChainHarness:
+    made = ChainHarness(tmp_path)
     made.make("e.more")
     made.make("ee")
     made.write("e.more", 5)
@@ -40,17 +40,17 @@ class Steps:
         self.steps += steps
 
 
-def audit(world: ChainWorld, *topics: str, steps: Steps | None = None) -> list[Any]:
+def audit(world: ChainHarness, *topics: str, steps: Steps | None = None) -> list[Any]:
     return list(audit_in_bucket(world.store, GROUPS, topics, world.clock, Options(depth="bytes"), steps))
 
 
-def test_all_topics_are_audited_unless_some_are_named(world: ChainWorld) -> None:
+def test_all_topics_are_audited_unless_some_are_named(world: ChainHarness) -> None:
     assert [report.topic for report in audit(world)] == ["e", "e.more", "ee"]
     assert [report.topic for report in audit(world, "ee")] == ["ee"]
     assert all(report.clean for report in audit(world))
 
 
-def test_objects_of_a_topic_without_a_chain_are_extra(world: ChainWorld) -> None:
+def test_objects_of_a_topic_without_a_chain_are_extra(world: ChainHarness) -> None:
     world.store.put("raw/orphan/offset=0/1_0_00000000000000000000", b"x")
     world.store.put("raw/loose", b"x")
     world.store.put("raw/_probe/1", b"x")
@@ -60,7 +60,7 @@ def test_objects_of_a_topic_without_a_chain_are_extra(world: ChainWorld) -> None
     assert report.findings[0].topic_id == ""
 
 
-def test_progress_is_told_part_by_part(world: ChainWorld) -> None:
+def test_progress_is_told_part_by_part(world: ChainHarness) -> None:
     steps = Steps()
     audit(world, "e", steps=steps)
     assert steps.parts == [
@@ -101,7 +101,7 @@ def test_what_cannot_be_meant_is_refused(params: dict[str, Any], groups: list[st
         ChainAuditRun.from_params(params, groups=groups)
 
 
-def test_a_clean_report_passes_and_another_names_its_first_finding_and_the_command(world: ChainWorld) -> None:
+def test_a_clean_report_passes_and_another_names_its_first_finding_and_the_command(world: ChainHarness) -> None:
     verdict = verdict_of(together(audit(world)))
     assert (verdict.topics, verdict.findings, verdict.next_command) == (3, 0, "")
     key = world.commits("raw")[1].files[0].key

@@ -21,7 +21,7 @@ def at(number: int) -> SourcePosition:
 
 
 @dataclass
-class World:
+class Harness:
     """Transactions, each of one key's document; `wrong` is what the topic has of keys for ever.
 
     Time goes on by itself: `moves` says for each read how many transactions came before it, and how far behind what is
@@ -70,7 +70,7 @@ MOVES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=40)
 def test_a_topic_that_follows_is_never_called_wrong(
     changes: list[tuple[str, int | None]], moves: list[tuple[int, int]]
 ) -> None:
-    world = World(changes, moves)
+    world = Harness(changes, moves)
     assert judged("abc", world, world).wrong == []
 
 
@@ -78,7 +78,7 @@ def test_a_topic_that_follows_is_never_called_wrong(
 def test_what_is_wrong_for_good_is_found_with_its_kind(
     changes: list[tuple[str, int | None]], wrong: dict[str, int | None]
 ) -> None:
-    world = World(changes, [(len(changes), 0)], wrong)
+    world = Harness(changes, [(len(changes), 0)], wrong)
     true = dict(changes)
     expected = {}
     for key, value in wrong.items():
@@ -91,7 +91,7 @@ def test_what_is_wrong_for_good_is_found_with_its_kind(
 
 
 def test_a_document_that_never_keeps_still_is_said_to_be_unsure_and_one_that_nobody_can_make_unknown() -> None:
-    class Restless(World):
+    class Restless(Harness):
         def documents(self, keys: Collection[str]) -> tuple[SourcePosition, Mapping[str, Body | None]]:
             position, found = super().documents(keys)
             return position, {key: body for key, body in found.items() if key != "b"}

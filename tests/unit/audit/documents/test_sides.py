@@ -11,20 +11,20 @@ from include.audit.documents.sides import TopicDocuments, complete
 from include.document.behind import values_text
 from include.errors import Transient
 from include.record.codec import Decoder
-from tests.order_world import TOPIC, Process, World
+from tests.support.documents.order_harness import TOPIC, OrderHarness, Process
 
 pytestmark = pytest.mark.unit
 
 
 @pytest.fixture
-def world() -> World:
-    made = World()
+def world() -> OrderHarness:
+    made = OrderHarness()
     made.furnish()
     return made
 
 
 @pytest.fixture
-def process(world: World) -> Process:
+def process(world: OrderHarness) -> Process:
     running = Process(world)
     running.settle(4)
     return running
@@ -46,7 +46,7 @@ class Beating:
         return getattr(self._process.reader, name)
 
 
-def test_a_record_that_came_after_the_ends_speaks_for_all_below_them(world: World, process: Process) -> None:
+def test_a_record_that_came_after_the_ends_speaks_for_all_below_them(world: OrderHarness, process: Process) -> None:
     world.order(1)
     process.batches()
     before = process.plans[-1].cut
@@ -57,7 +57,7 @@ def test_a_record_that_came_after_the_ends_speaks_for_all_below_them(world: Worl
     assert position.covers(before.position)
 
 
-def test_while_documents_may_lack_changes_of_a_table_nothing_is_compared(world: World, process: Process) -> None:
+def test_while_documents_may_lack_changes_of_a_table_nothing_is_compared(world: OrderHarness, process: Process) -> None:
     world.capture.uncovered = ("shop.partners",)
     with pytest.raises(Transient, match="does not cover all tables") as told:
         complete(Beating(process), TOPIC, "shop", world.clock, 20)  # type: ignore[arg-type]
@@ -66,13 +66,13 @@ def test_while_documents_may_lack_changes_of_a_table_nothing_is_compared(world: 
     complete(Beating(process), TOPIC, "shop", world.clock, 20)  # type: ignore[arg-type]
 
 
-def test_an_assembler_that_stands_still_is_waited_for_and_named(world: World, process: Process) -> None:
+def test_an_assembler_that_stands_still_is_waited_for_and_named(world: OrderHarness, process: Process) -> None:
     with pytest.raises(Transient, match="has not come to the database's position within 20 s"):
         complete(process.reader, TOPIC, "shop", world.clock, 20)
 
 
 def test_only_keys_that_are_asked_about_are_kept_and_what_nobody_can_read_is_counted(
-    world: World, process: Process
+    world: OrderHarness, process: Process
 ) -> None:
     at = complete(Beating(process), TOPIC, "shop", world.clock, 60)  # type: ignore[arg-type]
     wanted, other = values_text((1,)), values_text((2,))

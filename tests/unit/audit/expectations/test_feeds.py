@@ -15,7 +15,7 @@ from include.index.mapping.declared import creation
 from include.index.progress.document import IndexProgress, ProgressKeeper
 from include.index.server.memory import MemoryIndex
 from include.settings.deployment import Deployment
-from tests.document_topic import MAPPING
+from tests.support.documents.topic import MAPPING
 
 FILES = """\
 cluster: {name: local, type: test}

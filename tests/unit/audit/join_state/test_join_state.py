@@ -10,7 +10,7 @@ from include.join.algorithm.row import Row, incomplete_key, row_key
 from include.log.ports import Record
 from include.record.key import partition_of
 from include.record.version import to_header
-from tests.unit.join.histories import History
+from tests.support.joins.histories import History
 from tests.unit.join.test_avro_rows import AvroRun, set_up
 
 pytestmark = pytest.mark.unit

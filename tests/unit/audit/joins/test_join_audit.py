@@ -18,7 +18,7 @@ from include.join.config.inputs import Input
 from include.log.ports import Record
 from include.record.codec import Decoder
 from include.record.version import to_header
-from tests.unit.join.histories import History
+from tests.support.joins.histories import History
 from tests.unit.join.test_avro_rows import AvroRun, set_up
 
 pytestmark = pytest.mark.unit

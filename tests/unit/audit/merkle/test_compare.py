@@ -19,7 +19,7 @@ from include.source.hashes.columns import ComparedColumn
 from include.source.hashes.scan import Scanned
 from include.source.hashes.sums import HashSum, leaf_of
 from include.source.state.key_range import KeyRange
-from tests.remembered_sides import History, Now, Then, at, hashed
+from tests.support.tables.sides_in_memory import History, Now, Then, at, hashed
 
 pytestmark = pytest.mark.unit
 

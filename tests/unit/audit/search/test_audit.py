@@ -11,12 +11,12 @@ from include.audit.search.audit import Mode
 from include.audit.search.report import together
 from include.errors import Terminal
 from include.index.server.memory import MemoryIndex
-from tests.audit_world import AuditWorld
+from tests.support.search.audit_harness import AuditHarness
 
 
 @pytest.fixture
-def world() -> AuditWorld:
-    found = AuditWorld()
+def world() -> AuditHarness:
+    found = AuditHarness()
     found.topic.write([(n, {"state": "completed"}) for n in range(1, 101)])
     found.topic.delete(50)
     found.catch_up()
@@ -29,7 +29,7 @@ def mode(request: pytest.FixtureRequest) -> Mode:
     return found
 
 
-def test_a_whole_copy_is_clean_and_says_up_to_where(world: AuditWorld, mode: Mode) -> None:
+def test_a_whole_copy_is_clean_and_says_up_to_where(world: AuditHarness, mode: Mode) -> None:
     report = world.audit(mode)
     assert report.clean
     assert (report.expected, report.indexed, report.behind) == (99, 99, 0)
@@ -39,7 +39,7 @@ def test_a_whole_copy_is_clean_and_says_up_to_where(world: AuditWorld, mode: Mod
     assert report.lines()[0] == f"audit docs ({mode}): clean"
 
 
-def test_documents_that_went_missing_are_named_by_key(world: AuditWorld, mode: Mode) -> None:
+def test_documents_that_went_missing_are_named_by_key(world: AuditHarness, mode: Mode) -> None:
     for key in ("7", "77", "99"):
         world.lose(key)
     report = world.audit(mode)
@@ -49,7 +49,7 @@ def test_documents_that_went_missing_are_named_by_key(world: AuditWorld, mode: M
     assert report.lines()[-1].startswith("next: lyrebird ")
 
 
-def test_many_findings_ask_for_the_whole_topic_and_the_report_stays_short(world: AuditWorld, mode: Mode) -> None:
+def test_many_findings_ask_for_the_whole_topic_and_the_report_stays_short(world: AuditHarness, mode: Mode) -> None:
     for n in range(1, 40):
         world.lose(str(n))
     report = world.audit(mode)
@@ -57,26 +57,26 @@ def test_many_findings_ask_for_the_whole_topic_and_the_report_stays_short(world:
     assert len(report.to_json()["missing"]) == 39
 
 
-def test_a_document_that_should_be_deleted_is_extra(world: AuditWorld, mode: Mode) -> None:
+def test_a_document_that_should_be_deleted_is_extra(world: AuditHarness, mode: Mode) -> None:
     # A copy of the index from before the delete, as a restored snapshot would bring it.
     world.lose("50")
     world.put("50", 50)
     assert world.audit(mode).extra == ("50",)
 
 
-def test_a_topic_that_has_grown_is_told_instead_of_a_verdict(world: AuditWorld, mode: Mode) -> None:
+def test_a_topic_that_has_grown_is_told_instead_of_a_verdict(world: AuditHarness, mode: Mode) -> None:
     world.log.grow(world.topic.name, 5)
     world.topic.put(1_000)
     with pytest.raises(Terminal, match=r"has grown.*partitions=5, before=2"):
         world.audit(mode)
 
 
-def test_a_document_that_nobody_sent_is_extra(world: AuditWorld, mode: Mode) -> None:
+def test_a_document_that_nobody_sent_is_extra(world: AuditHarness, mode: Mode) -> None:
     world.put("7x", 7)
     assert world.audit(mode).extra == ("7x",)
 
 
-def test_a_digest_finds_missing_extra_stale_and_altered_documents_at_once(world: AuditWorld) -> None:
+def test_a_digest_finds_missing_extra_stale_and_altered_documents_at_once(world: AuditHarness) -> None:
     world.lose("7")
     world.put("x", 3)
     world.lose("8")
@@ -89,7 +89,7 @@ def test_a_digest_finds_missing_extra_stale_and_altered_documents_at_once(world:
 
 
 def test_as_many_extra_as_missing_documents_in_a_range_hide_from_counts_but_not_from_the_digest(
-    world: AuditWorld,
+    world: AuditHarness,
 ) -> None:
     # More keys than the first level has ranges, and in one of them a key for another.
     world.topic.write([(n, {"state": "completed"}) for n in range(1000, 2000)])
@@ -101,7 +101,7 @@ def test_as_many_extra_as_missing_documents_in_a_range_hide_from_counts_but_not_
     assert (found.missing, found.extra) == (("1500",), ("1500x",))
 
 
-def test_writes_above_the_cut_are_no_findings(world: AuditWorld, mode: Mode) -> None:
+def test_writes_above_the_cut_are_no_findings(world: AuditHarness, mode: Mode) -> None:
     def live() -> None:
         world.topic.put(1, state="cancelled")
         world.topic.delete(2)
@@ -117,7 +117,7 @@ def test_writes_above_the_cut_are_no_findings(world: AuditWorld, mode: Mode) -> 
 
 @pytest.mark.parametrize("note", [True, False])
 def test_documents_that_were_written_just_before_the_view_are_not_judged(
-    world: AuditWorld, mode: Mode, note: bool
+    world: AuditHarness, mode: Mode, note: bool
 ) -> None:
     # The index is ahead of its progress document: bulks were acknowledged, the document not yet written.
     for n in range(1, 11):
@@ -131,7 +131,7 @@ def test_documents_that_were_written_just_before_the_view_are_not_judged(
         assert report.in_flight == (12 if mode == "digest" else 11)
 
 
-def test_faults_are_found_beside_documents_that_were_written_meanwhile(world: AuditWorld) -> None:
+def test_faults_are_found_beside_documents_that_were_written_meanwhile(world: AuditHarness) -> None:
     world.lose("30")
     world.put("x", 3)
     for n in range(1, 30):
@@ -142,7 +142,7 @@ def test_faults_are_found_beside_documents_that_were_written_meanwhile(world: Au
     assert report.in_flight == 29
 
 
-def test_records_without_a_readable_key_are_counted_and_not_judged(world: AuditWorld, mode: Mode) -> None:
+def test_records_without_a_readable_key_are_counted_and_not_judged(world: AuditHarness, mode: Mode) -> None:
     world.topic.spoil(1, b"\x01", versioned=False)
     world.catch_up()
     report = world.audit(mode)
@@ -151,14 +151,14 @@ def test_records_without_a_readable_key_are_counted_and_not_judged(world: AuditW
     assert any("1 records without a readable key" in line for line in report.lines())
 
 
-def test_a_document_that_was_set_aside_is_missing(world: AuditWorld, mode: Mode) -> None:
+def test_a_document_that_was_set_aside_is_missing(world: AuditHarness, mode: Mode) -> None:
     world.topic.put(200, note="no number")
     world.topic.spoil(201, b"\x01")
     world.catch_up()
     assert world.audit(mode).missing == ("200", "201")
 
 
-def test_a_document_whose_newest_state_was_set_aside_is_stale(world: AuditWorld) -> None:
+def test_a_document_whose_newest_state_was_set_aside_is_stale(world: AuditHarness) -> None:
     world.topic.put(1, note="no number")
     world.topic.spoil(2, b"\x01")
     world.catch_up()
@@ -166,7 +166,7 @@ def test_a_document_whose_newest_state_was_set_aside_is_stale(world: AuditWorld)
     assert world.audit("bisect").clean
 
 
-def test_keys_below_the_low_watermark_are_not_compared(world: AuditWorld) -> None:
+def test_keys_below_the_low_watermark_are_not_compared(world: AuditHarness) -> None:
     lows = dict(world.progress().acked)
     world.lose("7")
     world.topic.put(300)
@@ -179,7 +179,7 @@ def test_keys_below_the_low_watermark_are_not_compared(world: AuditWorld) -> Non
     assert any(", from " in line for line in report.lines())
 
 
-def test_routed_documents_that_moved_meanwhile_are_no_findings(world: AuditWorld, mode: Mode) -> None:
+def test_routed_documents_that_moved_meanwhile_are_no_findings(world: AuditHarness, mode: Mode) -> None:
     routed = {name: of.model_copy(update={"routing": "state"}) for name, of in world.spec.index.topics.items()}
     world.spec = replace(world.spec, index=world.spec.index.model_copy(update={"topics": routed}))
     world.lose("7")
@@ -191,7 +191,7 @@ def test_routed_documents_that_moved_meanwhile_are_no_findings(world: AuditWorld
 
 
 @pytest.mark.parametrize("first", ["bisect", "digest"])
-def test_since_the_last_clean_audit_only_newer_keys_are_compared(world: AuditWorld, first: Mode) -> None:
+def test_since_the_last_clean_audit_only_newer_keys_are_compared(world: AuditHarness, first: Mode) -> None:
     assert world.audit("bisect", since="last").expected == 99
     assert world.audit(first).clean
     world.lose("7")
@@ -206,7 +206,7 @@ def test_since_the_last_clean_audit_only_newer_keys_are_compared(world: AuditWor
     assert set(world.audit("bisect").missing) == {"7", "300"}
 
 
-def test_an_audit_that_waits_judges_what_the_topic_held_at_its_start(world: AuditWorld) -> None:
+def test_an_audit_that_waits_judges_what_the_topic_held_at_its_start(world: AuditHarness) -> None:
     world.topic.put(400)
     report = world.audit(wait_s=1.0)
     assert report.behind == 2
@@ -234,14 +234,14 @@ def test_an_audit_that_waits_judges_what_the_topic_held_at_its_start(world: Audi
     ],
 )
 def test_what_cannot_be_audited_says_why_and_what_to_do(
-    world: AuditWorld, spoil: Callable[[AuditWorld], None], said: str
+    world: AuditHarness, spoil: Callable[[AuditHarness], None], said: str
 ) -> None:
     spoil(world)
     with pytest.raises(Terminal, match=said):
         world.audit()
 
 
-def test_a_generation_is_audited_by_its_own_name(world: AuditWorld) -> None:
+def test_a_generation_is_audited_by_its_own_name(world: AuditHarness) -> None:
     world.lose("7")
     world.spec = replace(world.spec, alias="orders-v1")
     assert world.audit().missing == ("7",)
@@ -252,10 +252,10 @@ def test_a_generation_is_audited_by_its_own_name(world: AuditWorld) -> None:
 
 def test_an_index_that_nothing_was_written_to_cannot_be_audited() -> None:
     with pytest.raises(Terminal, match=r"nothing was indexed yet.*index_orders"):
-        AuditWorld(MemoryIndex()).audit()
+        AuditHarness(MemoryIndex()).audit()
 
 
-def test_reports_together_tell_the_findings_of_each_audit(world: AuditWorld) -> None:
+def test_reports_together_tell_the_findings_of_each_audit(world: AuditHarness) -> None:
     world.lose("7")
     found = together([world.audit()])
     assert found["audits"]["docs"]["findings"] == 1

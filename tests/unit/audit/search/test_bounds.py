@@ -13,13 +13,13 @@ from include.audit.search.digest import digest
 from include.audit.search.views.state_view import IndexState
 from include.errors import Terminal, Transient
 from include.index.metadata import Metadata, TopicOrigin
-from tests.audit_world import TOPIC, AuditWorld
-from tests.document_topic import DocumentTopic
+from tests.support.documents.topic import DocumentTopic
+from tests.support.search.audit_harness import TOPIC, AuditHarness
 
 
 @pytest.fixture
-def world() -> AuditWorld:
-    found = AuditWorld(partitions=1)
+def world() -> AuditHarness:
+    found = AuditHarness(partitions=1)
     found.topic.write([(n, {"state": "completed"}) for n in range(1, 101)])
     found.catch_up(generation=1)
     return found
@@ -31,7 +31,7 @@ def mode(request: pytest.FixtureRequest) -> Mode:
     return found
 
 
-def made_anew(world: AuditWorld, keys: range) -> None:
+def made_anew(world: AuditHarness, keys: range) -> None:
     """The topic of that name in its second generation, with other records, indexed."""
     world.log.admin().delete(TOPIC)
     world.topic = DocumentTopic(TOPIC, world.admin, world.log.writer("w"), world.registry, 1)
@@ -41,13 +41,13 @@ def made_anew(world: AuditWorld, keys: range) -> None:
     world.catch_up(generation=2)
 
 
-def generation(world: AuditWorld, number: int) -> None:
+def generation(world: AuditHarness, number: int) -> None:
     own = {name: of.model_copy(update={"generation": number}) for name, of in world.spec.index.topics.items()}
     world.spec = replace(world.spec, index=world.spec.index.model_copy(update={"topics": own}))
     world._metadata = Metadata(TopicOrigin("c", "t", TOPIC, number))
 
 
-def test_documents_whose_records_the_log_has_let_go_are_not_judged_and_counted(world: AuditWorld, mode: Mode) -> None:
+def test_documents_whose_records_the_log_has_let_go_are_not_judged_and_counted(world: AuditHarness, mode: Mode) -> None:
     world.log.truncate(TOPIC, 0, 40)
     report = world.audit(mode)
     assert report.clean
@@ -59,7 +59,7 @@ def test_documents_whose_records_the_log_has_let_go_are_not_judged_and_counted(w
     assert report.to_json()["starts"] == {"0": 40}
 
 
-def test_what_the_log_still_holds_is_judged_as_ever(world: AuditWorld, mode: Mode) -> None:
+def test_what_the_log_still_holds_is_judged_as_ever(world: AuditHarness, mode: Mode) -> None:
     world.log.truncate(TOPIC, 0, 40)
     world.lose("77")
     world.put("x", 3, offset=50)
@@ -68,7 +68,7 @@ def test_what_the_log_still_holds_is_judged_as_ever(world: AuditWorld, mode: Mod
     assert (report.missing, report.extra) == (("77",), ("x",))
 
 
-def test_a_newer_record_proves_that_a_document_of_an_old_one_is_stale(world: AuditWorld, mode: Mode) -> None:
+def test_a_newer_record_proves_that_a_document_of_an_old_one_is_stale(world: AuditHarness, mode: Mode) -> None:
     world.swallowed = {"7", "8"}
     world.topic.put(7, state="cancelled")
     world.topic.delete(8)
@@ -80,14 +80,14 @@ def test_a_newer_record_proves_that_a_document_of_an_old_one_is_stale(world: Aud
     assert report.extra == (("8",) if mode == "digest" else ())
 
 
-def test_records_that_go_while_the_audit_reads_are_no_findings(world: AuditWorld, mode: Mode) -> None:
+def test_records_that_go_while_the_audit_reads_are_no_findings(world: AuditHarness, mode: Mode) -> None:
     world.between = lambda: world.log.truncate(TOPIC, 0, 40)
     report = world.audit(mode)
     assert report.clean
     assert report.starts == {0: 40}
 
 
-def test_what_is_removed_in_the_middle_of_reading_is_passed_over(world: AuditWorld) -> None:
+def test_what_is_removed_in_the_middle_of_reading_is_passed_over(world: AuditHarness) -> None:
     from include.audit.search.expected import records_below
 
     log, reader = world.log, world.reader
@@ -105,14 +105,14 @@ def test_what_is_removed_in_the_middle_of_reading_is_passed_over(world: AuditWor
     assert [record.offset for record in found] == list(range(40, 60))
 
 
-def test_what_a_former_topic_of_the_name_left_is_extra(world: AuditWorld, mode: Mode) -> None:
+def test_what_a_former_topic_of_the_name_left_is_extra(world: AuditHarness, mode: Mode) -> None:
     made_anew(world, range(50, 60))
     report = world.audit(mode)
     assert len(report.extra) == 90
     assert (report.missing, report.stale, report.in_flight) == ((), (), 0)
 
 
-def test_what_a_former_topic_left_is_not_judged_once_the_log_lets_records_go(world: AuditWorld, mode: Mode) -> None:
+def test_what_a_former_topic_left_is_not_judged_once_the_log_lets_records_go(world: AuditHarness, mode: Mode) -> None:
     made_anew(world, range(50, 60))
     world.log.truncate(TOPIC, 0, 4)
     report = world.audit(mode)
@@ -130,27 +130,27 @@ def test_an_unkeyed_topic_says_nothing_of_the_records_of_a_former_one() -> None:
     assert not replace(keyed, lows={0: 1}).counted(former)
 
 
-def test_the_cut_of_the_last_clean_audit_counts_in_its_own_generation_alone(world: AuditWorld) -> None:
+def test_the_cut_of_the_last_clean_audit_counts_in_its_own_generation_alone(world: AuditHarness) -> None:
     assert world.audit().clean
     made_anew(world, range(1, 101))
     world.lose("7")
     assert world.audit("bisect", since="last").missing == ("7",)
 
 
-def test_a_log_that_has_lost_its_end_cannot_be_audited(world: AuditWorld, mode: Mode) -> None:
+def test_a_log_that_has_lost_its_end_cannot_be_audited(world: AuditHarness, mode: Mode) -> None:
     progress = world.progress()
     world.catch_up(acked={0: progress.acked[0] + 7})
     with pytest.raises(Terminal, match=r"the log ends before.*partition 0.*7.*generation to 2"):
         world.audit(mode)
 
 
-def test_an_index_that_has_not_taken_up_the_declared_generation_cannot_be_audited(world: AuditWorld) -> None:
+def test_an_index_that_has_not_taken_up_the_declared_generation_cannot_be_audited(world: AuditHarness) -> None:
     generation(world, 2)
     with pytest.raises(Terminal, match=r"does not follow the declared generation.*index_orders"):
         world.audit()
 
 
-def test_an_aborted_transaction_at_the_end_of_an_idle_topic_is_no_lag(world: AuditWorld) -> None:
+def test_an_aborted_transaction_at_the_end_of_an_idle_topic_is_no_lag(world: AuditHarness) -> None:
     writer = world.log.writer("other")
     writer.begin()
     writer.append(TOPIC, world.topic.key(900), b"\0")
@@ -160,7 +160,7 @@ def test_an_aborted_transaction_at_the_end_of_an_idle_topic_is_no_lag(world: Aud
     assert (report.clean, report.behind, world.clock.monotonic_s()) == (True, 0, 0.0)
 
 
-def test_counts_from_the_last_audit_on_name_documents_that_an_update_never_reached(world: AuditWorld) -> None:
+def test_counts_from_the_last_audit_on_name_documents_that_an_update_never_reached(world: AuditHarness) -> None:
     assert world.audit("bisect").clean
     world.swallowed = {"7"}
     world.topic.put(7, state="cancelled")
@@ -172,14 +172,14 @@ def test_counts_from_the_last_audit_on_name_documents_that_an_update_never_reach
     assert world.audit("bisect", since="last").stale == ("7",)
 
 
-def test_a_tombstone_that_a_floor_wrote_is_not_missing_to_counts(world: AuditWorld, mode: Mode) -> None:
+def test_a_tombstone_that_a_floor_wrote_is_not_missing_to_counts(world: AuditHarness, mode: Mode) -> None:
     found = world._metadata.deleted(0, 6, "7", 500)
     world.write([b'{"index":{"_id":"7","version":500,"version_type":"external"}}\n{"metadata":' + found + b"}\n"])
     assert world.audit(mode).clean
 
 
 def test_counts_far_ahead_of_the_progress_document_are_refused(
-    world: AuditWorld, monkeypatch: pytest.MonkeyPatch
+    world: AuditHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "MOST_ABOVE", 9)
     for n in range(1, 11):
@@ -190,7 +190,7 @@ def test_counts_far_ahead_of_the_progress_document_are_refused(
 
 
 def test_states_that_come_out_by_chance_again_and_again_leave_the_audit_incomplete(
-    world: AuditWorld, monkeypatch: pytest.MonkeyPatch
+    world: AuditHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.lose("7")
     view = world.states(world.name, world.spec, Bounds({0: 1000}))

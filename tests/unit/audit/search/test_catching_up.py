@@ -19,17 +19,17 @@ from include.audit.search.report import SearchReport
 from include.audit.search.views import state_view
 from include.audit.search.views.state_view import FarAhead, StateView
 from include.record.key import partition_of
-from tests.audit_world import AuditWorld
+from tests.support.search.audit_harness import AuditHarness
 
 KEYS = range(1, 201)
 PARTITIONS = 4
 
 
-def ahead(most_above: int, monkeypatch: pytest.MonkeyPatch) -> AuditWorld:
+def ahead(most_above: int, monkeypatch: pytest.MonkeyPatch) -> AuditHarness:
     """Of 200 documents every second was written from above what is noted as settled; `most_above` fit in a part."""
     monkeypatch.setattr(state_view, "MOST_ABOVE", most_above)
     monkeypatch.setattr(search, "MOST_ABOVE", most_above)
-    world = AuditWorld(partitions=PARTITIONS)
+    world = AuditHarness(partitions=PARTITIONS)
     world.topic.write([(n, {"state": "completed"}) for n in KEYS])
     world.catch_up()
     for n in KEYS[::2]:
@@ -38,7 +38,7 @@ def ahead(most_above: int, monkeypatch: pytest.MonkeyPatch) -> AuditWorld:
     return world
 
 
-def partition(world: AuditWorld, key: int) -> int:
+def partition(world: AuditHarness, key: int) -> int:
     return partition_of(world.topic.key(key), PARTITIONS)
 
 
@@ -128,7 +128,7 @@ def test_each_partition_is_in_one_part_or_in_none(above: dict[int, int], most: i
     assert not PartitionShare(frozenset({1}), inside=False).has(1)
 
 
-class Slow(AuditWorld):
+class Slow(AuditHarness):
     """A topic that takes long to read, while the index goes on."""
 
     def __init__(self, meanwhile: Callable[[], None] = lambda: None) -> None:

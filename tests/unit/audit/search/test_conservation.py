@@ -16,12 +16,12 @@ from include.audit.search.conservation import unaccounted
 from include.audit.search.report import together
 from include.clock import ManualClock
 from include.index.progress.document import ProgressKeeper
-from tests.audit_world import TOPIC, AuditWorld
+from tests.support.search.audit_harness import TOPIC, AuditHarness
 
 
 @pytest.fixture
-def world() -> AuditWorld:
-    found = AuditWorld(partitions=1)
+def world() -> AuditHarness:
+    found = AuditHarness(partitions=1)
     found.topic.write([(n, {"state": "completed"}) for n in range(1, 11)])
     found.catch_up()
     return found
@@ -33,17 +33,17 @@ def mode(request: pytest.FixtureRequest) -> Mode:
     return found
 
 
-def count(world: AuditWorld, **counts: int) -> None:
+def count(world: AuditHarness, **counts: int) -> None:
     keeper = ProgressKeeper(world.index, world.info, TOPIC, "me", ManualClock())
     keeper.save(replace(keeper.claim(), counts={0: counts}))
 
 
-def test_records_that_became_something_are_accounted_for(world: AuditWorld, mode: Mode) -> None:
+def test_records_that_became_something_are_accounted_for(world: AuditHarness, mode: Mode) -> None:
     count(world, read=21, indexed=6, deleted=5, stale=4, folded=3, filtered=2, dead=1)
     assert world.audit(mode).clean
 
 
-def test_a_record_that_became_nothing_is_a_finding_that_names_its_partition(world: AuditWorld, mode: Mode) -> None:
+def test_a_record_that_became_nothing_is_a_finding_that_names_its_partition(world: AuditHarness, mode: Mode) -> None:
     count(world, read=11, indexed=9, dead=1)
     report = world.audit(mode)
     assert (report.findings, report.clean, report.keys) == (1, False, [])
@@ -59,7 +59,7 @@ def test_records_that_became_two_things_are_found_too() -> None:
     assert unaccounted({0: {"read": 1}}) == ["partition 0: 1 records read, 0 accounted for (none)"]
 
 
-def test_a_mapping_that_is_not_the_declared_one_is_a_finding(world: AuditWorld, mode: Mode) -> None:
+def test_a_mapping_that_is_not_the_declared_one_is_a_finding(world: AuditHarness, mode: Mode) -> None:
     declared: dict[str, Any] = deepcopy(world.mapping)
     declared["properties"]["order"]["properties"]["state"] = {"type": "text"}
     world.mapping = declared
@@ -72,7 +72,7 @@ def test_a_mapping_that_is_not_the_declared_one_is_a_finding(world: AuditWorld, 
 
 
 def test_living_documents_of_a_topic_that_the_index_does_not_declare_are_a_finding(
-    world: AuditWorld, mode: Mode
+    world: AuditHarness, mode: Mode
 ) -> None:
     for n in range(3):
         world.put(f"u{n}", 1, topic="former")
@@ -82,7 +82,7 @@ def test_living_documents_of_a_topic_that_the_index_does_not_declare_are_a_findi
     assert report.next_command == "lyrebird index rebuild orders"
 
 
-def test_an_index_of_several_topics_is_looked_at_once(world: AuditWorld) -> None:
+def test_an_index_of_several_topics_is_looked_at_once(world: AuditHarness) -> None:
     own = world.spec.index.topics[TOPIC]
     both = world.spec.index.model_copy(update={"topics": {"a": own, TOPIC: own}})
     world.put("u", 1, topic="former")
@@ -91,7 +91,7 @@ def test_an_index_of_several_topics_is_looked_at_once(world: AuditWorld) -> None
     assert world.audit("digest").beside.undeclared == {}
 
 
-def test_what_is_beside_stands_in_the_history_with_its_words(world: AuditWorld) -> None:
+def test_what_is_beside_stands_in_the_history_with_its_words(world: AuditHarness) -> None:
     count(world, read=11, indexed=9)
     kept = orjson.loads(orjson.dumps(together([world.audit()])))
     (row,) = rows_of("search", KeptRun("run", 0, kept))
@@ -101,7 +101,7 @@ def test_what_is_beside_stands_in_the_history_with_its_words(world: AuditWorld) 
     assert row.next_command == "lyrebird index rebuild orders"
 
 
-def test_a_living_document_without_a_digest_is_in_no_sum_and_found_all_the_same(world: AuditWorld) -> None:
+def test_a_living_document_without_a_digest_is_in_no_sum_and_found_all_the_same(world: AuditHarness) -> None:
     world.put("x", 3, d0=None, d1=None, s0=None, s1=None)
     world.put("7", 7, d0=None, d1=None, s0=None, s1=None)
     report = world.audit(scrub="none")

@@ -18,12 +18,12 @@ from include.log.ports import Record
 from include.record.key import pseudo_key
 from include.record.version import pack
 from include.settings.connections import Cluster
-from tests.document_topic import DocumentTopic
+from tests.support.documents.topic import DocumentTopic
 
 CLUSTER = Cluster(name="c", type="t")
 
 
-class World:
+class Harness:
     def __init__(self) -> None:
         self.log, self.registry = MemoryLog(), MemoryRegistry()
         self.topic = DocumentTopic("docs", self.log.admin(), self.log.writer("w"), self.registry)
@@ -40,8 +40,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    found = World()
+def world() -> Harness:
+    found = Harness()
     found.topic.write([(n, {"state": "completed"}) for n in range(1, 9)])
     found.topic.put(3, state="cancelled")
     found.topic.delete(4)
@@ -49,7 +49,7 @@ def world() -> World:
     return found
 
 
-def test_the_newest_record_of_a_key_says_what_is_expected_whatever_the_order(world: World) -> None:
+def test_the_newest_record_of_a_key_says_what_is_expected_whatever_the_order(world: Harness) -> None:
     in_order = world.expected()
     for seed in range(10):
         shuffled = world.records()
@@ -65,7 +65,7 @@ def test_the_newest_record_of_a_key_says_what_is_expected_whatever_the_order(wor
     assert [*keys.spans([(0, len(keys))])[0]] == ["1", "2", "3", "5", "6", "7", "8"]
 
 
-def test_states_are_found_again_by_state_and_by_bucket(world: World) -> None:
+def test_states_are_found_again_by_state_and_by_bucket(world: Harness) -> None:
     expected = world.expected()
     three = expected.of(["3"])["3"]
     assert expected.find([three.state, 1]) == [three]
@@ -75,7 +75,7 @@ def test_states_are_found_again_by_state_and_by_bucket(world: World) -> None:
     assert len(expected.in_buckets(2, range(4))) == expected.living
 
 
-def test_records_without_keys_are_documents_under_computed_ids_with_versions_from_offsets(world: World) -> None:
+def test_records_without_keys_are_documents_under_computed_ids_with_versions_from_offsets(world: Harness) -> None:
     expected = world.expected(key="none", versions="offset", topic_generation=2)
     readable = [r for r in world.records() if r.value is not None and r.value != b"\x01"]
     assert expected.living == len(readable) == 9
@@ -86,7 +86,7 @@ def test_records_without_keys_are_documents_under_computed_ids_with_versions_fro
     assert (found.partition, found.offset) == (first.partition, first.offset)
 
 
-def test_rows_below_a_tables_floor_are_expected_to_be_gone(world: World) -> None:
+def test_rows_below_a_tables_floor_are_expected_to_be_gone(world: Harness) -> None:
     expected = world.expected(floor=6)
     # Versions 1 to 8 are those of the first states, 9 that of the third's second.
     kinds = {key: found.kind for key, found in expected.of([str(n) for n in range(1, 9)]).items()}
@@ -94,13 +94,13 @@ def test_rows_below_a_tables_floor_are_expected_to_be_gone(world: World) -> None
     assert {key for key, kind in kinds.items() if kind == "deleted"} == {"1", "2", "4"}
 
 
-def test_a_state_is_that_of_what_the_indexer_sends(world: World) -> None:
+def test_a_state_is_that_of_what_the_indexer_sends(world: Harness) -> None:
     found = world.expected().of(["1"])["1"]
     body = b'{"note":null,"order_id":1,"state":"completed","total_price":null}'
     assert found.state == state_hash("1", 1, body)
 
 
-def test_what_is_read_on_from_an_earlier_cut_is_what_is_read_at_once(world: World) -> None:
+def test_what_is_read_on_from_an_earlier_cut_is_what_is_read_at_once(world: Harness) -> None:
     reader = world.log.reader()
     definition = IndexDefinition(application="a", topic="docs", entity="order", mapping="m.json")
     states = States(feed_of(CLUSTER, definition, "docs", IndexProgress("docs")), world.registry)

@@ -22,7 +22,7 @@ OLD, NEW = "orders-v1", "orders-v2"
 METADATA = Metadata(TopicOrigin("c", "t", "docs", 1))
 
 
-class World:
+class Harness:
     """Two indexes in memory; a document's version is its offset."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class World:
 
 
 def test_equal_generations_are_equal_and_cost_a_request_each() -> None:
-    world = World()
+    world = Harness()
     for n in range(100):
         world.write(str(n), n)
     world.write("gone", 200, OLD, deleted=True)
@@ -68,7 +68,7 @@ def test_equal_generations_are_equal_and_cost_a_request_each() -> None:
 
 
 def test_missing_extra_and_differing_documents_are_named() -> None:
-    world = World()
+    world = Harness()
     for n in range(50):
         world.write(str(n), n)
     world.write("missing", 60, OLD)
@@ -86,7 +86,7 @@ def test_missing_extra_and_differing_documents_are_named() -> None:
 
 
 def test_what_one_generation_has_and_the_other_has_not_settled_yet_is_no_finding() -> None:
-    world = World()
+    world = Harness()
     world.write("1", 1)
     world.write("ahead in old", 11, OLD)
     world.write("ahead in new", 12, NEW)
@@ -101,7 +101,7 @@ def test_what_one_generation_has_and_the_other_has_not_settled_yet_is_no_finding
 
 
 def test_what_is_written_to_both_after_the_moment_is_no_finding() -> None:
-    world = World()
+    world = Harness()
     world.write("1", 1)
     world.write("2", 2, OLD)
     world.between = lambda: world.write("2", 3)
@@ -110,7 +110,7 @@ def test_what_is_written_to_both_after_the_moment_is_no_finding() -> None:
 
 
 def test_more_differences_than_buckets_hold_are_told_as_such() -> None:
-    world = World()
+    world = Harness()
     for n in range(400):
         world.write(str(n), n, OLD)
     found = world.compare(levels=(4,))
@@ -122,7 +122,7 @@ def test_more_differences_than_buckets_hold_are_told_as_such() -> None:
 @given(seed=st.integers(0, 10_000), planted=st.integers(0, 30))
 def test_exactly_the_planted_differences_are_found(seed: int, planted: int) -> None:
     rng = random.Random(seed)
-    world = World()
+    world = Harness()
     for n in range(60):
         world.write(str(n), n)
     want: dict[str, set[str]] = {"missing": set(), "extra": set(), "differing": set()}

@@ -17,19 +17,19 @@ from include.audit.search.views.state_view import IndexState
 from include.errors import Transient
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import BulkAnswer, ItemAnswer
-from tests.audit_world import AuditWorld
+from tests.support.search.audit_harness import AuditHarness
 
 
 @pytest.fixture
-def world() -> AuditWorld:
-    found = AuditWorld()
+def world() -> AuditHarness:
+    found = AuditHarness()
     found.topic.write([(n, {"state": "completed"}) for n in range(1, 101)])
     found.topic.delete(50)
     found.catch_up()
     return found
 
 
-def spoil(world: AuditWorld) -> None:
+def spoil(world: AuditHarness) -> None:
     """One of each kind."""
     world.lose("7")
     world.put("x", 3)
@@ -45,7 +45,7 @@ def spoil(world: AuditWorld) -> None:
 FOUND = {"missing": ["7"], "extra": ["x"], "stale": ["8"], "altered": ["10", "9"]}
 
 
-def whole(world: AuditWorld) -> dict[str, Any]:
+def whole(world: AuditHarness) -> dict[str, Any]:
     """Version and body of each living document."""
     assert isinstance(world.index, MemoryIndex)
     world.index.refresh(world.name)
@@ -53,7 +53,7 @@ def whole(world: AuditWorld) -> dict[str, Any]:
     return {i: (found.version, found.source["order"]) for i, found in there.items() if not found.deleted}
 
 
-def test_every_kind_is_mended_and_the_next_audit_is_clean(world: AuditWorld) -> None:
+def test_every_kind_is_mended_and_the_next_audit_is_clean(world: AuditHarness) -> None:
     before = whole(world)
     spoil(world)
     report = world.repair(scrub="all")
@@ -66,7 +66,7 @@ def test_every_kind_is_mended_and_the_next_audit_is_clean(world: AuditWorld) -> 
 
 
 def test_a_version_that_the_server_forgets_late_is_written_once_it_has(
-    world: AuditWorld, monkeypatch: pytest.MonkeyPatch
+    world: AuditHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = whole(world)
     spoil(world)
@@ -95,7 +95,7 @@ def test_a_version_that_the_server_forgets_late_is_written_once_it_has(
 
 
 def test_a_document_that_somebody_has_just_deleted_is_written_once_the_server_has_forgotten_that(
-    world: AuditWorld, monkeypatch: pytest.MonkeyPatch
+    world: AuditHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = whole(world)
     world.lose("10")
@@ -121,7 +121,7 @@ def test_a_document_that_somebody_has_just_deleted_is_written_once_the_server_ha
     assert whole(world) == before
 
 
-def test_a_copy_under_another_routing_is_extra_and_goes(world: AuditWorld) -> None:
+def test_a_copy_under_another_routing_is_extra_and_goes(world: AuditHarness) -> None:
     routed = {name: of.model_copy(update={"routing": "order_id"}) for name, of in world.spec.index.topics.items()}
     world.spec = replace(world.spec, index=world.spec.index.model_copy(update={"topics": routed}))
     assert isinstance(world.index, MemoryIndex)
@@ -138,7 +138,7 @@ def test_a_copy_under_another_routing_is_extra_and_goes(world: AuditWorld) -> No
     assert report.clean
 
 
-def test_what_was_set_aside_is_named_with_the_command_that_replays_it(world: AuditWorld) -> None:
+def test_what_was_set_aside_is_named_with_the_command_that_replays_it(world: AuditHarness) -> None:
     world.topic.put(200, note="no number")
     world.topic.spoil(201, b"\x01")
     world.catch_up()
@@ -151,7 +151,7 @@ def test_what_was_set_aside_is_named_with_the_command_that_replays_it(world: Aud
 
 
 def test_what_the_log_has_let_go_meanwhile_is_left_for_a_rebuild(
-    world: AuditWorld, monkeypatch: pytest.MonkeyPatch
+    world: AuditHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.lose("7")
     examined = search.examine
@@ -169,7 +169,7 @@ def test_what_the_log_has_let_go_meanwhile_is_left_for_a_rebuild(
 
 
 def test_what_is_wrong_again_after_it_was_mended_asks_who_else_writes(
-    world: AuditWorld, monkeypatch: pytest.MonkeyPatch
+    world: AuditHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.lose("7")
     mend = search.repair
@@ -186,7 +186,7 @@ def test_what_is_wrong_again_after_it_was_mended_asks_who_else_writes(
     assert report.next_command == "lyrebird audit search docs --repair"
 
 
-def test_more_than_a_share_is_mended_share_by_share(world: AuditWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_a_share_is_mended_share_by_share(world: AuditHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mending, "_AT_ONCE", 7)
     before = whole(world)
     for n in range(1, 40):
@@ -196,18 +196,18 @@ def test_more_than_a_share_is_mended_share_by_share(world: AuditWorld, monkeypat
     assert whole(world) == before
 
 
-def test_a_clean_index_is_left_alone(world: AuditWorld) -> None:
+def test_a_clean_index_is_left_alone(world: AuditHarness) -> None:
     before = whole(world)
     assert world.repair().repaired is None
     assert whole(world) == before
 
 
-def test_a_report_with_findings_names_the_command_that_mends_them(world: AuditWorld) -> None:
+def test_a_report_with_findings_names_the_command_that_mends_them(world: AuditHarness) -> None:
     spoil(world)
     assert world.audit().next_command == "lyrebird audit search docs --repair"
 
 
-def test_a_newer_write_that_comes_before_the_repair_wins(world: AuditWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_newer_write_that_comes_before_the_repair_wins(world: AuditHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     spoil(world)
     writing = world.writing
 
@@ -226,7 +226,7 @@ def test_a_newer_write_that_comes_before_the_repair_wins(world: AuditWorld, monk
 
 
 def test_a_document_that_was_rewritten_since_the_verdict_is_not_deleted_for_its_greater_version(
-    world: AuditWorld, monkeypatch: pytest.MonkeyPatch
+    world: AuditHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spoil(world)
     states = world.states
@@ -251,7 +251,7 @@ def test_a_document_that_was_rewritten_since_the_verdict_is_not_deleted_for_its_
     assert whole(world)["10"][1]["state"] == "cancelled"
 
 
-def test_a_document_whose_record_was_set_aside_is_left_and_named(world: AuditWorld) -> None:
+def test_a_document_whose_record_was_set_aside_is_left_and_named(world: AuditHarness) -> None:
     world.topic.spoil(200, b"\x01")
     world.topic.put(201, note="no number")
     world.catch_up()
@@ -264,12 +264,12 @@ def test_a_document_whose_record_was_set_aside_is_left_and_named(world: AuditWor
     assert any(line.startswith("not mended: 200: ") for line in report.lines())
 
 
-def after_forget(world: AuditWorld, patch: pytest.MonkeyPatch) -> None:
+def after_forget(world: AuditHarness, patch: pytest.MonkeyPatch) -> None:
     bulk = world.index.bulk
     patch.setattr(world.index, "bulk", lambda name, data: BulkAnswer(503, reason="away") if name else bulk(name, data))
 
 
-def after_half_of_the_writes(world: AuditWorld, patch: pytest.MonkeyPatch) -> None:
+def after_half_of_the_writes(world: AuditHarness, patch: pytest.MonkeyPatch) -> None:
     bulk = world.index.bulk
 
     def half(name: str, data: bytes) -> BulkAnswer:
@@ -280,7 +280,7 @@ def after_half_of_the_writes(world: AuditWorld, patch: pytest.MonkeyPatch) -> No
     patch.setattr(world.index, "bulk", half)
 
 
-def after_all_writes(world: AuditWorld, patch: pytest.MonkeyPatch) -> None:
+def after_all_writes(world: AuditHarness, patch: pytest.MonkeyPatch) -> None:
     bulk, refresh = world.index.bulk, world.index.refresh
     sent: list[bytes] = []
 
@@ -299,7 +299,7 @@ def after_all_writes(world: AuditWorld, patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("crash", [after_forget, after_half_of_the_writes, after_all_writes])
 def test_a_repair_that_dies_after_any_step_is_finished_by_the_next_one(
-    world: AuditWorld, monkeypatch: pytest.MonkeyPatch, crash: Callable[[AuditWorld, pytest.MonkeyPatch], None]
+    world: AuditHarness, monkeypatch: pytest.MonkeyPatch, crash: Callable[[AuditHarness, pytest.MonkeyPatch], None]
 ) -> None:
     before = whole(world)
     spoil(world)

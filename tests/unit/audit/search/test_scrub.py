@@ -12,21 +12,21 @@ from include.audit.search.scrub import SHARES, Scrubbed, Scrubber, ScrubMode, St
 from include.audit.search.views.memory import MemoryDocuments
 from include.index.digest import bucket, state_hash
 from include.record.json.body import canonical
-from tests.audit_world import TOPIC, AuditWorld
+from tests.support.search.audit_harness import TOPIC, AuditHarness
 
 ORDERS = 300
 
 
 @pytest.fixture
-def world() -> AuditWorld:
-    found = AuditWorld()
+def world() -> AuditHarness:
+    found = AuditHarness()
     found.topic.write([(n, {"state": "completed"}) for n in range(1, ORDERS + 1)])
     found.topic.delete(50)
     found.catch_up()
     return found
 
 
-def forge(world: AuditWorld, doc_id: str, *, raised: int = 0) -> None:
+def forge(world: AuditHarness, doc_id: str, *, raised: int = 0) -> None:
     """Another body under the digest that stands there; `raised` writes more than its version counts."""
     found = world.index.get(world.name, doc_id)
     assert found is not None
@@ -35,7 +35,7 @@ def forge(world: AuditWorld, doc_id: str, *, raised: int = 0) -> None:
     world.write([orjson.dumps(action) + b"\n" + orjson.dumps(document) + b"\n"])
 
 
-def scrub(world: AuditWorld, mode: ScrubMode = "changed", *, keep: bool = True) -> Scrubbed:
+def scrub(world: AuditHarness, mode: ScrubMode = "changed", *, keep: bool = True) -> Scrubbed:
     note = LastAuditNote(world.index, world.info, TOPIC)
     scrubber = Scrubber(note.last, world.documents(world.name, world.spec))
     found = scrubber.run(mode)
@@ -44,7 +44,7 @@ def scrub(world: AuditWorld, mode: ScrubMode = "changed", *, keep: bool = True) 
     return found
 
 
-def test_all_documents_are_read_once_in_as_many_shares_and_then_only_what_changes(world: AuditWorld) -> None:
+def test_all_documents_are_read_once_in_as_many_shares_and_then_only_what_changes(world: AuditHarness) -> None:
     looked = [scrub(world) for _ in range(SHARES)]
     assert [found.share for found in looked] == [(n, SHARES) for n in range(SHARES)]
     assert sum(found.looked_at for found in looked) == ORDERS - 1
@@ -58,7 +58,7 @@ def test_all_documents_are_read_once_in_as_many_shares_and_then_only_what_change
     assert scrub(world).looked_at == 0
 
 
-def test_altered_bodies_and_raised_versions_among_changed_documents_are_named(world: AuditWorld) -> None:
+def test_altered_bodies_and_raised_versions_among_changed_documents_are_named(world: AuditHarness) -> None:
     assert scrub(world, "all").looked_at == ORDERS
     world.topic.write([(n, {"state": "cancelled"}) for n in range(1, 101)])
     world.catch_up()
@@ -73,7 +73,7 @@ def test_altered_bodies_and_raised_versions_among_changed_documents_are_named(wo
 
 
 def test_a_document_that_is_written_again_before_the_second_look_is_no_finding(
-    world: AuditWorld, monkeypatch: pytest.MonkeyPatch
+    world: AuditHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scrub(world, "all")
     forge(world, "7")
@@ -88,14 +88,14 @@ def test_a_document_that_is_written_again_before_the_second_look_is_no_finding(
     assert scrub(world).altered == ()
 
 
-def test_marks_belong_to_one_index_and_a_new_one_is_read_from_its_first_share(world: AuditWorld) -> None:
+def test_marks_belong_to_one_index_and_a_new_one_is_read_from_its_first_share(world: AuditHarness) -> None:
     scrub(world, "all")
     assert scrub(world).looked_at == 0
     world.info = replace(world.info, uuid="another")
     assert scrub(world).share == (0, SHARES)
 
 
-def test_what_an_audit_found_elsewhere_does_not_move_the_marks(world: AuditWorld) -> None:
+def test_what_an_audit_found_elsewhere_does_not_move_the_marks(world: AuditHarness) -> None:
     world.lose("7")
     for _ in range(2):
         found = world.audit().scrub
@@ -122,7 +122,7 @@ def test_each_way_to_alter_a_document_is_seen() -> None:
     assert is_altered(replace(tombstone, body={}))
 
 
-def test_the_audit_names_them_beside_what_the_digest_finds(world: AuditWorld) -> None:
+def test_the_audit_names_them_beside_what_the_digest_finds(world: AuditHarness) -> None:
     world.audit(scrub="all")
     forge(world, "9")
     world.lose("10")

@@ -14,14 +14,14 @@ from include.log.ports import Record, TopicSpec
 from include.log.publishing.dead_letter import DeadLetter
 from include.log.topics import dead
 from include.record.version import to_header
-from tests.audit_world import TOPIC, AuditWorld
+from tests.support.search.audit_harness import TOPIC, AuditHarness
 
 REASON = "a row is missing: partner, partners {'id': 7}"
 
 
 @pytest.fixture
-def world() -> AuditWorld:
-    found = AuditWorld(partitions=1)
+def world() -> AuditHarness:
+    found = AuditHarness(partitions=1)
     found.topic.write([(n, {"state": "completed"}) for n in range(1, 11)])
     found.catch_up()
     found.admin.ensure(TopicSpec(dead(TOPIC, "assemble_orders"), 1))
@@ -35,7 +35,7 @@ def mode(request: pytest.FixtureRequest) -> Mode:
 
 
 def set_aside(
-    world: AuditWorld, order_id: int, version: int, *, offset: int = -1, app: str = "assemble_orders"
+    world: AuditHarness, order_id: int, version: int, *, offset: int = -1, app: str = "assemble_orders"
 ) -> None:
     record = Record(TOPIC, 0 if offset >= 0 else -1, offset, world.topic.key(order_id), b"{}", (to_header(version),), 0)
     letter = DeadLetter(record, app, REASON, 1_000_000)
@@ -45,7 +45,7 @@ def set_aside(
     writer.commit()
 
 
-def test_a_document_whose_newest_state_was_set_aside_is_a_line_of_the_verdict(world: AuditWorld, mode: Mode) -> None:
+def test_a_document_whose_newest_state_was_set_aside_is_a_line_of_the_verdict(world: AuditHarness, mode: Mode) -> None:
     set_aside(world, 4, 100)
     report = world.audit(mode)
     assert (report.findings, report.clean, report.keys, report.differing_sides) == (1, False, [], 0)
@@ -64,12 +64,12 @@ def test_a_document_whose_newest_state_was_set_aside_is_a_line_of_the_verdict(wo
     ]
 
 
-def test_it_is_told_where_the_document_never_was_as_well(world: AuditWorld, mode: Mode) -> None:
+def test_it_is_told_where_the_document_never_was_as_well(world: AuditHarness, mode: Mode) -> None:
     set_aside(world, 77, 100)
     assert [each.doc_id for each in world.audit(mode).set_aside] == ["77"]
 
 
-def test_it_is_told_until_the_document_has_a_later_state(world: AuditWorld, mode: Mode) -> None:
+def test_it_is_told_until_the_document_has_a_later_state(world: AuditHarness, mode: Mode) -> None:
     set_aside(world, 4, 11)
     set_aside(world, 5, 11)
     assert [each.doc_id for each in world.audit(mode).set_aside] == ["4", "5"]
@@ -79,7 +79,7 @@ def test_it_is_told_until_the_document_has_a_later_state(world: AuditWorld, mode
     assert world.audit(mode).clean
 
 
-def test_the_same_state_that_was_made_in_the_end_is_a_later_one(world: AuditWorld, mode: Mode) -> None:
+def test_the_same_state_that_was_made_in_the_end_is_a_later_one(world: AuditHarness, mode: Mode) -> None:
     set_aside(world, 4, 11)
     world.topic.put(4)
     assert world.topic.version == 11
@@ -87,24 +87,24 @@ def test_the_same_state_that_was_made_in_the_end_is_a_later_one(world: AuditWorl
     assert world.audit(mode).clean
 
 
-def test_an_older_state_that_was_set_aside_is_no_line(world: AuditWorld, mode: Mode) -> None:
+def test_an_older_state_that_was_set_aside_is_no_line(world: AuditHarness, mode: Mode) -> None:
     set_aside(world, 4, 3)
     assert world.audit(mode).clean
 
 
-def test_the_last_of_several_is_told_once(world: AuditWorld, mode: Mode) -> None:
+def test_the_last_of_several_is_told_once(world: AuditHarness, mode: Mode) -> None:
     for version in (100, 102, 101):
         set_aside(world, 4, version)
     assert [(each.doc_id, each.version) for each in world.audit(mode).set_aside] == [("4", 102)]
 
 
-def test_what_the_indexer_set_aside_is_found_by_comparing_and_not_told_twice(world: AuditWorld, mode: Mode) -> None:
+def test_what_the_indexer_set_aside_is_found_by_comparing_and_not_told_twice(world: AuditHarness, mode: Mode) -> None:
     world.admin.ensure(TopicSpec(dead(TOPIC, "index_orders"), 1))
     set_aside(world, 4, 100, offset=3, app="index_orders")
     assert world.audit(mode).clean
 
 
-def test_a_state_from_above_the_cut_that_is_indexed_already_is_no_line(world: AuditWorld, mode: Mode) -> None:
+def test_a_state_from_above_the_cut_that_is_indexed_already_is_no_line(world: AuditHarness, mode: Mode) -> None:
     set_aside(world, 4, 11)
     acked = world.progress().acked
     world.topic.put(4)
@@ -113,7 +113,7 @@ def test_a_state_from_above_the_cut_that_is_indexed_already_is_no_line(world: Au
     assert (report.set_aside, report.behind) == ((), 2)
 
 
-def test_a_repair_leaves_it_and_a_nightly_audit_fails(world: AuditWorld) -> None:
+def test_a_repair_leaves_it_and_a_nightly_audit_fails(world: AuditHarness) -> None:
     set_aside(world, 4, 100)
     report = world.repair()
     assert ([each.doc_id for each in report.set_aside], report.repaired) == (["4"], None)
@@ -121,7 +121,7 @@ def test_a_repair_leaves_it_and_a_nightly_audit_fails(world: AuditWorld) -> None
         refuse_findings(together([report]))
 
 
-def test_the_history_names_it(world: AuditWorld) -> None:
+def test_the_history_names_it(world: AuditHarness) -> None:
     set_aside(world, 4, 100)
     (row,) = rows_of("search", KeptRun("run", 0, together([world.audit()])))
     assert (row.clean, row.said, row.details) == (False, "both sides equal, 1 set aside", ("set aside: 4",))

@@ -27,7 +27,7 @@ from include.record.codec import Encoder
 from include.record.json.formats import ValueForm
 from include.record.json.native import WHY_NOT
 from include.record.schema import Column, TableSchema
-from tests.made_avro import damaged, encoded, key_schema_of, schema_of, wire
+from tests.support.record.random_avro import damaged, encoded, key_schema_of, schema_of, wire
 
 if WHY_NOT:
     pytest.skip(f"`make setup` builds the compiled writer: {WHY_NOT}", allow_module_level=True)

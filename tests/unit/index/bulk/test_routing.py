@@ -28,7 +28,7 @@ NAME = "orders-v1"
 FEED = Feed(TopicOrigin("c", "t", "docs", 1), IndexTopic(entity="order", key="text", routing="user_id"))
 
 
-class World:
+class Harness:
     """A topic of orders that move from user to user."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class World:
 
 
 def test_a_document_that_changes_its_routing_has_one_living_copy() -> None:
-    world = World()
+    world = Harness()
     world.run(world.record("a", 1, 7))
     world.run(world.record("a", 2, 8))
     (copy,) = world.living()["a"]
@@ -72,7 +72,7 @@ def test_a_document_that_changes_its_routing_has_one_living_copy() -> None:
 
 
 def test_a_delete_reaches_its_document_under_whatever_routing_and_an_older_state_stays_dead() -> None:
-    world = World()
+    world = Harness()
     world.run(world.record("a", 1, 7))
     world.run(world.record("a", 3, None))
     assert world.living() == {}
@@ -81,7 +81,7 @@ def test_a_delete_reaches_its_document_under_whatever_routing_and_an_older_state
 
 
 def test_what_a_process_left_between_writing_and_looking_for_copies_is_found_when_it_does_its_share_again() -> None:
-    world = World()
+    world = Harness()
     world.run(world.record("a", 1, 7))
     assert isinstance(world.run(world.record("a", 2, 8), copies=False).fault, Terminal)
     assert len(world.living()["a"]) == 2
@@ -91,7 +91,7 @@ def test_what_a_process_left_between_writing_and_looking_for_copies_is_found_whe
 
 
 def test_a_server_that_takes_no_tombstones_is_waited_for() -> None:
-    world = World()
+    world = Harness()
     world.run(world.record("a", 1, 7))
     world.index.answers.extend([None, *[BulkAnswer(503, reason="away")] * 100])
     out = world.run(world.record("a", 2, 8))
@@ -114,7 +114,7 @@ STATES = st.lists(st.tuples(st.integers(0, 2), st.one_of(st.none(), st.integers(
 def test_after_shares_in_any_order_each_document_is_its_newest_state_once(
     states: list[tuple[int, int | None]], seed: int, window_bytes: int
 ) -> None:
-    world = World()
+    world = Harness()
     records = [world.record(f"k{key}", n, user) for n, (key, user) in enumerate(states, 1)]
     shares = [records[n : n + 3] for n in range(0, len(records), 3)]
     random.Random(seed).shuffle(shares)

@@ -16,7 +16,7 @@ from include.index.name import IndexName
 from include.index.progress.document import NOTES
 from include.index.server.memory_admin import MemoryAdmin
 from include.index.server.port import IndexInfo, Note
-from tests.document_topic import MAPPING
+from tests.support.documents.topic import MAPPING
 
 DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
 BODY = creation("orders", DEFINITION, MAPPING)

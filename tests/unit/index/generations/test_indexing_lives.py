@@ -21,11 +21,11 @@ from include.index.name import IndexName
 from include.index.progress.document import ProgressKeeper
 from include.index.server.port import BulkAnswer
 from include.log import topics
-from tests.indexing_world import Life, World, fill
+from tests.support.index.harness import IndexingHarness, Life, fill
 
 
 def test_a_generation_that_is_missing_is_one_incident_and_holds_up_nobody() -> None:
-    world = World()
+    world = IndexingHarness()
     world.make(2)
     life = world.start()
     fill(world)
@@ -55,7 +55,7 @@ def test_a_generation_that_is_missing_is_one_incident_and_holds_up_nobody() -> N
 
 
 def test_an_index_of_an_older_mapping_file_is_one_incident_until_a_rebuilt_one_serves() -> None:
-    world = World()
+    world = IndexingHarness()
     fill(world)
     assert world.start().batch()["incidents"] == []
     world.declared = copy.deepcopy(world.declared)
@@ -75,7 +75,7 @@ def test_an_index_of_an_older_mapping_file_is_one_incident_until_a_rebuilt_one_s
 
 def test_a_generation_that_is_dropped_within_a_batch_ends_nobody_and_is_not_made_again() -> None:
     for taken in ("tasks", "settle"):
-        world = World()
+        world = IndexingHarness()
         world.make(2)
         fill(world)
         life = world.start()
@@ -102,7 +102,7 @@ def test_a_generation_that_is_dropped_within_a_batch_ends_nobody_and_is_not_made
 
 
 def test_a_generation_that_is_behind_and_cannot_go_on_holds_up_no_other_and_is_an_incident() -> None:
-    world = World()
+    world = IndexingHarness()
     fill(world)
     world.start().batch()
     world.make(2)
@@ -130,7 +130,7 @@ DAY_US = 86_400_000_000
 
 
 def test_an_index_that_stood_still_longer_than_deletions_are_kept_is_not_resumed_where_it_lacks_records() -> None:
-    world = World()
+    world = IndexingHarness()
     fill(world)
     world.start().batch()
     world.later_us = 8 * DAY_US
@@ -144,7 +144,7 @@ def test_an_index_that_stood_still_longer_than_deletions_are_kept_is_not_resumed
 
 
 def test_one_that_only_waits_is_never_too_old_and_one_that_is_does_not_stop_the_others() -> None:
-    world = World()
+    world = IndexingHarness()
     fill(world)
     life = world.start()
     life.batch()
@@ -173,7 +173,7 @@ def test_one_that_only_waits_is_never_too_old_and_one_that_is_does_not_stop_the_
 
 
 def test_a_long_batch_is_worked_off_in_parts_and_each_is_told() -> None:
-    world = World()
+    world = IndexingHarness()
     world.size = PartSize(most=4)
     fill(world)
     life = world.start()
@@ -194,7 +194,7 @@ def test_a_long_batch_is_worked_off_in_parts_and_each_is_told() -> None:
 
 
 def test_an_index_that_takes_nothing_is_waited_for_and_is_one_incident_until_it_goes_on() -> None:
-    world = World()
+    world = IndexingHarness()
     fill(world)
     life = world.start(longest_s=math.inf)
     bulk, told = world.index.bulk, []
@@ -220,7 +220,7 @@ def test_an_index_that_takes_nothing_is_waited_for_and_is_one_incident_until_it_
 
 
 def test_a_generation_that_is_fed_no_more_gets_nothing_and_the_rest_goes_on() -> None:
-    world = World()
+    world = IndexingHarness()
     world.make(2)
     fill(world)
     life = world.start()
@@ -233,7 +233,7 @@ def test_a_generation_that_is_fed_no_more_gets_nothing_and_the_rest_goes_on() ->
 
 
 def test_an_application_whose_live_generations_are_all_gone_asks_to_be_started_again() -> None:
-    world = World()
+    world = IndexingHarness()
     fill(world)
     life = world.start()
     life.batch()

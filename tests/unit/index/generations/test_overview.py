@@ -12,7 +12,7 @@ from include.index.mapping.declared import creation
 from include.index.name import IndexName
 from include.index.progress.document import IndexProgress, ProgressKeeper
 from include.index.server.memory_admin import MemoryAdmin
-from tests.document_topic import MAPPING
+from tests.support.documents.topic import MAPPING
 
 DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
 BODY = creation("orders", DEFINITION, MAPPING)

@@ -20,14 +20,14 @@ from include.index.name import IndexName
 from include.index.progress.document import IndexProgress, ProgressKeeper, read_progress
 from include.index.server.memory_admin import MemoryAdmin
 from include.index.server.port import Note
-from tests.document_topic import MAPPING
+from tests.support.documents.topic import MAPPING
 
 DEFINITION = IndexDefinition(application="index_orders", topic="t", entity="order", mapping="m.json")
 BODY = creation("orders", DEFINITION, MAPPING)
 ONE, TWO, THREE = (IndexName("orders", n) for n in (1, 2, 3))
 
 
-class World:
+class Harness:
     """Generation 1 serves, 2 is filled to `searchable` of an end of 10, and fed."""
 
     def __init__(self, server: MemoryAdmin | None = None) -> None:
@@ -59,7 +59,7 @@ class World:
 
 
 def test_a_generation_that_is_fed_and_caught_up_is_promoted_and_back_by_the_same_call() -> None:
-    world = World()
+    world = Harness()
     assert world.standing().refusals == ()
     promote(world.server, world.server, world.standing())
     assert world.serves() == "orders-v2"
@@ -71,7 +71,7 @@ def test_a_generation_that_is_fed_and_caught_up_is_promoted_and_back_by_the_same
 
 
 def test_promoting_what_serves_already_changes_nothing() -> None:
-    world = World()
+    world = Harness()
     promote(world.server, world.server, world.standing())
     found = world.standing()
     assert found.serves
@@ -80,7 +80,7 @@ def test_promoting_what_serves_already_changes_nothing() -> None:
 
 
 def test_of_two_promotions_at_once_the_second_is_refused() -> None:
-    world = World()
+    world = Harness()
     world.add(THREE)
     one, other = world.standing(TWO), world.standing(THREE)
     promote(world.server, world.server, one)
@@ -90,14 +90,14 @@ def test_of_two_promotions_at_once_the_second_is_refused() -> None:
 
 
 def test_what_is_behind_is_waited_for_and_then_told_with_the_next_step() -> None:
-    world = World()
+    world = Harness()
     world.add(THREE, searchable=4)
     assert world.standing(THREE).refusals == ("orders-v3 is 6 offsets of t behind: see that index_orders runs",)
     assert world.clock.monotonic_s() >= 5.0
 
 
 def test_what_catches_up_while_it_is_waited_for_is_no_refusal() -> None:
-    world = World()
+    world = Harness()
 
     class Catching(ManualClock):
         def sleep(self, seconds: float) -> None:
@@ -114,7 +114,7 @@ def test_a_generation_that_is_not_fed_not_refreshed_or_ignores_values_is_refused
         def count(self, name: str, query: Mapping[str, Any] | None = None) -> int:
             return 1 if query == {"exists": {"field": "_ignored"}} else super().count(name, query)
 
-    world = World(Ignoring())
+    world = Harness(Ignoring())
     change_fed(world.server, "orders", remove=[2])
     world.server.put_settings("orders-v2", {"refresh_interval": "-1"})
     assert [text.split(":")[0] for text in world.standing().refusals] == [
@@ -126,13 +126,13 @@ def test_a_generation_that_is_not_fed_not_refreshed_or_ignores_values_is_refused
 
 def test_a_generation_that_is_not_there_is_named() -> None:
     with pytest.raises(Terminal, match=r"no such generation.*orders-v3"):
-        World().standing(THREE)
+        Harness().standing(THREE)
     with pytest.raises(Terminal, match=r"no such generation.*orders-v3"):
-        drop_generation(World().server, World().server, THREE)
+        drop_generation(Harness().server, Harness().server, THREE)
 
 
 def test_with_nothing_serving_a_generation_is_promoted_from_nowhere() -> None:
-    world = World()
+    world = Harness()
     world.server.delete("orders-v1")
     found = world.standing()
     assert found.serving is None
@@ -166,7 +166,7 @@ class Dying(MemoryAdmin):
 @pytest.mark.parametrize("steps", [0, 1, 2])
 def test_a_promotion_that_dies_after_any_step_is_finished_by_the_next(steps: int) -> None:
     server = Dying()
-    world = World(server)
+    world = Harness(server)
     write_rebuild(server, RebuildNote("orders", 2, declared_hash(BODY), "following", 1), None)
     server.left = steps
     if steps < 2:
@@ -183,7 +183,7 @@ def test_a_promotion_that_dies_after_any_step_is_finished_by_the_next(steps: int
 @pytest.mark.parametrize("steps", [0, 1, 2])
 def test_a_drop_that_dies_after_any_step_is_finished_by_the_next(steps: int) -> None:
     server = Dying()
-    world = World(server)
+    world = Harness(server)
     promote(server, server, world.standing())
     server.left = steps
     if steps < 2:
@@ -198,7 +198,7 @@ def test_a_drop_that_dies_after_any_step_is_finished_by_the_next(steps: int) -> 
 
 
 def test_a_dropped_generation_leaves_no_progress_document_and_nobody_who_held_it_writes_one() -> None:
-    world = World()
+    world = Harness()
     info = world.server.describe("orders-v2")
     assert info is not None
     held = ProgressKeeper(world.server, info, "t", "application", world.clock)
@@ -212,7 +212,7 @@ def test_a_dropped_generation_leaves_no_progress_document_and_nobody_who_held_it
 
 
 def test_while_nothing_serves_a_generation_can_be_dropped() -> None:
-    world = World()
+    world = Harness()
     world.server.delete("orders-v1")
     drop_generation(world.server, world.server, TWO)
     assert world.server.describe("orders-v2") is None
@@ -224,7 +224,7 @@ def test_while_nothing_serves_a_generation_can_be_dropped() -> None:
 
 
 def test_the_generation_that_serves_is_not_dropped() -> None:
-    world = World()
+    world = Harness()
     with pytest.raises(Terminal, match="serves readers"):
         drop_generation(world.server, world.server, ONE)
     assert world.serves() == "orders-v1"
@@ -237,7 +237,7 @@ def test_a_generation_that_a_promotion_chooses_while_it_is_dropped_stays_and_is_
             self.move_alias(alias, name, source=serving)
             super().retire(alias, name, serving=serving)
 
-    world = World(Racing())
+    world = Harness(Racing())
     with pytest.raises(Terminal, match="alias leads elsewhere"):
         drop_generation(world.server, world.server, TWO)
     assert world.serves() == "orders-v2"
@@ -245,7 +245,7 @@ def test_a_generation_that_a_promotion_chooses_while_it_is_dropped_stays_and_is_
 
 
 def test_an_index_that_was_deleted_behind_everyones_back_is_fed_no_more_when_it_is_dropped() -> None:
-    world = World()
+    world = Harness()
     world.server.delete("orders-v2")
     drop_generation(world.server, world.server, TWO)
     assert read_fed(world.server, "orders") == (1,)

@@ -41,7 +41,7 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.planning.slices import Slice
 from include.log.publishing.dead_letter import DeadLetterLimit
 from include.settings.connections import Cluster
-from tests.document_topic import MAPPING, DocumentTopic
+from tests.support.documents.topic import MAPPING, DocumentTopic
 
 DEFINITION = IndexDefinition(application="index_docs", topic="docs", entity="order", mapping="m.json")
 BODY = creation("orders", DEFINITION, MAPPING)
@@ -89,7 +89,7 @@ class Server(MemoryAdmin):
         return super().write_note(name, note_id, source, last)
 
 
-class World:
+class Harness:
     """A topic with its live application over memory doubles."""
 
     def __init__(self, name: str = "docs") -> None:
@@ -196,7 +196,7 @@ class World:
 class Sleeping(ManualClock):
     """While somebody waits, the live application goes on."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Harness) -> None:
         super().__init__(1_000_000)
         self._world = world
 
@@ -211,7 +211,7 @@ class Here:
 
     slots = 2
 
-    def __init__(self, world: World, name: str, progress: Mapping[str, IndexProgress]) -> None:
+    def __init__(self, world: Harness, name: str, progress: Mapping[str, IndexProgress]) -> None:
         self._world, self._name, self._progress = world, name, dict(progress)
         self._waiting: list[tuple[int, Slice]] = []
 
@@ -231,14 +231,14 @@ class Here:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
+def world(monkeypatch: pytest.MonkeyPatch) -> Harness:
     monkeypatch.setattr("include.index.generations.rebuild.run._RANGE", 3)
     monkeypatch.setattr("include.index.generations.rebuild.run._NEAR", 2)
     return filled()
 
 
-def filled() -> World:
-    world = World()
+def filled() -> Harness:
+    world = Harness()
     for n in range(12):
         world.topic.put(n, note=str(n))
     for n in range(0, 12, 3):
@@ -248,7 +248,7 @@ def filled() -> World:
     return world
 
 
-def stopped(world: World) -> None:
+def stopped(world: Harness) -> None:
     """A rebuild that ends when its first ranges are done."""
 
     def stop() -> None:
@@ -260,7 +260,7 @@ def stopped(world: World) -> None:
     world.range_done = lambda: None
 
 
-def test_a_new_generation_gets_all_documents_and_is_followed_while_the_old_one_serves(world: World) -> None:
+def test_a_new_generation_gets_all_documents_and_is_followed_while_the_old_one_serves(world: Harness) -> None:
     done = world.rebuild()
     assert (done.info.name, done.plan.serving) == ("orders-v2", "orders-v1")
     assert len(world.documents("orders-v2")) == 11
@@ -276,7 +276,7 @@ def test_a_new_generation_gets_all_documents_and_is_followed_while_the_old_one_s
     assert done.to_json()["generation"] == 2
 
 
-def test_writes_go_to_both_generations_from_then_on(world: World) -> None:
+def test_writes_go_to_both_generations_from_then_on(world: Harness) -> None:
     world.rebuild()
     world.topic.put(100)
     world.topic.delete(1)
@@ -285,7 +285,7 @@ def test_writes_go_to_both_generations_from_then_on(world: World) -> None:
     assert world.documents("orders-v2") == world.documents("orders-v1")
 
 
-def test_the_index_is_filled_without_refreshes_and_gets_its_own_settings_back(world: World) -> None:
+def test_the_index_is_filled_without_refreshes_and_gets_its_own_settings_back(world: Harness) -> None:
     seen: list[str] = []
     world.range_done = lambda: seen.append(world.server.settings("orders-v2")["refresh_interval"])
     world.rebuild()
@@ -294,7 +294,7 @@ def test_the_index_is_filled_without_refreshes_and_gets_its_own_settings_back(wo
     assert not world.server.describe("orders-v2").aliases  # type: ignore[union-attr]
 
 
-def test_what_is_written_while_it_fills_is_in_it_too(world: World) -> None:
+def test_what_is_written_while_it_fills_is_in_it_too(world: Harness) -> None:
     extra = iter(range(200, 203))
 
     def write() -> None:
@@ -335,7 +335,7 @@ def test_a_rebuild_killed_after_any_step_goes_on_and_ends_the_same() -> None:
             assert note.stage == "following", after
 
 
-def test_a_rebuild_that_fails_gives_the_index_its_own_settings_back(world: World) -> None:
+def test_a_rebuild_that_fails_gives_the_index_its_own_settings_back(world: Harness) -> None:
     def lose() -> None:
         raise Terminal("index cannot be written")
 
@@ -346,7 +346,7 @@ def test_a_rebuild_that_fails_gives_the_index_its_own_settings_back(world: World
     assert read_fed(world.server, "orders") == (1,)
 
 
-def test_a_rebuild_whose_task_is_stopped_gives_the_index_its_own_settings_back(world: World) -> None:
+def test_a_rebuild_whose_task_is_stopped_gives_the_index_its_own_settings_back(world: Harness) -> None:
     world.range_done = lambda: os.kill(os.getpid(), signal.SIGTERM)
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(SystemExit) as ended, ending_on_sigterm():
@@ -358,7 +358,7 @@ def test_a_rebuild_whose_task_is_stopped_gives_the_index_its_own_settings_back(w
     assert world.rebuild().info.name == "orders-v2"
 
 
-def test_a_later_rebuild_fences_an_earlier_one_that_then_touches_nothing_more(world: World) -> None:
+def test_a_later_rebuild_fences_an_earlier_one_that_then_touches_nothing_more(world: Harness) -> None:
     def other() -> None:
         world.range_done = lambda: None
         info = world.server.describe("orders-v2")
@@ -372,7 +372,7 @@ def test_a_later_rebuild_fences_an_earlier_one_that_then_touches_nothing_more(wo
     assert read_fed(world.server, "orders") == (1,)
 
 
-def test_a_generation_that_is_followed_is_never_written_by_a_rebuild_again(world: World) -> None:
+def test_a_generation_that_is_followed_is_never_written_by_a_rebuild_again(world: Harness) -> None:
     world.rebuild()
     world.topic.put(300)
     before = world.server.requests
@@ -387,7 +387,7 @@ def test_a_generation_that_is_followed_is_never_written_by_a_rebuild_again(world
     assert world.rebuild().info.name == "orders-v2"
 
 
-def test_after_a_promotion_and_a_rollback_the_next_rebuild_makes_another_generation(world: World) -> None:
+def test_after_a_promotion_and_a_rollback_the_next_rebuild_makes_another_generation(world: Harness) -> None:
     world.rebuild()
     for number in (2, 1):
         found = standing(
@@ -406,7 +406,7 @@ def test_after_a_promotion_and_a_rollback_the_next_rebuild_makes_another_generat
     assert read_fed(world.server, "orders") == (1, 2, 3)
 
 
-def test_a_lost_index_is_rebuilt_from_the_topic_and_fed_no_more_under_its_old_name(world: World) -> None:
+def test_a_lost_index_is_rebuilt_from_the_topic_and_fed_no_more_under_its_old_name(world: Harness) -> None:
     world.server.delete("orders-v1")
     world.topic.put(400)
     plan = world.plan()
@@ -417,7 +417,7 @@ def test_a_lost_index_is_rebuilt_from_the_topic_and_fed_no_more_under_its_old_na
     assert len(world.documents("orders-v2")) == 12
 
 
-def test_a_lost_index_is_not_rebuilt_from_a_topic_that_grew_and_kept_what_was_deleted(world: World) -> None:
+def test_a_lost_index_is_not_rebuilt_from_a_topic_that_grew_and_kept_what_was_deleted(world: Harness) -> None:
     for order_id in range(100, 120):
         world.topic.put(order_id)
     world.log.grow("docs", 3)
@@ -427,7 +427,7 @@ def test_a_lost_index_is_not_rebuilt_from_a_topic_that_grew_and_kept_what_was_de
         world.rebuild()
 
 
-def test_another_declaration_is_not_filled_into_an_index_of_the_former_one(world: World) -> None:
+def test_another_declaration_is_not_filled_into_an_index_of_the_former_one(world: Harness) -> None:
     stopped(world)
     wider = {**BODY, "settings": {**BODY["settings"], "number_of_shards": 2}}
     with pytest.raises(Terminal, match=r"another declaration.*drop orders --generation 2"):
@@ -438,13 +438,13 @@ def test_another_declaration_is_not_filled_into_an_index_of_the_former_one(world
     assert str(world.plan().name) == "orders-v2"
 
 
-def test_a_whole_generation_of_a_former_declaration_stays_and_the_next_is_made(world: World) -> None:
+def test_a_whole_generation_of_a_former_declaration_stays_and_the_next_is_made(world: Harness) -> None:
     world.rebuild()
     wider = {**BODY, "settings": {**BODY["settings"], "number_of_shards": 2}}
     assert str(world.plan(body=wider).name) == "orders-v3"
 
 
-def test_a_rebuild_is_not_gone_on_with_after_deletions_may_have_left_the_topic(world: World) -> None:
+def test_a_rebuild_is_not_gone_on_with_after_deletions_may_have_left_the_topic(world: Harness) -> None:
     stopped(world)
     world.clock.advance(6 * 86_400)
     assert world.plan().begun
@@ -453,7 +453,7 @@ def test_a_rebuild_is_not_gone_on_with_after_deletions_may_have_left_the_topic(w
         world.plan()
 
 
-def test_documents_that_the_new_mapping_refuses_are_set_aside_once_with_their_bytes(world: World) -> None:
+def test_documents_that_the_new_mapping_refuses_are_set_aside_once_with_their_bytes(world: Harness) -> None:
     world.topic.put(500, note="not a number")
     world.follow()
     letters = world.log.reader().end_offsets(world.dead)[0]
@@ -469,7 +469,7 @@ def test_documents_that_the_new_mapping_refuses_are_set_aside_once_with_their_by
     assert world.log.reader().end_offsets(world.dead)[0] == written
 
 
-def test_a_topic_that_was_made_anew_since_is_refused(world: World) -> None:
+def test_a_topic_that_was_made_anew_since_is_refused(world: Harness) -> None:
     stopped(world)
     world.log.admin().delete("docs")
     world.topic = DocumentTopic("docs", world.log.admin(), world.log.writer("w"), world.registry)
@@ -478,7 +478,7 @@ def test_a_topic_that_was_made_anew_since_is_refused(world: World) -> None:
         world.rebuild()
 
 
-def test_a_new_generation_inherits_what_is_known_of_the_topic(world: World) -> None:
+def test_a_new_generation_inherits_what_is_known_of_the_topic(world: Harness) -> None:
     old = world.server.describe("orders-v1")
     assert old is not None
     keeper = ProgressKeeper(world.server, old, "docs", "application", world.clock)
@@ -494,7 +494,7 @@ def test_a_new_generation_inherits_what_is_known_of_the_topic(world: World) -> N
 
 def test_rows_below_a_tables_floor_are_not_brought_back() -> None:
     name = topics.change("shop", "shop", "orders")
-    world = World(name)
+    world = Harness(name)
     for n in range(6):
         world.topic.put(n)
     control = topics.control("shop")
@@ -509,7 +509,7 @@ def test_rows_below_a_tables_floor_are_not_brought_back() -> None:
     assert sorted(world.documents("orders-v2")) == ["3", "4", "5"]
 
 
-def test_a_plan_says_its_steps_and_changes_nothing(world: World) -> None:
+def test_a_plan_says_its_steps_and_changes_nothing(world: Harness) -> None:
     before = world.server.steps
     plan = world.plan()
     assert [line[:2] for line in plan.lines()[1:]] == [f"{n}." for n in range(1, 8)]
@@ -525,7 +525,7 @@ def test_a_plan_says_its_steps_and_changes_nothing(world: World) -> None:
     assert world.server.describe("orders-v2") is None
 
 
-def test_feeding_begins_only_when_the_index_has_its_own_settings_and_shows_what_it_holds(world: World) -> None:
+def test_feeding_begins_only_when_the_index_has_its_own_settings_and_shows_what_it_holds(world: Harness) -> None:
     seen = []
 
     def look(note_id: str) -> None:

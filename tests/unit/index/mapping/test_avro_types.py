@@ -8,7 +8,7 @@ import pytest
 from include.errors import Terminal
 from include.index.mapping.avro_types import avro_form
 from include.index.mapping.value_types import Leaf, ListOf, MapOf, OneOf, RecordType, Unknown
-from tests.document_topic import VALUE
+from tests.support.documents.topic import VALUE
 
 TEXT = Leaf("text", "string")
 

@@ -15,7 +15,7 @@ from include.index.metadata import FIELDS, metadata_mapping
 from include.index.name import IndexName
 from include.index.server.port import IndexInfo
 from include.settings.deployment import Deployment
-from tests.document_topic import MAPPING, METADATA
+from tests.support.documents.topic import MAPPING, METADATA
 
 DEFINITION = IndexDefinition(application="a", topic="docs", entity="order", mapping="m.json")
 

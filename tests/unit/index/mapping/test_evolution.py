@@ -14,7 +14,7 @@ from include.index.mapping.evolution import Evolver, evolve
 from include.index.mapping.starter import starter_index
 from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, RecordType
 from include.index.server.memory_admin import MemoryAdmin
-from tests.document_topic import MAPPING, VALUE
+from tests.support.documents.topic import MAPPING, VALUE
 
 INT = Leaf("int", "int")
 LONG = Leaf("long", "long")

@@ -13,13 +13,13 @@ from include.index.server.port import IndexInfo
 from include.log.memory import MemoryRegistry
 from include.record.codec import Encoder
 from include.record.json.formats import Values
-from tests.document_topic import MAPPING, VALUE
+from tests.support.documents.topic import MAPPING, VALUE
 
 NAME = "orders-v1"
 CITY = {**VALUE, "fields": [*VALUE["fields"], {"name": "city", "type": ["null", "string"], "default": None}]}
 
 
-class World:
+class Harness:
     def __init__(self) -> None:
         self.registry = MemoryRegistry()
         self.admin = MemoryAdmin()
@@ -49,11 +49,11 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> Harness:
+    return Harness()
 
 
-def test_the_mapping_has_a_new_field_before_the_first_body_that_has_it_is_handed_out(world: World) -> None:
+def test_the_mapping_has_a_new_field_before_the_first_body_that_has_it_is_handed_out(world: Harness) -> None:
     old, new = world.encoder(VALUE), world.encoder(CITY)
     assert world.bodies(old({"order_id": 1})) is not None
     assert "city" not in world.fields()
@@ -63,7 +63,7 @@ def test_the_mapping_has_a_new_field_before_the_first_body_that_has_it_is_handed
     assert "city" in world.fields()
 
 
-def test_another_generation_grows_likewise(world: World) -> None:
+def test_another_generation_grows_likewise(world: Harness) -> None:
     there = world.admin.create("orders-v2", {"mappings": copy.deepcopy(MAPPING)})
     first = Evolves("orders-v1", "u", json.dumps(MAPPING), ("order.note",))
     second = first.on(there)
@@ -78,7 +78,7 @@ def test_another_generation_grows_likewise(world: World) -> None:
     assert "city" not in world.fields()
 
 
-def test_a_schema_is_met_once_and_a_deletion_never(world: World) -> None:
+def test_a_schema_is_met_once_and_a_deletion_never(world: Harness) -> None:
     encode = world.encoder(VALUE)
     for n in range(3):
         world.bodies(encode({"order_id": n}))
@@ -86,7 +86,7 @@ def test_a_schema_is_met_once_and_a_deletion_never(world: World) -> None:
     assert world.looks == 1
 
 
-def test_a_broken_record_never_touches_the_mapping(world: World) -> None:
+def test_a_broken_record_never_touches_the_mapping(world: Harness) -> None:
     value = world.encoder(CITY)({"order_id": 1, "city": "Rome"})
     for broken in (value[:-1], value + b"x", b"\x00\x00\x00\x00\x63x", b"text", b""):
         with pytest.raises(InvalidRecord):
@@ -95,7 +95,7 @@ def test_a_broken_record_never_touches_the_mapping(world: World) -> None:
     assert "city" not in world.fields()
 
 
-def test_an_incompatible_schema_stops_with_its_topic_at_every_record(world: World) -> None:
+def test_an_incompatible_schema_stops_with_its_topic_at_every_record(world: Harness) -> None:
     schema = {**VALUE, "fields": [{"name": "order_id", "type": "boolean"}]}
     value = world.encoder(schema)({"order_id": True})
     for _ in range(2):

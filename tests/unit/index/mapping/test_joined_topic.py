@@ -32,7 +32,7 @@ from include.record.json.formats import Keys, Values
 from include.record.schema import Column, TableSchema
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
-from tests.unit.cli.test_check import ENV
+from tests.support.shipped_environment import ENV
 
 TOPIC = "shop.order_lines"
 KEY = {"order_row_id": 17, "line_id": 40, "payment_id": None, "partner_id": 3, "address_id": 9}

@@ -6,7 +6,7 @@ from include.errors import Terminal
 from include.index.mapping.topic_types import body_form, is_envelope
 from include.index.mapping.value_types import Leaf, MapOf, RecordType
 from include.record.schema import Column, TableSchema
-from tests.document_topic import VALUE
+from tests.support.documents.topic import VALUE
 
 TEXT = Leaf("text", "string")
 

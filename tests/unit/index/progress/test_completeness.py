@@ -6,7 +6,7 @@ from include.index.progress.completeness import Completeness
 from include.index.progress.document import IndexProgress
 from include.log.ports import Record
 from include.log.resolved import Resolved, ResolvedWriter
-from tests.document_topic import position
+from tests.support.documents.topic import position
 
 TOPIC = "docs"
 

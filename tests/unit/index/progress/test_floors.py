@@ -29,7 +29,7 @@ TOPIC, NAME = "cdc.shop.db.orders", "orders-v1"
 CONTROL = topics.control("shop")
 
 
-class World:
+class Harness:
     """A change topic, its control topic and an index."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class World:
 
 
 def test_a_change_is_indexed_by_its_newer_image_and_a_delete_and_its_tombstone_delete_once() -> None:
-    world = World()
+    world = Harness()
     world.change("a", 1)
     world.change("b", 2)
     world.batch()
@@ -100,7 +100,7 @@ def test_a_change_is_indexed_by_its_newer_image_and_a_delete_and_its_tombstone_d
 
 
 def test_a_truncate_removes_what_is_there_and_what_comes_late_and_nothing_newer() -> None:
-    world = World()
+    world = Harness()
     for n, key in enumerate("abc", 1):
         world.change(key, n)
     world.batch()
@@ -117,7 +117,7 @@ def test_a_truncate_removes_what_is_there_and_what_comes_late_and_nothing_newer(
 
 
 def test_rows_below_the_floor_that_come_in_the_same_batch_are_superseded() -> None:
-    world = World()
+    world = Harness()
     world.change("a", 1)
     world.control("gap", 5)
     out = world.batch()
@@ -126,7 +126,7 @@ def test_rows_below_the_floor_that_come_in_the_same_batch_are_superseded() -> No
 
 
 def test_a_tombstone_of_a_floor_is_older_than_every_row_that_lives() -> None:
-    world = World()
+    world = Harness()
     world.change("a", 9)
     world.batch()
     world.control("truncate", 10)
@@ -142,7 +142,7 @@ def test_a_tombstone_of_a_floor_is_older_than_every_row_that_lives() -> None:
 def test_a_crash_before_the_floor_is_kept_does_the_same_again_and_a_replay_from_the_beginning_brings_nothing_back() -> (
     None
 ):
-    world = World()
+    world = Harness()
     for n, key in enumerate("abc", 1):
         world.change(key, n)
     world.batch()
@@ -157,7 +157,7 @@ def test_a_crash_before_the_floor_is_kept_does_the_same_again_and_a_replay_from_
 
 
 def test_other_tables_and_schema_changes_remove_nothing() -> None:
-    world = World()
+    world = Harness()
     world.change("a", 1)
     world.batch()
     world.control("truncate", 10, table="lines")
@@ -169,14 +169,14 @@ def test_other_tables_and_schema_changes_remove_nothing() -> None:
 
 
 def test_what_cannot_be_understood_of_a_control_topic_stops_the_stage() -> None:
-    world = World()
+    world = Harness()
     world._write(CONTROL, b"k", b"{", 1)
     with pytest.raises(Terminal, match="nobody knows which rows live"):
         world.look()
 
 
 def test_a_writer_behind_our_back_is_found_out_and_not_fought_for_ever() -> None:
-    world = World()
+    world = Harness()
     metadata = b'{"doc_id":"x","topic":"cdc.shop.db.orders","partition":0,"offset":0,"version":1,"deleted":false}'
     line = b'{"index":{"_id":"x","version":99,"version_type":"external"}}\n{"order":{},"metadata":%b}\n' % metadata
     world.index.bulk(NAME, line)
@@ -186,7 +186,7 @@ def test_a_writer_behind_our_back_is_found_out_and_not_fought_for_ever() -> None
 
 
 def test_only_change_topics_have_floors() -> None:
-    world = World()
+    world = Harness()
     floors = Floors(world.index, NAME, MemoryLog().reader(), ManualClock(), world.removed.append)
     assert floors.look(IndexProgress("docs"), world.feed) == IndexProgress("docs")
     assert floors.look(IndexProgress(TOPIC), world.feed) == IndexProgress(TOPIC)

@@ -13,7 +13,7 @@ from include.index.mapping.declared import creation
 from include.index.name import IndexName
 from include.index.server.auto_create import creates, require_no_auto_create
 from include.index.server.memory_admin import MemoryAdmin
-from tests.document_topic import MAPPING
+from tests.support.documents.topic import MAPPING
 
 
 @pytest.mark.parametrize(

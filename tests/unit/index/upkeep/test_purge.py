@@ -23,7 +23,7 @@ from include.index.server.port import BulkAnswer, ItemAnswer
 from include.index.states import States
 from include.index.upkeep.purge import Protected, Purge, Purged, horizon_ms, protected
 from include.log.memory import MemoryLog, MemoryRegistry
-from tests.document_topic import MAPPING, DocumentTopic
+from tests.support.documents.topic import MAPPING, DocumentTopic
 
 NAME, TOPIC = "orders-v1", "docs"
 DAY_S = 86_400
@@ -31,7 +31,7 @@ WEEK_MS = 7 * DAY_S * 1000
 NOTHING = Protected()
 
 
-class World:
+class Harness:
     """An index that has read one partition of its topic: odd keys live, even ones were deleted."""
 
     def __init__(self, count: int = 10) -> None:
@@ -77,7 +77,7 @@ class World:
 
 
 def test_a_first_run_marks_and_one_after_the_horizon_purges_what_lay_below_the_mark() -> None:
-    world = World()
+    world = Harness()
     first = world.purge()
     assert (first.since, first.purged, len(world.there())) == (None, 0, 10)
     assert "no mark is old enough" in first.why
@@ -95,7 +95,7 @@ def test_a_first_run_marks_and_one_after_the_horizon_purges_what_lay_below_the_m
 
 
 def test_before_the_horizon_nothing_goes() -> None:
-    world = World()
+    world = Harness()
     world.purge()
     world.clock.advance(7 * DAY_S - 1)
     assert world.purge().past_use == 0
@@ -103,7 +103,7 @@ def test_before_the_horizon_nothing_goes() -> None:
 
 
 def test_a_dry_run_counts_and_leaves_no_trace() -> None:
-    world = World()
+    world = Harness()
     assert "a first run that is not dry" in world.purge(dry_run=True).why
     world.week()
     assert world.purge(dry_run=True).since is None
@@ -116,7 +116,7 @@ def test_a_dry_run_counts_and_leaves_no_trace() -> None:
 
 
 def test_daily_runs_keep_few_marks_and_purge_daily() -> None:
-    world = World(0)
+    world = Harness(0)
     purged = 0
     for day in range(60):
         world.write(day, version=day + 1, offset=day, deleted=True)
@@ -129,7 +129,7 @@ def test_daily_runs_keep_few_marks_and_purge_daily() -> None:
 
 
 def test_one_that_lives_again_or_is_deleted_anew_while_its_page_is_deleted_stays() -> None:
-    world = World()
+    world = Harness()
     world.purge()
     world.week()
     bulk = world.index.bulk
@@ -150,7 +150,7 @@ def test_one_that_lives_again_or_is_deleted_anew_while_its_page_is_deleted_stays
 
 
 def test_the_next_state_of_a_purged_document_is_taken_however_near_its_version() -> None:
-    world = World()
+    world = Harness()
     world.purge()
     world.week()
     world.purge()
@@ -167,7 +167,7 @@ def test_a_crash_at_any_step_leaves_what_the_next_run_ends(
     step: str, after: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("include.index.upkeep.purge._PAGE", 2)
-    world = World()
+    world = Harness()
     world.purge()
     world.week()
     name, _, at = step.partition(" ")
@@ -193,7 +193,7 @@ def test_a_crash_at_any_step_leaves_what_the_next_run_ends(
 
 
 def test_what_dead_letters_are_of_stays_and_all_behind_one_that_nobody_can_read() -> None:
-    world = World()
+    world = Harness()
     world.purge()
     world.week()
     out = world.purge(keeps=Protected(frozenset({"2"}), {0: 6}))
@@ -216,7 +216,7 @@ def test_dead_letters_protect_their_documents_and_unreadable_keys_their_partitio
 
 
 def test_what_a_floor_deleted_since_the_mark_stays_though_its_record_is_old() -> None:
-    world = World()
+    world = Harness()
     world.stand(10, floors={"shop.orders": 3})
     world.purge()
     world.write(1, version=499, offset=1, deleted=True)
@@ -231,7 +231,7 @@ def test_what_a_floor_deleted_since_the_mark_stays_though_its_record_is_old() ->
 
 
 def test_an_index_that_reads_its_topic_anew_is_left_alone() -> None:
-    world = World()
+    world = Harness()
     world.purge()
     world.week()
     world.stand(4)
@@ -247,7 +247,7 @@ def test_an_index_that_begins_anew_between_two_pages_is_left_alone_from_there_on
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("include.index.upkeep.purge._PAGE", 2)
-    world = World()
+    world = Harness()
     world.purge()
     world.week()
     bulk = world.index.bulk
@@ -263,11 +263,11 @@ def test_an_index_that_begins_anew_between_two_pages_is_left_alone_from_there_on
 
 
 def test_a_topic_that_has_grown_and_an_index_that_was_made_anew_are_refused() -> None:
-    world = World()
+    world = Harness()
     world.stand(10, partitions=(PartitionNumber(1, {0: 5}), PartitionNumber(2)))
     with pytest.raises(Terminal, match="has grown"):
         world.purge()
-    world = World()
+    world = Harness()
     world.index.drop(NAME)
     world.index.create(NAME, {"mappings": MAPPING})
     with pytest.raises(Terminal, match="made anew"):
@@ -275,7 +275,7 @@ def test_a_topic_that_has_grown_and_an_index_that_was_made_anew_are_refused() ->
 
 
 def test_another_purge_at_the_same_time_is_found_out() -> None:
-    world = World()
+    world = Harness()
     note = world.index.note
     world.index.note = lambda name, note_id: None if note_id.endswith(".purge") else note(name, note_id)  # type: ignore[method-assign]
     world.purge()
@@ -284,7 +284,7 @@ def test_another_purge_at_the_same_time_is_found_out() -> None:
 
 
 def test_an_index_that_was_never_written_has_nothing_to_purge() -> None:
-    world = World(0)
+    world = Harness(0)
     world.index._notes.clear()
     assert world.purge().why == "nothing was indexed yet"
 
@@ -294,7 +294,7 @@ def test_an_index_that_was_never_written_has_nothing_to_purge() -> None:
     [BulkAnswer(0), BulkAnswer(429), BulkAnswer(503), BulkAnswer(200, []), BulkAnswer(200, [ItemAnswer(503)] * 5)],
 )
 def test_a_server_that_is_busy_is_asked_again(answer: BulkAnswer) -> None:
-    world = World()
+    world = Harness()
     world.purge()
     world.week()
     world.index.answers.extend([answer, answer])
@@ -302,7 +302,7 @@ def test_a_server_that_is_busy_is_asked_again(answer: BulkAnswer) -> None:
 
 
 def test_a_refusal_is_told() -> None:
-    world = World()
+    world = Harness()
     world.purge()
     world.week()
     world.index.answers.append(BulkAnswer(200, [ItemAnswer(403, "security_exception")] * 5))
@@ -312,7 +312,7 @@ def test_a_refusal_is_told() -> None:
 
 def test_deletions_are_paced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("include.index.upkeep.purge._PAGE", 2)
-    world = World(20)
+    world = Harness(20)
     world.purge()
     world.week()
     before_s = world.clock.monotonic_s()
@@ -325,7 +325,7 @@ def test_the_horizon_is_as_long_as_deletions_are_kept_and_a_day_at_least() -> No
 
 
 def test_dropping_a_generation_forgets_its_marks() -> None:
-    world = World()
+    world = Harness()
     world.purge()
     assert any(key.endswith(".purge") for _, key in world.index._notes)
     world.index.forget_notes(NOTES, NAME)
@@ -347,7 +347,7 @@ def test_dropping_a_generation_forgets_its_marks() -> None:
     )
 )
 def test_whatever_the_order_what_lives_is_what_the_log_says(steps: list[tuple[str, int, bool]]) -> None:
-    world = World(0)
+    world = Harness(0)
     log: list[tuple[int, bool]] = []
     stood, settled = 0, 0
     for kind, n, deleted in steps:

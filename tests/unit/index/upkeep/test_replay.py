@@ -18,12 +18,12 @@ from include.log import topics
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import Record
 from include.log.publishing.dead_letter import DeadLetter
-from tests.document_topic import MAPPING, DocumentTopic
+from tests.support.documents.topic import MAPPING, DocumentTopic
 
 NAME, DEAD = "orders-v1", topics.dead("docs", "a")
 
 
-class World:
+class Harness:
     """Four letters: one that a mended mapping takes, one still refused, one unreadable, one overtaken."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class World:
 
 
 def test_each_letter_is_told_as_written_stale_or_still_refused_with_the_answer() -> None:
-    world = World()
+    world = Harness()
     out = world.replay()
     assert (out.read, out.done, out.stale, len(out.refused)) == (4, 1, 1, 2)
     reasons = " ".join(reason for _, reason in out.refused)
@@ -72,7 +72,7 @@ def test_each_letter_is_told_as_written_stale_or_still_refused_with_the_answer()
 
 
 def test_a_second_replay_changes_nothing() -> None:
-    world = World()
+    world = Harness()
     world.replay()
     out = world.replay()
     assert (out.done, out.stale, len(out.refused)) == (0, 2, 2)
@@ -80,7 +80,7 @@ def test_a_second_replay_changes_nothing() -> None:
 
 
 def test_a_dry_run_writes_nothing_and_tells_what_can_be_told() -> None:
-    world = World()
+    world = Harness()
     before = world.index.requests
 
     def versions(ids: list[str]) -> dict[str, int]:
@@ -97,7 +97,7 @@ def test_without_a_dead_letter_topic_there_is_nothing_to_replay() -> None:
 
 
 def test_letters_of_a_topic_as_it_was_before_it_was_made_anew_are_passed_over() -> None:
-    world = World()
+    world = Harness()
     reader, writer = world.log.reader(), world.log.writer("dead")
     writer.begin()
     for topic_id in ("old", "new"):
@@ -111,7 +111,7 @@ def test_letters_of_a_topic_as_it_was_before_it_was_made_anew_are_passed_over() 
 
 
 def test_a_lost_index_or_a_full_one_is_told_and_nothing_is_skipped() -> None:
-    world = World()
+    world = Harness()
     world.index.answers.extend([BulkAnswer(503, reason="away")] * 100)
     with pytest.raises(Transient, match="away"):
         world.replay()

@@ -10,10 +10,10 @@ from include.errors import Terminal
 from include.lake.backfill.comparison import compare
 from include.lake.backfill.promotion import promote
 from include.lake.backfill.run_registry import begin, run_named, standing
-from tests.unit.lake.backfill.backfill_world import (
+from tests.support.lake.backfill_harness import (
     RIGHT,
     WRONG,
-    BackfillWorld,
+    BackfillHarness,
     asked,
     days,
     filled,
@@ -27,7 +27,7 @@ def folders(lines: list[bytes]) -> set[str]:
     return {line.split(b" ")[0].decode() for line in lines}
 
 
-def forgotten(world: BackfillWorld) -> None:
+def forgotten(world: BackfillHarness) -> None:
     """Kafka drops all that it had."""
     for partition in (0, 1):
         world.memory.truncate("events", partition, 10**6)

@@ -16,7 +16,7 @@ from include.lake.protocol.generations import take_over
 from include.lake.protocol.object_key import ObjectKey
 from include.lake.protocol.pointer import change_pointer
 from include.store.memory import MemoryStore
-from tests.unit.lake.backfill.backfill_world import BackfillWorld, days, group, version
+from tests.support.lake.backfill_harness import BackfillHarness, days, group, version
 
 RIGHT = version(2, "made", from_offsets={0: 10**6})
 
@@ -26,8 +26,8 @@ def asked(first: str = "2024-05-01", last: str = "2024-05-31") -> BackfillSelect
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> BackfillWorld:
-    made = BackfillWorld(tmp_path, version(1, "at"), RIGHT)
+def world(tmp_path: Path) -> BackfillHarness:
+    made = BackfillHarness(tmp_path, version(1, "at"), RIGHT)
     made.make("events")
     for day in range(3):
         made.events("events", 10, day)
@@ -35,13 +35,13 @@ def world(tmp_path: Path) -> BackfillWorld:
     return made
 
 
-def clean(world: BackfillWorld) -> bool:
+def clean(world: BackfillHarness) -> bool:
     report = audit_chain(world.store, world.groups, "events", world.clock.now_us())
     assert not report.findings
     return True
 
 
-def test_replaced_objects_go_and_what_is_read_stays(world: BackfillWorld) -> None:
+def test_replaced_objects_go_and_what_is_read_stays(world: BackfillHarness) -> None:
     run = begin(
         world.store, world.plan(BackfillSelection("by_date", "events", offsets={0: (0, 5)}, version=2, raw="raw"))
     )
@@ -67,7 +67,7 @@ def test_replaced_objects_go_and_what_is_read_stays(world: BackfillWorld) -> Non
     assert clean(world)
 
 
-def test_a_backfill_that_is_given_up_cannot_be_promoted_afterwards(world: BackfillWorld) -> None:
+def test_a_backfill_that_is_given_up_cannot_be_promoted_afterwards(world: BackfillHarness) -> None:
     run = begin(world.store, world.plan(asked()), "mine")
     world.write(run)
     read = world.read()
@@ -86,7 +86,7 @@ def test_a_backfill_that_is_given_up_cannot_be_promoted_afterwards(world: Backfi
     assert clean(world)
 
 
-def test_a_promotion_between_plan_and_removal_stops_it(world: BackfillWorld) -> None:
+def test_a_promotion_between_plan_and_removal_stops_it(world: BackfillHarness) -> None:
     run = begin(world.store, world.plan(asked()), "mine")
     world.write(run)
     found = plan_expiry(world.store, world.topic_key(), 2)
@@ -96,7 +96,7 @@ def test_a_promotion_between_plan_and_removal_stops_it(world: BackfillWorld) -> 
     assert len(world.objects(2)) == 3
 
 
-def test_an_object_that_is_read_is_not_removed_whatever_the_plan_says(world: BackfillWorld) -> None:
+def test_an_object_that_is_read_is_not_removed_whatever_the_plan_says(world: BackfillHarness) -> None:
     run = begin(world.store, world.plan(asked()), "mine")
     world.write(run)
     promote(world.store, run)
@@ -108,7 +108,7 @@ def test_an_object_that_is_read_is_not_removed_whatever_the_plan_says(world: Bac
     assert len(world.objects(2)) == 3
 
 
-def test_an_expiry_goes_on_after_a_crash(world: BackfillWorld) -> None:
+def test_an_expiry_goes_on_after_a_crash(world: BackfillHarness) -> None:
     run = begin(world.store, world.plan(asked()), "mine")
     world.write(run)
 
@@ -132,7 +132,7 @@ def test_an_expiry_goes_on_after_a_crash(world: BackfillWorld) -> None:
 
 
 def test_what_an_older_revision_wrote_behind_the_new_one_goes_too(
-    world: BackfillWorld, monkeypatch: pytest.MonkeyPatch
+    world: BackfillHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # It looks every few seconds whether it was overtaken; here it is between two looks.
     monkeypatch.setattr("include.lake.writing.driver.require_current", lambda *_: None)
@@ -151,7 +151,7 @@ def test_what_an_older_revision_wrote_behind_the_new_one_goes_too(
     assert world.read() == read
 
 
-def test_a_generation_that_is_about_to_take_over_is_left_alone(world: BackfillWorld) -> None:
+def test_a_generation_that_is_about_to_take_over_is_left_alone(world: BackfillHarness) -> None:
     topic = world.topic_key()
     change_pointer(world.store, topic, lambda now: now.reserve("revision 2", "live"))
     with pytest.raises(Terminal, match="about to take over"):
@@ -159,7 +159,7 @@ def test_a_generation_that_is_about_to_take_over_is_left_alone(world: BackfillWo
     assert take_over(world.store, topic, 2, 1, lambda chains: dict.fromkeys(chains, 99)).generation == 2
 
 
-def test_marks_and_other_topics_are_left_alone(world: BackfillWorld) -> None:
+def test_marks_and_other_topics_are_left_alone(world: BackfillHarness) -> None:
     run = begin(world.store, world.plan(asked()), "mine")
     world.write(run)
     others = ["by_date/events/dt=2024-05-01/_SUCCESS", "by_date/events/dt=2024-05-01/2_0_x", "by_date/events2/2_0_x"]
@@ -183,7 +183,7 @@ class _Busy:
         self.store.delete(key)
 
 
-def test_a_removal_that_the_store_puts_off_is_tried_again(world: BackfillWorld) -> None:
+def test_a_removal_that_the_store_puts_off_is_tried_again(world: BackfillHarness) -> None:
     run = begin(world.store, world.plan(asked()))
     world.write(run)
     promote(world.store, run)

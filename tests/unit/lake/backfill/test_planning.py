@@ -22,7 +22,7 @@ from include.lake.dates.event_hours import Period
 from include.lake.parsing.zones import zone
 from include.lake.protocol.cut import Commit, Gap
 from include.store.memory import MemoryStore
-from tests.unit.lake.backfill.backfill_world import DAY_MS, BackfillWorld, days, group, version
+from tests.support.lake.backfill_harness import DAY_MS, BackfillHarness, days, group, version
 
 RIGHT = version(2, "made", from_offsets={0: 10**6})
 
@@ -36,9 +36,9 @@ def by_offsets(offsets: dict[int, tuple[int, int]], **more: Any) -> BackfillSele
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> BackfillWorld:
+def world(tmp_path: Path) -> BackfillHarness:
     """Cuts of 2024-05-01, -02 and -03, put under the day after; Kafka's timestamps are of 2024-05-11."""
-    made = BackfillWorld(tmp_path, version(1, "at"), RIGHT)
+    made = BackfillHarness(tmp_path, version(1, "at"), RIGHT)
     made.make("events")
     for day in range(3):
         made.events("events", 10, day)
@@ -50,7 +50,9 @@ def firsts(plan: BackfillPlan) -> list[int]:
     return [cut.first for cut in plan.cuts]
 
 
-def test_cuts_of_the_days_are_taken_by_the_names_of_their_files_and_by_kafkas_timestamps(world: BackfillWorld) -> None:
+def test_cuts_of_the_days_are_taken_by_the_names_of_their_files_and_by_kafkas_timestamps(
+    world: BackfillHarness,
+) -> None:
     everything = firsts(world.plan(asked("2024-05-02", "2024-05-04")))
     assert len(everything) == 3
     assert firsts(world.plan(asked("2024-05-03"))) == everything[1:2]
@@ -60,7 +62,7 @@ def test_cuts_of_the_days_are_taken_by_the_names_of_their_files_and_by_kafkas_ti
     assert firsts(world.plan(asked("2024-05-11"))) == everything
 
 
-def test_cuts_that_readers_find_under_a_day_are_taken_whatever_live_put_there(world: BackfillWorld) -> None:
+def test_cuts_that_readers_find_under_a_day_are_taken_whatever_live_put_there(world: BackfillHarness) -> None:
     from include.lake.backfill.promotion import promote
 
     promote(world.store, world.backfilled(asked("2024-05-02", "2024-05-04")))
@@ -69,7 +71,7 @@ def test_cuts_that_readers_find_under_a_day_are_taken_whatever_live_put_there(wo
 
 
 def test_refused_records_without_any_time_are_taken_with_any_days(tmp_path: Path) -> None:
-    world = BackfillWorld(tmp_path, version(1, "at"), RIGHT)
+    world = BackfillHarness(tmp_path, version(1, "at"), RIGHT)
     world.make("events")
     world.clock.advance(-1.0 - world.clock.now_us() / 1e6)
     world.send("events", [b"no json"])
@@ -78,7 +80,7 @@ def test_refused_records_without_any_time_are_taken_with_any_days(tmp_path: Path
     assert len(world.plan(asked("2030-01-01")).cuts) == 1
 
 
-def test_offsets_take_every_cut_that_they_touch(world: BackfillWorld) -> None:
+def test_offsets_take_every_cut_that_they_touch(world: BackfillHarness) -> None:
     starts = firsts(world.plan(asked("2024-05-02", "2024-05-04")))
     assert firsts(world.plan(by_offsets({0: (starts[1] - 1, starts[1] + 1)}))) == starts[:2]
     assert firsts(world.plan(by_offsets({0: (starts[2], 10**6)}))) == starts[2:]
@@ -86,7 +88,7 @@ def test_offsets_take_every_cut_that_they_touch(world: BackfillWorld) -> None:
         world.plan(by_offsets({0: (10**6, 10**7)}))
 
 
-def test_a_plan_names_the_objects_that_it_reads_and_is_the_same_when_read_back(world: BackfillWorld) -> None:
+def test_a_plan_names_the_objects_that_it_reads_and_is_the_same_when_read_back(world: BackfillHarness) -> None:
     plan = world.plan(asked("2024-05-03"))
     assert [source.key.startswith("raw/events/offset=0/1_0_") for source in plan.sources] == [True]
     assert plan.bytes_read == sum(source.bytes for source in plan.sources) > 0
@@ -97,13 +99,13 @@ def test_a_plan_names_the_objects_that_it_reads_and_is_the_same_when_read_back(w
         BackfillPlan.parse(plan.to_bytes().replace(b"by_date", b'"'), "k")
 
 
-def test_a_plan_writes_nothing(world: BackfillWorld) -> None:
+def test_a_plan_writes_nothing(world: BackfillHarness) -> None:
     before = {info.key: info.etag for info in world.store.list("")}
     world.plan(asked("2024-05-03"))
     assert {info.key: info.etag for info in world.store.list("")} == before
 
 
-def test_what_the_raw_copy_has_not_yet_is_refused(world: BackfillWorld) -> None:
+def test_what_the_raw_copy_has_not_yet_is_refused(world: BackfillHarness) -> None:
     world.events("events", 5, 3)
     world.store_all(world.by_date)
     with pytest.raises(Terminal, match=r"raw copy does not have all.*'0: offsets \d+ to \d+'"):
@@ -114,7 +116,7 @@ def test_what_the_raw_copy_has_not_yet_is_refused(world: BackfillWorld) -> None:
 
 
 def test_what_the_raw_copy_lost_is_refused_unless_live_had_lost_it_too(tmp_path: Path) -> None:
-    world = BackfillWorld(tmp_path, version(1, "at"), RIGHT)
+    world = BackfillHarness(tmp_path, version(1, "at"), RIGHT)
     world.make("events")
     world.events("events", 10, 0)
     world.store_all(world.by_date)
@@ -132,15 +134,15 @@ def test_what_the_raw_copy_lost_is_refused_unless_live_had_lost_it_too(tmp_path:
     assert [commit.gaps for commit in found.commits.values()] == [(Gap(11, 15, "lost"),)]
 
 
-def test_a_topic_without_a_raw_copy_says_how_to_go_on(world: BackfillWorld) -> None:
+def test_a_topic_without_a_raw_copy_says_how_to_go_on(world: BackfillHarness) -> None:
     from include.lake.backfill.planning import LakeStore, make_plan
-    from tests.unit.lake.backfill.backfill_world import MEANS
+    from tests.support.lake.backfill_harness import MEANS
 
     with pytest.raises(Terminal, match=r"no raw copy.*--source kafka"):
         make_plan(LakeStore(world.store), asked("2024-05-03"), world.group, MEANS, raw_prefix="elsewhere")
 
 
-def test_kafka_is_refused_where_it_has_not_all_records_any_more(world: BackfillWorld) -> None:
+def test_kafka_is_refused_where_it_has_not_all_records_any_more(world: BackfillHarness) -> None:
     kafka = asked("2024-05-02", "2024-05-04", origin="kafka", raw="")
     assert len(world.plan(kafka, log=True).cuts) == 3
     world.memory.truncate("events", 0, 5)
@@ -154,14 +156,14 @@ def test_kafka_is_refused_where_it_has_not_all_records_any_more(world: BackfillW
         world.plan(kafka, log=True)
 
 
-def test_a_topic_that_was_made_anew_has_to_be_told_by_its_id(world: BackfillWorld) -> None:
+def test_a_topic_that_was_made_anew_has_to_be_told_by_its_id(world: BackfillHarness) -> None:
     first = world.topic_key().topic_id
     world.memory.admin().delete("events")
     world.make("events")
     world.events("events", 3, 0)
     world.store_all()
     from include.lake.backfill.planning import LakeStore, make_plan
-    from tests.unit.lake.backfill.backfill_world import MEANS
+    from tests.support.lake.backfill_harness import MEANS
 
     with pytest.raises(Terminal, match="which life of the topic"):
         world.plan(asked("2024-05-02", "2024-05-04"))
@@ -179,7 +181,7 @@ def test_a_topic_that_was_made_anew_has_to_be_told_by_its_id(world: BackfillWorl
 
 
 def test_a_version_that_begins_in_the_midst_of_a_cut_is_refused_and_named_alone_it_is_taken(
-    world: BackfillWorld,
+    world: BackfillHarness,
 ) -> None:
     world.partitioned(group(version(1, "at"), version(2, "made", from_offsets={0: 5})))
     with pytest.raises(Terminal, match=r"begins in the midst of a cut.*--version"):
@@ -187,7 +189,7 @@ def test_a_version_that_begins_in_the_midst_of_a_cut_is_refused_and_named_alone_
     assert len(world.plan(asked("2024-05-02")).cuts) == 1
 
 
-def test_a_parser_is_taken_as_it_was_declared_at_a_time(world: BackfillWorld) -> None:
+def test_a_parser_is_taken_as_it_was_declared_at_a_time(world: BackfillHarness) -> None:
     then = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
     only_first = world.plan(asked("2024-05-03", version=None, as_of=then))
     first = world.plan(asked("2024-05-03", version=1))

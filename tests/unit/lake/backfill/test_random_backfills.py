@@ -19,7 +19,7 @@ from include.lake.backfill.run_registry import begin
 from include.lake.backfill.selection import BackfillSelection
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
 from include.lake.protocol.object_key import ObjectKey
-from tests.unit.lake.backfill.backfill_world import DAY_MS, NOON, BackfillWorld, version
+from tests.support.lake.backfill_harness import DAY_MS, NOON, BackfillHarness, version
 
 LINES = JsonLines(JsonLinesOptions())
 STEPS = st.lists(
@@ -28,7 +28,7 @@ STEPS = st.lists(
 )
 
 
-def read(world: BackfillWorld) -> Counter[tuple[int, str]]:
+def read(world: BackfillHarness) -> Counter[tuple[int, str]]:
     """(offset, folder) of what readers read, refused records aside."""
     pointer = world.pointer()
     found: Counter[tuple[int, str]] = Counter()
@@ -46,14 +46,14 @@ def folder(value: bytes | None) -> str:
     return f"dt=2024-05-{1 + day:02}"
 
 
-def right(world: BackfillWorld, first: int, until: int) -> Counter[tuple[int, str]]:
+def right(world: BackfillHarness, first: int, until: int) -> Counter[tuple[int, str]]:
     """What the right parser makes of the raw copy."""
     raw = RawRanges(world.store, world.topic_key(prefix="raw"), 0, first, until)
     batches = raw.batches("events", 0, first, until)
     return Counter((each.offset, folder(each.value)) for batch in batches for each in batch.messages)
 
 
-def carried_out(world: BackfillWorld, steps: list[tuple[str, int]]) -> bool:
+def carried_out(world: BackfillHarness, steps: list[tuple[str, int]]) -> bool:
     """Whether groups may have read different records."""
     apart = False
     for step, number in steps:
@@ -79,7 +79,7 @@ def test_readers_get_each_raw_record_once_where_it_belongs(
     steps: list[tuple[str, int]], first: int, length: int, most_bytes: int
 ) -> None:
     with tempfile.TemporaryDirectory() as place:
-        world = BackfillWorld(Path(place), version(1, "at"), version(2, "made", from_offsets={0: 10**6}))
+        world = BackfillHarness(Path(place), version(1, "at"), version(2, "made", from_offsets={0: 10**6}))
         world.make("events")
         apart = carried_out(world, steps)
         before = read(world)

@@ -20,15 +20,15 @@ from include.lake.protocol.object_key import ObjectKey
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.driver import Driver
 from include.store.memory import MemoryStore
-from tests.lake_world import GROUP
-from tests.unit.lake.backfill.backfill_world import BackfillWorld, version
+from tests.support.lake.backfill_harness import BackfillHarness, version
+from tests.support.lake.harness import GROUP
 
 HEADERS = (("trace", b"1"), ("trace", None), ("", b""))
 
 
-def made(folder: Path, sizes: tuple[int, ...] = (5, 7, 3)) -> BackfillWorld:
+def made(folder: Path, sizes: tuple[int, ...] = (5, 7, 3)) -> BackfillHarness:
     """A cut of the raw copy for each size; of the first only what compaction left."""
-    world = BackfillWorld(folder, version(1, "at"))
+    world = BackfillHarness(folder, version(1, "at"))
     world.make("events")
     for number, size in enumerate(sizes):
         writer = world.memory.writer("w")
@@ -45,7 +45,7 @@ def made(folder: Path, sizes: tuple[int, ...] = (5, 7, 3)) -> BackfillWorld:
     return world
 
 
-def raw(world: BackfillWorld, first: int, until: int, store: MemoryStore | None = None) -> RawRanges:
+def raw(world: BackfillHarness, first: int, until: int, store: MemoryStore | None = None) -> RawRanges:
     return RawRanges(store or world.store, world.topic_key(prefix="raw"), 0, first, until)
 
 
@@ -84,7 +84,7 @@ def test_a_copy_that_does_not_reach_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_kafka_had_lost_is_told(tmp_path: Path) -> None:
-    world = BackfillWorld(tmp_path, version(1, "at"))
+    world = BackfillHarness(tmp_path, version(1, "at"))
     world.make("events")
     for _ in range(2):
         world.events("events", 10, 0)
@@ -115,7 +115,7 @@ def test_an_object_that_is_not_as_committed_is_not_used(tmp_path: Path, change: 
 
 
 def test_a_copy_that_keeps_no_headers_is_refused(tmp_path: Path) -> None:
-    world = BackfillWorld(tmp_path, version(1, "at"))
+    world = BackfillHarness(tmp_path, version(1, "at"))
     rule = {"topics": "*", "format": {"sequence": {"layout": "message_pack"}}}
     other = LakeGroup.model_validate(GROUP.model_dump(mode="json", exclude_unset=True) | {"rules": [rule]})
     world.groups["raw"] = other

@@ -19,7 +19,7 @@ from include.lake.writing.planner import Range
 from include.lake.writing.task import Task, TaskContext
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo, StoredObject
-from tests.unit.lake.backfill.backfill_world import RIGHT, WRONG, BackfillWorld, asked, filled, kept
+from tests.support.lake.backfill_harness import RIGHT, WRONG, BackfillHarness, asked, filled, kept
 
 
 class Crash(BaseException):
@@ -71,7 +71,7 @@ def test_a_backfill_goes_on_after_a_crash_at_any_write(tmp_path: Path, after: bo
     assert writes >= 1 + 1 + 6 * 3 + 1
 
 
-def run_name(world: BackfillWorld) -> str:
+def run_name(world: BackfillHarness) -> str:
     """That of the run that has begun, "" where none has."""
     names = [info.key.split("/")[-2] for info in world.store.list("by_date/_backfill/")]
     return names[0] if names else ""

@@ -21,7 +21,7 @@ from include.lake.formats.sequence.secor import SecorName, group_digest
 from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.inspect.listing import Dates, list_topic
 from include.lake.message import Message
-from tests.unit.lake.backfill.backfill_world import MEANS, BackfillWorld, asked, group, kept, version
+from tests.support.lake.backfill_harness import MEANS, BackfillHarness, asked, group, kept, version
 
 MODES = [
     SequenceFile(layout="offset", null_value="empty", compression="RECORD"),
@@ -39,7 +39,7 @@ def archive(**more: Any) -> BackfillSelection:
     return asked(origin="secor", raw="old/secor", **more)
 
 
-class SecorWorld(BackfillWorld):
+class SecorHarness(BackfillHarness):
     """Four cuts of two partitions in Kafka, and what Secor made of them."""
 
     def __init__(self, folder: Path) -> None:
@@ -96,11 +96,11 @@ EVER = Dates(dt.date(2000, 1, 1), dt.date(2100, 1, 1))
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> SecorWorld:
-    return SecorWorld(tmp_path)
+def world(tmp_path: Path) -> SecorHarness:
+    return SecorHarness(tmp_path)
 
 
-def test_an_archive_of_any_mode_gives_the_bytes_that_the_raw_copy_gives(world: SecorWorld) -> None:
+def test_an_archive_of_any_mode_gives_the_bytes_that_the_raw_copy_gives(world: SecorHarness) -> None:
     by_raw = world.backfilled(asked())
     for number, form in enumerate(MODES):
         keys = world.secor(form, hashed=bool(number % 2))
@@ -116,7 +116,7 @@ def test_an_archive_of_any_mode_gives_the_bytes_that_the_raw_copy_gives(world: S
                 world.store.delete(info.key)
 
 
-def test_what_kafka_had_no_more_when_the_lake_began_comes_of_the_archive(world: SecorWorld) -> None:
+def test_what_kafka_had_no_more_when_the_lake_began_comes_of_the_archive(world: SecorHarness) -> None:
     world.secor(MODES[2])
     read = lines(world, "by_date")
     for partition in (0, 1):
@@ -132,13 +132,13 @@ def test_what_kafka_had_no_more_when_the_lake_began_comes_of_the_archive(world: 
     assert lines(world, "late") == read
 
 
-def lines(world: SecorWorld, prefix: str) -> list[bytes]:
+def lines(world: SecorHarness, prefix: str) -> list[bytes]:
     """What readers read."""
     stored = [world.store.get(each.key) for each in list_topic(world.store, prefix, "events", EVER)]
     return sorted(line for each in stored if each for line in each.body.splitlines())
 
 
-def test_what_an_archive_does_not_reach_is_a_gap_and_nothing_is_promoted_without_a_word(world: SecorWorld) -> None:
+def test_what_an_archive_does_not_reach_is_a_gap_and_nothing_is_promoted_without_a_word(world: SecorHarness) -> None:
     last = world.records(0)[-1].offset
     half = [each for each in world.records(0) if each.offset < last // 2]
     world.put(SecorName("old/secor", "events", ("offset=0",), 1, (0, 0), 0), MODES[0], half)
@@ -150,7 +150,7 @@ def test_what_an_archive_does_not_reach_is_a_gap_and_nothing_is_promoted_without
         promote(world.store, run)
 
 
-def test_two_records_under_one_offset_are_refused(world: SecorWorld) -> None:
+def test_two_records_under_one_offset_are_refused(world: SecorHarness) -> None:
     world.secor(MODES[0])
     other = [each._replace(value=b"{}") for each in world.records(0)[:2]]
     world.put(SecorName("old/secor", "events", ("dt=x",), 2, (0, 0), 0), MODES[0], other)
@@ -158,7 +158,7 @@ def test_two_records_under_one_offset_are_refused(world: SecorWorld) -> None:
         world.backfilled(archive())
 
 
-def test_what_tells_no_partition_or_no_offsets_is_refused(world: SecorWorld) -> None:
+def test_what_tells_no_partition_or_no_offsets_is_refused(world: SecorHarness) -> None:
     grouped = SecorName("old/secor", "events", ("dt=x",), 1, (0, 1), None, group_digest([0, 0]))
     key = world.put(grouped, MODES[0], world.records(0))
     with pytest.raises(Terminal, match="several Kafka partitions"):
@@ -171,7 +171,7 @@ def test_what_tells_no_partition_or_no_offsets_is_refused(world: SecorWorld) -> 
         world.backfilled(archive())
 
 
-def test_the_folder_of_an_archive_is_asked_for(world: SecorWorld) -> None:
+def test_the_folder_of_an_archive_is_asked_for(world: SecorHarness) -> None:
     with pytest.raises(SettingsError, match="where is Secor's archive"):
         BackfillRequest(topic="events", since="2024-05-01", source="secor").asked(world.groups)
     found = BackfillRequest(topic="events", since="2024-05-01", source="secor", raw="old/secor/").asked(world.groups)

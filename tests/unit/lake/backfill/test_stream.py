@@ -15,10 +15,9 @@ from include.lake.backfill.promotion import promote
 from include.lake.backfill.request import BackfillRequest
 from include.lake.backfill.run_registry import run_named
 from include.settings.deployment import Deployment
+from tests.support.lake.backfill_harness import BackfillHarness, version
+from tests.support.paths import ROOT
 from tests.unit.cli.test_lake_backfill import FILES
-from tests.unit.lake.backfill.backfill_world import BackfillWorld, version
-
-ROOT = Path(__file__).parents[4]
 
 
 class Context:
@@ -50,11 +49,11 @@ class Session:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BackfillWorld:
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BackfillHarness:
     (tmp_path / "deployment.yaml").write_text(FILES, "utf-8")
     monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(tmp_path))
     monkeypatch.setenv("LYREBIRD_STATE", str(tmp_path / "state"))
-    made = BackfillWorld(tmp_path / "world", version(1, "at"))
+    made = BackfillHarness(tmp_path / "world", version(1, "at"))
     made.make("events", 2)
     for day in range(3):
         for partition in range(2):
@@ -67,7 +66,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BackfillWorld:
     return made
 
 
-def test_a_backfill_on_spark_is_written_and_compared(world: BackfillWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backfill_on_spark_is_written_and_compared(world: BackfillHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     session = Session()
     monkeypatch.setattr(stream, "session", lambda _name: session)
     told: list[tuple[int, int]] = []
@@ -81,7 +80,7 @@ def test_a_backfill_on_spark_is_written_and_compared(world: BackfillWorld, monke
 
 
 def test_the_program_says_how_far_it_is_and_what_became_of_it(
-    world: BackfillWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    world: BackfillHarness, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(stream, "session", lambda _name: Session())
     monkeypatch.setattr("include.log.running.application.log_to_stderr", lambda: None)

@@ -22,10 +22,11 @@ from include.lake.forgetting import forget, plan_forgetting
 from include.lake.inspect.listing import Dates, list_topic
 from include.lake.protocol.pointer import PointerEntry, read_pointer
 from include.store.memory import MemoryStore
-from tests.lake_year import GROUP, HOUR_MS, MadeUpTopic
+from tests.support.lake.dates.harness import DAY_MS, NOON, DatesHarness, hourly
+from tests.support.lake.dying_store import Crash, DyingStore
+from tests.support.lake.simulated_topic import GROUP, HOUR_MS, SimulatedTopic
 from tests.unit.lake.dates.test_requests import MIDNIGHT_MS, run
-from tests.unit.lake.finalising.dates_world import DAY_MS, NOON, DatesWorld, hourly
-from tests.unit.lake.finalising.test_crashes import Crash, Dying, late_world
+from tests.unit.lake.finalising.test_crashes import late_world
 
 MAY = Dates(dt.date(2024, 4, 20), dt.date(2024, 5, 20))
 TIMES = st.builds(
@@ -43,7 +44,7 @@ FILTERED = st.builds(
 
 
 def test_a_date_that_is_forgotten_in_part_is_told_as_it_is_then(tmp_path: Path) -> None:
-    world = DatesWorld(tmp_path, hourly(by="day"))
+    world = DatesHarness(tmp_path, hourly(by="day"))
     world.at(NOON - DAY_MS, NOON - DAY_MS)
     world.at(NOON - DAY_MS, NOON)
     world.set_ms(NOON + 2 * DAY_MS)
@@ -59,7 +60,7 @@ def test_a_date_that_is_forgotten_in_part_is_told_as_it_is_then(tmp_path: Path) 
 
 
 def test_the_index_of_what_is_forgotten_goes_with_the_next_sweep(tmp_path: Path) -> None:
-    world = DatesWorld(tmp_path, hourly(by="day"))
+    world = DatesHarness(tmp_path, hourly(by="day"))
     world.store._clock = world.clock
     for day in range(4):
         world.set_ms(NOON + day * DAY_MS)
@@ -89,7 +90,7 @@ def test_after_a_crash_while_dates_settle_they_are_told_no_second_time(tmp_path:
     assert len(world.told()) == 2
     crashed = False
     try:
-        assert world.told(Dying(world.store, step, before=before)) == []
+        assert world.told(DyingStore(world.store, step, before=before)) == []
     except Crash:
         crashed = True
     assert crashed is (step == 1)
@@ -100,7 +101,7 @@ def test_after_a_crash_while_dates_settle_they_are_told_no_second_time(tmp_path:
 
 @pytest.mark.parametrize("grown", [0, 2])
 def test_a_chain_that_began_anew_is_read_anew(grown: int) -> None:
-    topic = MadeUpTopic(2, [MIDNIGHT_MS + number * HOUR_MS for number in range(1, 25)])
+    topic = SimulatedTopic(2, [MIDNIGHT_MS + number * HOUR_MS for number in range(1, 25)])
     run(topic, topic.ends_ms[-1])
     topic.life = "b"
     topic.ends_ms += [topic.ends_ms[-1] + 1] * grown
@@ -112,7 +113,7 @@ def test_a_chain_that_began_anew_is_read_anew(grown: int) -> None:
 
 
 def test_an_index_of_fewer_entries_is_kept_where_a_revision_took_over_at_its_ends_and_void_else() -> None:
-    topic = MadeUpTopic(1, [MIDNIGHT_MS + number * HOUR_MS for number in range(1, 51)])
+    topic = SimulatedTopic(1, [MIDNIGHT_MS + number * HOUR_MS for number in range(1, 51)])
     pointer = read_pointer(topic, topic.key)
     index = DateIndex.read(topic, topic.key, pointer)
     catch_up(index, partitions_of(index))
@@ -135,7 +136,7 @@ def test_an_index_of_fewer_entries_is_kept_where_a_revision_took_over_at_its_end
 def test_who_is_cut_off_while_all_is_read_goes_on_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("include.lake.dates.reading._MOST_FILES", 20)
     monkeypatch.setattr("include.lake.dates.reading._MOST_CUTS", 10)
-    topic = MadeUpTopic(1, [MIDNIGHT_MS + number * HOUR_MS for number in range(1, 101)])
+    topic = SimulatedTopic(1, [MIDNIGHT_MS + number * HOUR_MS for number in range(1, 101)])
     index = DateIndex.read(topic, topic.key, read_pointer(topic, topic.key))
     saves = 0
 
@@ -161,7 +162,7 @@ def test_of_two_who_read_at_once_one_is_kept_and_both_are_right(tmp_path: Path) 
     world = late_world(tmp_path)
     inner: list[Any] = []
 
-    class Meanwhile(Dying):
+    class Meanwhile(DyingStore):
         def put_if_match(self, key: str, *given: Any, **named: Any) -> Any:
             if key.endswith("/index/state") and not inner:
                 inner.extend(world.reports())
@@ -176,7 +177,7 @@ def test_of_two_who_read_at_once_one_is_kept_and_both_are_right(tmp_path: Path) 
 
 
 def test_settled_dates_are_asked_for_no_more_and_a_dry_run_writes_nothing() -> None:
-    topic = MadeUpTopic(1, [MIDNIGHT_MS + number * HOUR_MS for number in range(1, 25)])
+    topic = SimulatedTopic(1, [MIDNIGHT_MS + number * HOUR_MS for number in range(1, 25)])
     now_ms = topic.ends_ms[-1] + 700_000
     run(topic, now_ms)
     run(topic, now_ms)

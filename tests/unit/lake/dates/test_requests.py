@@ -10,20 +10,20 @@ from include.clock import ManualClock
 from include.lake.finalising.mark import acknowledge, finalise_groups
 from include.lake.finalising.report import TopicReport, together
 from include.lake.inspect.listing import Dates, list_topic
-from tests.lake_year import GROUP, HOUR_MS, MadeUpTopic
+from tests.support.lake.simulated_topic import GROUP, HOUR_MS, SimulatedTopic
 
 PARTITIONS = 3
 MIDNIGHT_MS = 1_714_521_600_000  # 2024-05-01
 
 
-def hour(topic: MadeUpTopic, cuts: int = 6) -> int:
+def hour(topic: SimulatedTopic, cuts: int = 6) -> int:
     """Another hour of all partitions; gives its end."""
     begin = topic.ends_ms[-1]
     topic.ends_ms += [begin + (number + 1) * HOUR_MS // cuts for number in range(cuts)]
     return topic.ends_ms[-1]
 
 
-def run(topic: MadeUpTopic, now_ms: int) -> TopicReport:
+def run(topic: SimulatedTopic, now_ms: int) -> TopicReport:
     (report,) = finalise_groups(topic, topic, {"dates": GROUP}, ManualClock(now_ms * 1000))
     assert report.error == ""
     acknowledge(topic, together([report]))
@@ -33,7 +33,7 @@ def run(topic: MadeUpTopic, now_ms: int) -> TopicReport:
 @pytest.mark.parametrize("past_days", [2, 40])
 def test_an_hourly_run_costs_what_the_hour_brought_however_long_the_past_is(past_days: int) -> None:
     ends = [MIDNIGHT_MS + (number + 1) * HOUR_MS for number in range(past_days * 24)]
-    topic = MadeUpTopic(PARTITIONS, ends)
+    topic = SimulatedTopic(PARTITIONS, ends)
     now_ms = ends[-1] + 700_000
     assert len(run(topic, now_ms).dates) == 25 * past_days
     run(topic, now_ms)
@@ -57,7 +57,7 @@ def test_an_hourly_run_costs_what_the_hour_brought_however_long_the_past_is(past
 @pytest.mark.parametrize("past_days", [2, 40])
 def test_files_of_a_date_cost_what_is_of_that_date(past_days: int) -> None:
     ends = [MIDNIGHT_MS + (number + 1) * HOUR_MS for number in range(past_days * 24)]
-    topic = MadeUpTopic(PARTITIONS, ends)
+    topic = SimulatedTopic(PARTITIONS, ends)
     run(topic, ends[-1] + 700_000)
     hour(topic)
     topic.took()

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from include.errors import Transient
-from tests.unit.lake.finalising.dates_world import DAY_MS, HOUR_MS, NOON, DatesWorld, hourly
+from tests.support.lake.dates.harness import DAY_MS, HOUR_MS, NOON, DatesHarness, hourly
 
 ELEVEN, TWELVE = "dt=2024-05-01/hr=11", "dt=2024-05-01/hr=12"
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> DatesWorld:
-    return DatesWorld(tmp_path)
+def world(tmp_path: Path) -> DatesHarness:
+    return DatesHarness(tmp_path)
 
 
-def test_an_hour_is_over_when_all_partitions_have_passed_it_by_the_lateness(world: DatesWorld) -> None:
+def test_an_hour_is_over_when_all_partitions_have_passed_it_by_the_lateness(world: DatesHarness) -> None:
     world.set_ms(NOON + 5 * HOUR_MS)
     world.both(NOON - 1000, NOON - 999)
     world.both(NOON + 599_999, NOON + 599_999)
@@ -37,7 +37,7 @@ def test_an_hour_is_over_when_all_partitions_have_passed_it_by_the_lateness(worl
     assert world.told() == []
 
 
-def test_a_partition_that_lags_holds_the_hour_back(world: DatesWorld) -> None:
+def test_a_partition_that_lags_holds_the_hour_back(world: DatesHarness) -> None:
     world.set_ms(NOON + 5 * HOUR_MS)
     world.both(NOON - 1000, NOON - 999)
     world.at(NOON + HOUR_MS, NOON + HOUR_MS, partition=0)
@@ -47,7 +47,7 @@ def test_a_partition_that_lags_holds_the_hour_back(world: DatesWorld) -> None:
     assert world.told() == [f"{ELEVEN} finished 1", "dt=2024-05-01/hr=13 finished 1"]
 
 
-def test_partitions_that_are_idle_or_never_had_a_record_hold_nothing_back(world: DatesWorld) -> None:
+def test_partitions_that_are_idle_or_never_had_a_record_hold_nothing_back(world: DatesHarness) -> None:
     world.at(NOON - 1000, NOON - 999)
     world.set_ms(NOON + 599_999)
     assert world.told() == []
@@ -55,7 +55,7 @@ def test_partitions_that_are_idle_or_never_had_a_record_hold_nothing_back(world:
     assert world.told() == [f"{ELEVEN} finished 1"]
 
 
-def test_a_partition_of_which_nothing_is_stored_holds_all_back_and_is_named(world: DatesWorld) -> None:
+def test_a_partition_of_which_nothing_is_stored_holds_all_back_and_is_named(world: DatesHarness) -> None:
     world.at(NOON - 1000, NOON - 999)
     world.set_ms(NOON + HOUR_MS)
     world.at(NOON - 1000, partition=1, stored=False)
@@ -64,7 +64,7 @@ def test_a_partition_of_which_nothing_is_stored_holds_all_back_and_is_named(worl
     assert "partition 1 waits" in report.lines()[0]
 
 
-def test_a_truncated_log_finishes_nothing(world: DatesWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_log_finishes_nothing(world: DatesHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     world.at(NOON - 1000, NOON - 999)
     world.set_ms(NOON + HOUR_MS)
     monkeypatch.setattr(world, "edges", lambda spots: {spot: (0, 1) for spot in spots})
@@ -72,7 +72,7 @@ def test_a_truncated_log_finishes_nothing(world: DatesWorld, monkeypatch: pytest
 
 
 def test_a_log_that_does_not_tell_of_a_partition_finishes_nothing(
-    world: DatesWorld, monkeypatch: pytest.MonkeyPatch
+    world: DatesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.at(NOON - 1000, NOON - 999)
     world.set_ms(NOON + HOUR_MS)
@@ -81,7 +81,7 @@ def test_a_log_that_does_not_tell_of_a_partition_finishes_nothing(
 
 
 def test_a_partition_that_retention_emptied_before_anything_was_stored_holds_nothing_back(
-    world: DatesWorld, monkeypatch: pytest.MonkeyPatch
+    world: DatesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.at(NOON - 1000, NOON - 999)
     world.set_ms(NOON + HOUR_MS)
@@ -92,7 +92,7 @@ def test_a_partition_that_retention_emptied_before_anything_was_stored_holds_not
 def test_a_partition_of_which_all_is_filtered_holds_nothing_back(tmp_path: Path) -> None:
     version = hourly()
     version["parser"]["drop"] = [{"field": "n", "one_of": list(range(3, 50))}]
-    world = DatesWorld(tmp_path, version)
+    world = DatesHarness(tmp_path, version)
     world.set_ms(NOON + 5 * HOUR_MS)
     world.at(NOON - 1000, NOON - 999)
     world.at(NOON + HOUR_MS, NOON + HOUR_MS, partition=1)
@@ -100,7 +100,7 @@ def test_a_partition_of_which_all_is_filtered_holds_nothing_back(tmp_path: Path)
     assert world.told() == [f"{ELEVEN} finished 1"]
 
 
-def test_a_backlog_of_old_records_moves_no_further_than_their_own_hour(world: DatesWorld) -> None:
+def test_a_backlog_of_old_records_moves_no_further_than_their_own_hour(world: DatesHarness) -> None:
     world.set_ms(NOON + 30 * DAY_MS)
     for partition in (0, 1):
         world.at(NOON - 1000, NOON - 999, partition=partition, kafka_ms=NOON + 30 * DAY_MS, stored=False)
@@ -110,14 +110,14 @@ def test_a_backlog_of_old_records_moves_no_further_than_their_own_hour(world: Da
     assert world.told() == []
 
 
-def test_a_day_of_hours_is_over_with_its_last_hour(world: DatesWorld) -> None:
+def test_a_day_of_hours_is_over_with_its_last_hour(world: DatesHarness) -> None:
     world.set_ms(NOON + 2 * DAY_MS)
     world.both(NOON, NOON)
     assert world.told() == ["dt=2024-05-01 finished 1", f"{TWELVE} finished 1"]
 
 
 def test_days_wait_for_the_end_of_the_day_in_their_zone(tmp_path: Path) -> None:
-    world = DatesWorld(tmp_path, hourly(by="day", zone="America/New_York"), lateness_s=0)
+    world = DatesHarness(tmp_path, hourly(by="day", zone="America/New_York"), lateness_s=0)
     world.both(NOON, NOON)
     midnight = NOON + 16 * HOUR_MS
     world.set_ms(midnight - 1)
@@ -127,7 +127,7 @@ def test_days_wait_for_the_end_of_the_day_in_their_zone(tmp_path: Path) -> None:
 
 
 def test_an_hour_that_happens_twice_is_over_after_the_second_one(tmp_path: Path) -> None:
-    world = DatesWorld(tmp_path, hourly(zone="Europe/Berlin"), lateness_s=0)
+    world = DatesHarness(tmp_path, hourly(zone="Europe/Berlin"), lateness_s=0)
     first = int(dt.datetime(2024, 10, 27, 0, 30, tzinfo=dt.UTC).timestamp() * 1000)
     world.set_ms(first + HOUR_MS // 2)
     world.both(first, first)
@@ -136,7 +136,7 @@ def test_an_hour_that_happens_twice_is_over_after_the_second_one(tmp_path: Path)
     assert world.told() == ["dt=2024-10-27/hr=02 finished 1"]
 
 
-def test_the_dates_of_a_topic_that_is_gone_are_over_as_time_passes(world: DatesWorld) -> None:
+def test_the_dates_of_a_topic_that_is_gone_are_over_as_time_passes(world: DatesHarness) -> None:
     world.at(NOON - 1000, NOON - 999)
     world.at(NOON, stored=False)
     world.set_ms(NOON + 2 * HOUR_MS)
@@ -147,7 +147,7 @@ def test_the_dates_of_a_topic_that_is_gone_are_over_as_time_passes(world: DatesW
 
 def test_a_date_is_over_when_it_is_in_the_zones_of_all_versions_of_the_parser(tmp_path: Path) -> None:
     later = hourly(2, by="day", zone="America/New_York", from_offsets={0: 10**6, 1: 10**6})
-    world = DatesWorld(tmp_path, hourly(by="day", zone="Asia/Tokyo"), later, lateness_s=0)
+    world = DatesHarness(tmp_path, hourly(by="day", zone="Asia/Tokyo"), later, lateness_s=0)
     world.both(NOON, NOON)
     world.set_ms(NOON + 16 * HOUR_MS - 1)
     assert world.told() == []
@@ -155,7 +155,7 @@ def test_a_date_is_over_when_it_is_in_the_zones_of_all_versions_of_the_parser(tm
     assert world.told() == ["dt=2024-05-01 finished 1"]
 
 
-def test_records_that_were_all_refused_tell_no_time(world: DatesWorld) -> None:
+def test_records_that_were_all_refused_tell_no_time(world: DatesHarness) -> None:
     world.at(NOON - 1000, NOON - 999)
     world.set_ms(NOON + 2 * HOUR_MS)
     world.send("events", [b"no json", b"none"], partition=1)
@@ -166,7 +166,7 @@ def test_records_that_were_all_refused_tell_no_time(world: DatesWorld) -> None:
     assert world.told() == [f"{ELEVEN} finished 1"]
 
 
-def test_a_log_that_is_away_is_no_reason_to_finish(world: DatesWorld) -> None:
+def test_a_log_that_is_away_is_no_reason_to_finish(world: DatesHarness) -> None:
     world.at(NOON - 1000, NOON - 999)
     world.dead = True
     with pytest.raises(Transient):

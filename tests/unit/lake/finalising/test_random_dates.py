@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from include.lake.finalising.mark import acknowledge
 from include.lake.finalising.report import asset_updates, together
 from include.lake.protocol.object_key import ObjectKey
-from tests.unit.lake.finalising.dates_world import HOUR_MS, NOON, DatesWorld, hourly
-from tests.unit.lake.finalising.test_crashes import Crash, Dying
+from tests.support.lake.dates.harness import HOUR_MS, NOON, DatesHarness, hourly
+from tests.support.lake.dying_store import Crash, DyingStore
 
 ACTIONS = st.one_of(
     st.tuples(st.just("send"), st.integers(0, 1), st.integers(0, 3)),
@@ -26,13 +26,13 @@ ACTIONS = st.one_of(
 class Worker:
     """Works on dates as they are told: `seen` is what each had then."""
 
-    def __init__(self, world: DatesWorld) -> None:
+    def __init__(self, world: DatesHarness) -> None:
         self.world = world
         self.seen: dict[str, list[bytes]] = {}
 
     def run(self, dies_at: int = 0, *, before: bool = False) -> None:
         """What the DAG does; `dies_at` that write (0: not)."""
-        store = Dying(self.world.store, dies_at, before=before)
+        store = DyingStore(self.world.store, dies_at, before=before)
         try:
             report = together(self.world.reports(store))
             for update in asset_updates(report):
@@ -58,7 +58,7 @@ def test_who_works_on_dates_as_they_are_told_has_worked_on_all_that_they_have(
     actions: list[tuple[str, int, int]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        world = DatesWorld(Path(folder), hourly(zone="Asia/Kathmandu"))
+        world = DatesHarness(Path(folder), hourly(zone="Asia/Kathmandu"))
         worker, revision = Worker(world), 1
         for action, one, other in actions:
             now_ms = world.clock.now_us() // 1000

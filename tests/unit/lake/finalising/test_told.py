@@ -14,18 +14,18 @@ from include.lake.finalising.mark import acknowledge
 from include.lake.finalising.report import asset_updates, refuse_errors, together
 from include.lake.inspect.listing import Dates, list_topic
 from include.log.ports import TopicSpec
-from tests.unit.lake.backfill.backfill_world import asked, days
-from tests.unit.lake.finalising.dates_world import DAY_MS, HOUR_MS, NOON, DatesWorld, hourly
+from tests.support.lake.backfill_harness import asked, days
+from tests.support.lake.dates.harness import DAY_MS, HOUR_MS, NOON, DatesHarness, hourly
 
 ELEVEN, TWELVE = "dt=2024-05-01/hr=11", "dt=2024-05-01/hr=12"
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> DatesWorld:
-    return DatesWorld(tmp_path)
+def world(tmp_path: Path) -> DatesHarness:
+    return DatesHarness(tmp_path)
 
 
-def test_records_that_come_late_mark_the_date_and_have_it_told_again(world: DatesWorld) -> None:
+def test_records_that_come_late_mark_the_date_and_have_it_told_again(world: DatesHarness) -> None:
     world.both(NOON - 1000, NOON - 999)
     world.set_ms(NOON + HOUR_MS)
     assert world.told() == [f"{ELEVEN} finished 1"]
@@ -41,7 +41,7 @@ def test_records_that_come_late_mark_the_date_and_have_it_told_again(world: Date
     assert world.told() == [f"{ELEVEN} late 3"]
 
 
-def test_a_new_partition_of_the_log_that_brings_old_records_is_late(world: DatesWorld) -> None:
+def test_a_new_partition_of_the_log_that_brings_old_records_is_late(world: DatesHarness) -> None:
     world.both(NOON - 1000, NOON - 999)
     world.set_ms(NOON + HOUR_MS)
     assert world.told() == [f"{ELEVEN} finished 1"]
@@ -52,7 +52,7 @@ def test_a_new_partition_of_the_log_that_brings_old_records_is_late(world: Dates
     assert world.told() == [f"{ELEVEN} late 2"]
 
 
-def test_a_topic_made_anew_has_chains_of_its_own_and_what_it_brings_is_late(world: DatesWorld) -> None:
+def test_a_topic_made_anew_has_chains_of_its_own_and_what_it_brings_is_late(world: DatesHarness) -> None:
     world.both(NOON - 1000, NOON - 999)
     world.set_ms(NOON + HOUR_MS)
     assert world.told() == [f"{ELEVEN} finished 1"]
@@ -66,7 +66,7 @@ def test_a_topic_made_anew_has_chains_of_its_own_and_what_it_brings_is_late(worl
 
 def test_a_date_that_a_promoted_backfill_replaced_is_told_again_and_others_are_not(tmp_path: Path) -> None:
     right = hourly(2, "made", by="day", from_offsets={0: 10**6, 1: 10**6})
-    world = DatesWorld(tmp_path, hourly(by="day"), right)
+    world = DatesHarness(tmp_path, hourly(by="day"), right)
     world.both(NOON - DAY_MS, NOON - DAY_MS)
     world.both(NOON, NOON)
     world.both(NOON + DAY_MS, NOON + DAY_MS)
@@ -84,7 +84,7 @@ def test_a_date_that_a_promoted_backfill_replaced_is_told_again_and_others_are_n
     assert world.late("dt=2024-04-30") is None
 
 
-def test_an_upgrade_replaces_nothing(world: DatesWorld) -> None:
+def test_an_upgrade_replaces_nothing(world: DatesHarness) -> None:
     world.both(NOON - 1000, NOON - 999)
     world.set_ms(NOON + HOUR_MS)
     assert world.told() == [f"{ELEVEN} finished 1"]
@@ -95,7 +95,7 @@ def test_an_upgrade_replaces_nothing(world: DatesWorld) -> None:
     assert world.told() == [f"{TWELVE} finished 1"]
 
 
-def test_an_edition_is_told_until_it_is_acknowledged(world: DatesWorld) -> None:
+def test_an_edition_is_told_until_it_is_acknowledged(world: DatesHarness) -> None:
     world.both(NOON - 1000, NOON - 999)
     world.set_ms(NOON + HOUR_MS)
     first, second = world.tell(), world.tell()
@@ -106,7 +106,7 @@ def test_an_edition_is_told_until_it_is_acknowledged(world: DatesWorld) -> None:
     assert world.told() == []
 
 
-def test_who_was_told_of_an_edition_before_is_told_of_the_next_one(world: DatesWorld) -> None:
+def test_who_was_told_of_an_edition_before_is_told_of_the_next_one(world: DatesHarness) -> None:
     world.both(NOON - 1000, NOON - 999)
     world.set_ms(NOON + HOUR_MS)
     before = world.tell()
@@ -117,7 +117,7 @@ def test_who_was_told_of_an_edition_before_is_told_of_the_next_one(world: DatesW
     assert world.told() == [f"{ELEVEN} late 2"]
 
 
-def test_a_dry_run_says_the_same_and_writes_nothing(world: DatesWorld) -> None:
+def test_a_dry_run_says_the_same_and_writes_nothing(world: DatesHarness) -> None:
     world.both(NOON - 1000, NOON - 999)
     world.set_ms(NOON + HOUR_MS)
     dry = world.tell(dry_run=True)
@@ -126,7 +126,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(world: DatesWorld) -> None:
     assert world.markers() == [f"by_date/events/{ELEVEN}/_SUCCESS"]
 
 
-def test_events_name_the_date_its_edition_and_why(world: DatesWorld) -> None:
+def test_events_name_the_date_its_edition_and_why(world: DatesHarness) -> None:
     world.both(NOON - 1000, NOON - 999)
     world.set_ms(NOON + HOUR_MS)
     (update,) = asset_updates(together([world.tell()]))
@@ -141,7 +141,7 @@ def test_events_name_the_date_its_edition_and_why(world: DatesWorld) -> None:
     }
 
 
-def test_markers_are_nothing_to_readers_and_to_the_audit(world: DatesWorld) -> None:
+def test_markers_are_nothing_to_readers_and_to_the_audit(world: DatesHarness) -> None:
     world.both(NOON - 1000, NOON - 999)
     before = list_topic(world.store, "by_date", "events", Dates(dt.date(2024, 5, 1), dt.date(2024, 5, 1)))
     world.set_ms(NOON + HOUR_MS)
@@ -154,7 +154,7 @@ def test_markers_are_nothing_to_readers_and_to_the_audit(world: DatesWorld) -> N
     assert audit_chain(world.store, world.groups, "events", world.clock.now_us()).findings == ()
 
 
-def test_a_topic_that_cannot_be_read_is_told_and_the_others_go_on(world: DatesWorld) -> None:
+def test_a_topic_that_cannot_be_read_is_told_and_the_others_go_on(world: DatesHarness) -> None:
     world.make("else", 1)
     world.declare(LakeGroup.model_validate({**world.group.model_dump(exclude_defaults=True), "topics": ["e*"]}))
     world.at(NOON - 1000, NOON - 999)

@@ -15,7 +15,7 @@ from include.errors import InvalidRecord
 from include.lake.formats.avro_schemas import plain_schema
 from include.lake.tables.columns import Columns
 from include.record.native import WHY_NOT
-from tests.made_avro import damaged, encoded, schema_of
+from tests.support.record.random_avro import damaged, encoded, schema_of
 
 pytestmark = pytest.mark.unit
 seeds = st.integers(0, 2**64 - 1)

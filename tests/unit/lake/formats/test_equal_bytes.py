@@ -20,6 +20,7 @@ from include.lake.formats.parquet import Parquet, ParquetOptions
 from include.lake.formats.port import FileIdentity, Format
 from include.lake.message import Message
 from include.record.codec import frame
+from tests.support.paths import ROOT
 
 SCHEMA: dict[str, Any] = {
     "type": "record",
@@ -74,7 +75,7 @@ def digests() -> dict[str, str]:
 
 def test_another_process_with_other_surroundings_makes_the_same_bytes() -> None:
     surroundings = {"TZ": "Pacific/Apia", "LC_ALL": "C", "PYTHONHASHSEED": "4711", "PYTHONUTF8": "0"}
-    root = Path(__file__).parents[4]
+    root = ROOT
     script = (
         "import sys; sys.path.insert(0, sys.argv[1]); import test_equal_bytes as t; print(sorted(t.digests().items()))"
     )

@@ -18,7 +18,7 @@ from include.lake.writing.report import GroupReport
 from include.log.running.application import main
 from include.metrics.progress import RunFolder
 from include.settings.deployment import Deployment
-from tests.lake_world import GROUP, World
+from tests.support.lake.harness import GROUP, LakeHarness
 
 SCHEDULED = GROUP.model_copy(update={"run": "schedule"})
 
@@ -27,7 +27,7 @@ class Runs:
     """Runs of lake_upload over one group, an hour between them."""
 
     def __init__(self, folder: Path) -> None:
-        self.world = World(folder / "local")
+        self.world = LakeHarness(folder / "local")
         self.clock = self.world.clock
         self.folder = RunFolder(folder, self.clock)
         self.world.make("events", 2)

@@ -19,7 +19,7 @@ from include.lake.reading.group_log import Spot
 from include.lake.writing.driver import Driver
 from include.lake.writing.planner import GroupPlanner, Range, Remade
 from include.lake.writing.task import Outcome, Task
-from tests.lake_world import GROUP, World
+from tests.support.lake.harness import GROUP, LakeHarness
 from tests.support.run_folder import MemoryRunFolder
 
 S3 = {"system": "s3", "bucket": "lake", "endpoint": "http://store"}
@@ -27,11 +27,11 @@ KAFKA_AWAY = Transient("Kafka does not answer", system="kafka")
 LOST = Spot("events", "id", 3)
 
 
-class Scene:
+class Scenario:
     """A group that is driven, and looked at once a second."""
 
     def __init__(self, folder: Path, group: LakeGroup = GROUP) -> None:
-        self.world, self.folder, self.group = World(folder), MemoryRunFolder(), group
+        self.world, self.folder, self.group = LakeHarness(folder), MemoryRunFolder(), group
         self.world.make("events", 2)
         self.restart()
 
@@ -66,8 +66,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return Scene(tmp_path)
+def scene(tmp_path: Path) -> Scenario:
+    return Scenario(tmp_path)
 
 
 def cut(first: int, until: int, *, lost: int = 0, refused: int = 0, key: str = "") -> Commit:
@@ -82,7 +82,7 @@ def only(found: list[Incident]) -> Incident:
     return one
 
 
-def test_each_lost_range_is_told_once_and_a_restart_changes_nothing(scene: Scene) -> None:
+def test_each_lost_range_is_told_once_and_a_restart_changes_nothing(scene: Scenario) -> None:
     first = only(scene.hear(cut(5, 9, lost=2)))
     assert (first.kind, first.group, first.fix) == (
         "lost",
@@ -97,7 +97,7 @@ def test_each_lost_range_is_told_once_and_a_restart_changes_nothing(scene: Scene
     assert scene.look() == []
 
 
-def test_a_transaction_without_an_end_is_told_once_it_is_older_than_the_policy_allows(scene: Scene) -> None:
+def test_a_transaction_without_an_end_is_told_once_it_is_older_than_the_policy_allows(scene: Scenario) -> None:
     world = scene.world
     world.write("events", 3)
     scene.run(70)
@@ -118,7 +118,7 @@ def test_a_transaction_without_an_end_is_told_once_it_is_older_than_the_policy_a
 
 
 def test_a_run_on_a_schedule_goes_by_the_first_record_that_is_hidden(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, GROUP.model_copy(update={"run": "schedule"}))
+    scene = Scenario(tmp_path, GROUP.model_copy(update={"run": "schedule"}))
     world = scene.world
     writer = world.memory.writer("shop")
     writer.begin()
@@ -138,7 +138,7 @@ def test_a_run_on_a_schedule_goes_by_the_first_record_that_is_hidden(tmp_path: P
     assert scene.look() == []
 
 
-def test_transactions_that_end_in_time_are_none_though_there_is_always_one(scene: Scene) -> None:
+def test_transactions_that_end_in_time_are_none_though_there_is_always_one(scene: Scenario) -> None:
     world = scene.world
     for _ in range(5):
         writer = world.memory.writer("shop")
@@ -148,18 +148,18 @@ def test_transactions_that_end_in_time_are_none_though_there_is_always_one(scene
         writer.commit()
 
 
-def test_a_topic_that_went_with_its_records_is_a_loss(scene: Scene) -> None:
+def test_a_topic_that_went_with_its_records_is_a_loss(scene: Scenario) -> None:
     scene.watcher.on_lost(Remade(LOST, 9, 12))
     one = only(scene.look())
     assert one.text == "raw has lost offsets 9 to 11 of events/3: the topic was deleted or made anew"
 
 
-def test_what_lies_below_a_chains_begin_is_no_loss(scene: Scene) -> None:
+def test_what_lies_below_a_chains_begin_is_no_loss(scene: Scenario) -> None:
     before = Commit(0, 9, "0" * 32, 0, 0, 0, None, None, (Gap(0, 5, "before"),), None, "c", {}, ())
     assert scene.hear(before) == []
 
 
-def test_losses_beyond_twenty_are_told_together(scene: Scene) -> None:
+def test_losses_beyond_twenty_are_told_together(scene: Scenario) -> None:
     for first in range(100, 1_000, 10):
         found = scene.hear(cut(first, first + 10, lost=3))
     assert len(found) == 21
@@ -168,7 +168,7 @@ def test_losses_beyond_twenty_are_told_together(scene: Scene) -> None:
     assert len({each.id for each in found}) == 21
 
 
-def test_a_loss_that_only_the_chain_knows_is_found_there(scene: Scene) -> None:
+def test_a_loss_that_only_the_chain_knows_is_found_there(scene: Scenario) -> None:
     """The task that met it was lost with its host, and its next one tells nothing of it."""
     world = scene.world
     world.write("events", 250)
@@ -186,7 +186,7 @@ def test_a_loss_that_only_the_chain_knows_is_found_there(scene: Scene) -> None:
     ]
 
 
-def test_refused_records_are_told_at_once_then_at_ten_times_as_many_then_daily(scene: Scene) -> None:
+def test_refused_records_are_told_at_once_then_at_ten_times_as_many_then_daily(scene: Scenario) -> None:
     first = only(scene.hear(cut(0, 5, refused=2)))
     assert (first.kind, first.fix) == ("quarantine", f"lyrebird lake cat raw/events/_quarantine/1_3_{0:020}")
     assert first.text.startswith("raw: records of events are set aside, 2 since 1970-01-01T00:16:40")
@@ -208,13 +208,13 @@ def test_refused_records_are_told_at_once_then_at_ten_times_as_many_then_daily(s
     assert "set aside, 1 since" in only(scene.hear(cut(109, 119, refused=1))).text
 
 
-def test_an_objects_name_is_one_word_of_the_command(scene: Scene) -> None:
+def test_an_objects_name_is_one_word_of_the_command(scene: Scenario) -> None:
     one = only(scene.hear(cut(0, 5, refused=2, key="raw/it's here/_quarantine/1_3_0")))
     assert one.fix == """lyrebird lake cat 'raw/it'"'"'s here/_quarantine/1_3_0'"""
 
 
 def test_records_that_wait_longer_than_their_policy_and_a_minute_are_one_incident_until_they_are_stored(
-    scene: Scene,
+    scene: Scenario,
 ) -> None:
     world = scene.world
     scene.run(2)
@@ -237,7 +237,7 @@ def test_records_that_wait_longer_than_their_policy_and_a_minute_are_one_inciden
     assert only(scene.run(130)).id != late.id
 
 
-def test_a_delay_that_a_systems_trouble_covers_is_still_the_same_afterwards(scene: Scene) -> None:
+def test_a_delay_that_a_systems_trouble_covers_is_still_the_same_afterwards(scene: Scenario) -> None:
     world = scene.world
     scene.run(2)
     world.write("events", 5)
@@ -249,7 +249,7 @@ def test_a_delay_that_a_systems_trouble_covers_is_still_the_same_afterwards(scen
     assert late.id in {each.id for each in scene.run(200)}
 
 
-def test_an_old_backlog_is_late_only_when_it_does_not_go_down(scene: Scene) -> None:
+def test_an_old_backlog_is_late_only_when_it_does_not_go_down(scene: Scenario) -> None:
     world = scene.world
     world.write("events", 5)
     world.clock.advance(9_000)
@@ -259,7 +259,7 @@ def test_an_old_backlog_is_late_only_when_it_does_not_go_down(scene: Scene) -> N
 
 
 def test_a_group_on_a_schedule_is_never_late(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, GROUP.model_copy(update={"run": "schedule"}))
+    scene = Scenario(tmp_path, GROUP.model_copy(update={"run": "schedule"}))
     scene.world.write("events", 5)
     scene.world.fails[scene.spot()] = Transient("a task was lost", system="spark")
     assert scene.run(300) == []
@@ -276,7 +276,7 @@ def test_a_group_on_a_schedule_is_never_late(tmp_path: Path) -> None:
     ],
 )
 def test_a_system_that_does_not_answer_for_a_minute_is_one_incident_until_it_does(
-    scene: Scene, error: Transient, kind: str, words: str, fix: str
+    scene: Scenario, error: Transient, kind: str, words: str, fix: str
 ) -> None:
     world = scene.world
     world.write("events", 250)
@@ -302,7 +302,7 @@ def test_a_system_that_does_not_answer_for_a_minute_is_one_incident_until_it_doe
     assert only(scene.run(63)).id != first.id
 
 
-def test_a_store_that_was_mended_over_a_restart_is_well_again_also_where_nothing_waits(scene: Scene) -> None:
+def test_a_store_that_was_mended_over_a_restart_is_well_again_also_where_nothing_waits(scene: Scenario) -> None:
     scene.watcher.on_away(Transient("no answer", **S3))
     scene.world.clock.advance(70)
     store = only(scene.look())
@@ -311,7 +311,7 @@ def test_a_store_that_was_mended_over_a_restart_is_well_again_also_where_nothing
     assert scene.run(40) == []
 
 
-def test_a_store_that_refuses_says_what_is_wrong_with_it(scene: Scene) -> None:
+def test_a_store_that_refuses_says_what_is_wrong_with_it(scene: Scenario) -> None:
     reason = "An error occurred (InvalidAccessKeyId) when calling the PutObject operation: unknown"
     scene.watcher.on_away(Terminal("the object store refuses this", reason=reason, **S3))
     scene.world.clock.advance(60)
@@ -321,7 +321,7 @@ def test_a_store_that_refuses_says_what_is_wrong_with_it(scene: Scene) -> None:
     assert "Mend access_key and secret_key of `store` in the deployment files" in one.text
 
 
-def test_a_driver_that_waits_is_told_and_one_that_is_answered_soon_is_not(scene: Scene) -> None:
+def test_a_driver_that_waits_is_told_and_one_that_is_answered_soon_is_not(scene: Scenario) -> None:
     scene.world.dead = True
     scene.watcher.on_away(KAFKA_AWAY)
     scene.world.clock.advance(30)
@@ -336,13 +336,13 @@ def test_a_driver_that_waits_is_told_and_one_that_is_answered_soon_is_not(scene:
     assert scene.look() == []
 
 
-def test_what_no_system_is_to_blame_for_is_no_trouble_of_one(scene: Scene) -> None:
+def test_what_no_system_is_to_blame_for_is_no_trouble_of_one(scene: Scenario) -> None:
     scene.watcher.on_away(Transient("lost", system="spark"))
     scene.world.clock.advance(200)
     assert scene.look() == []
 
 
-def test_partitions_that_stand_still_for_one_cause_are_one_incident_until_all_go_on(scene: Scene) -> None:
+def test_partitions_that_stand_still_for_one_cause_are_one_incident_until_all_go_on(scene: Scenario) -> None:
     world = scene.world
     for partition in (0, 1):
         world.write("events", 250, partition)
@@ -365,7 +365,7 @@ def test_partitions_that_stand_still_for_one_cause_are_one_incident_until_all_go
     assert only(scene.run(15)).id != first.id
 
 
-def test_another_cause_at_the_same_topic_is_another_incident(scene: Scene) -> None:
+def test_another_cause_at_the_same_topic_is_another_incident(scene: Scenario) -> None:
     for partition, what in enumerate(("the log was truncated", "a commit cannot be read")):
         scene.world.write("events", 250, partition)
         scene.world.fails[scene.spot(partition)] = Terminal(what, fix="Go on under a higher `revision`.")
@@ -374,7 +374,7 @@ def test_another_cause_at_the_same_topic_is_another_incident(scene: Scene) -> No
     assert {each.fix for each in found} == {"lyrebird lake status --group raw --topic events"}
 
 
-def test_a_topic_that_is_deleted_while_it_is_stored_is_no_incident_but_its_loss(scene: Scene) -> None:
+def test_a_topic_that_is_deleted_while_it_is_stored_is_no_incident_but_its_loss(scene: Scenario) -> None:
     scene.world.write("events", 250)
     scene.world.fails[scene.spot()] = Terminal("the topic was deleted or made anew while it was being stored")
     assert scene.run(5) == []
@@ -383,7 +383,7 @@ def test_a_topic_that_is_deleted_while_it_is_stored_is_no_incident_but_its_loss(
     assert kinds == {"lost"}
 
 
-def test_a_topic_that_is_gone_stands_still_no_more(scene: Scene) -> None:
+def test_a_topic_that_is_gone_stands_still_no_more(scene: Scenario) -> None:
     scene.world.write("events", 250)
     scene.world.fails[scene.spot()] = Terminal("the log was truncated")
     assert only(scene.run(15)).kind == "standing"
@@ -392,14 +392,14 @@ def test_a_topic_that_is_gone_stands_still_no_more(scene: Scene) -> None:
     assert [each.kind for each in scene.run(10)] == ["lost"]
 
 
-def test_a_store_that_was_in_trouble_where_nothing_waits_any_more_is_not_told_for_ever(scene: Scene) -> None:
+def test_a_store_that_was_in_trouble_where_nothing_waits_any_more_is_not_told_for_ever(scene: Scenario) -> None:
     """Another process has stored what this one could not."""
     world = scene.world
     world.write("events", 250)
     world.fails[scene.spot()] = Transient("no answer", **S3)
     assert only(scene.run(70)).kind == "store"
     world.fails.clear()
-    other = World.started(world)
+    other = LakeHarness.started(world)
     other.freeze()
     while other.left("flush"):
         other.step("flush")
@@ -407,7 +407,7 @@ def test_a_store_that_was_in_trouble_where_nothing_waits_any_more_is_not_told_fo
     assert scene.run(200) == []
 
 
-def test_an_end_is_told_with_the_command_of_its_advice(scene: Scene) -> None:
+def test_an_end_is_told_with_the_command_of_its_advice(scene: Scenario) -> None:
     fenced = scene.incidents.on_end(Fenced("a newer revision has taken over", topic="events"))
     assert (fenced.kind, fenced.fix) == ("fenced", "lyrebird lake status")
     assert fenced.text == "lake was taken over: a newer revision has taken over (topic='events')."
@@ -418,7 +418,7 @@ def test_an_end_is_told_with_the_command_of_its_advice(scene: Scene) -> None:
     assert stopped.text.endswith("See `lyrebird doctor`. Then start it again (under Airflow: clear its task).")
 
 
-def test_a_run_that_ends_for_what_stands_still_ends_with_that_incident(scene: Scene) -> None:
+def test_a_run_that_ends_for_what_stands_still_ends_with_that_incident(scene: Scenario) -> None:
     ended = LeftStanding("not all of the log is stored")
     assert scene.incidents.on_end(ended).id.startswith("stopped:lake:")
     scene.restart()
@@ -435,7 +435,7 @@ def test_a_command_of_an_advice_is_whole_or_none() -> None:
     assert next_command("See `lyrebird doctor`.") == "lyrebird doctor"
 
 
-def test_new_incidents_are_counted_once_and_not_again_after_a_restart(scene: Scene) -> None:
+def test_new_incidents_are_counted_once_and_not_again_after_a_restart(scene: Scenario) -> None:
     found = scene.hear(cut(5, 9, lost=2, refused=1))
     assert sorted(scene.incidents.fresh()) == sorted(each.kind for each in found) == ["lost", "quarantine"]
     assert scene.incidents.fresh() == []
@@ -444,7 +444,9 @@ def test_new_incidents_are_counted_once_and_not_again_after_a_restart(scene: Sce
     assert scene.incidents.fresh() == []
 
 
-def test_how_far_it_has_heard_is_kept_from_the_first_cut_of_a_chain_on_each_minute_and_at_the_end(scene: Scene) -> None:
+def test_how_far_it_has_heard_is_kept_from_the_first_cut_of_a_chain_on_each_minute_and_at_the_end(
+    scene: Scenario,
+) -> None:
     def kept() -> object:
         found: dict[str, int] = scene.folder.files["incidents.json"]["heard"]
         return found["raw:id/3"]
@@ -461,7 +463,7 @@ def test_how_far_it_has_heard_is_kept_from_the_first_cut_of_a_chain_on_each_minu
     assert kept() == 30
 
 
-def test_incidents_are_told_in_plain_values(scene: Scene) -> None:
+def test_incidents_are_told_in_plain_values(scene: Scenario) -> None:
     one = only(scene.hear(cut(5, 9, lost=2)))
     assert one.to_json() == {"id": one.id, "kind": "lost", "group": "raw", "text": one.text, "fix": one.fix}
     assert isinstance(scene.world.driver.planner, GroupPlanner)

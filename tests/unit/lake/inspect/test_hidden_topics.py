@@ -8,14 +8,14 @@ from pathlib import Path
 from include.audit.chain.platform import audit_in_bucket
 from include.lake.inspect.listing import Dates, list_topic
 from include.lake.inspect.status import group_status
-from tests.lake_stored import NOW_US, Stored, backup_group
+from tests.support.lake.stored_topic import NOW_US, StoredTopic, backup_group
 
 NAMED = backup_group(topics=["*", "_schemas"])
 DAY = dt.datetime.fromtimestamp(NOW_US / 1e6, dt.UTC).date()
 
 
 def test_it_is_stored_listed_and_audited_in_a_folder_that_readers_see(tmp_path: Path) -> None:
-    world = Stored(tmp_path)
+    world = StoredTopic(tmp_path)
     world.append([b"schema 1", b"schema 2"], "_schemas")
     world.append([b"x"], "_other")
     world.store_all(NAMED)
@@ -27,7 +27,7 @@ def test_it_is_stored_listed_and_audited_in_a_folder_that_readers_see(tmp_path: 
 
 
 def test_what_is_left_out_is_told(tmp_path: Path) -> None:
-    world = Stored(tmp_path)
+    world = StoredTopic(tmp_path)
     for topic in ("events", "_schemas", "__consumer_offsets", ".hidden"):
         world.append([b"x"], topic)
     every = group_status("g", backup_group(topics=["*"]), world.store, world, NOW_US // 1000)

@@ -17,23 +17,23 @@ from include.lake.inspect.readers import ReadSet, duckdb_sql, read_set, read_set
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.pointer import change_pointer
-from tests.lake_stored import Stored, backup_group, event, parsing_group
+from tests.support.lake.stored_topic import StoredTopic, backup_group, event, parsing_group
 
 TODAY = dt.date(2026, 11, 21)
 YESTERDAY = TODAY - dt.timedelta(days=1)
 JSON = {"json_lines": {"content": "payload"}}
 
 
-def listed(world: Stored, group: LakeGroup, dates: Dates, *, refused: bool = False) -> list[ListedObject]:
+def listed(world: StoredTopic, group: LakeGroup, dates: Dates, *, refused: bool = False) -> list[ListedObject]:
     return list_topic(world.store, group.prefix, "events", dates, refused=refused)
 
 
-def keys(world: Stored, group: LakeGroup, dates: Dates, *, refused: bool = False) -> list[str]:
+def keys(world: StoredTopic, group: LakeGroup, dates: Dates, *, refused: bool = False) -> list[str]:
     return [each.key for each in listed(world, group, dates, refused=refused)]
 
 
 def test_objects_are_chosen_by_the_dates_of_their_names(tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), parsing_group()
+    world, group = StoredTopic(tmp_path), parsing_group()
     world.append([event(0), event(1, days_ago=1), event(2, days_ago=2), b"no json"])
     world.store_all(group)
     name = "1_0_00000000000000000000"
@@ -47,7 +47,7 @@ def test_objects_are_chosen_by_the_dates_of_their_names(tmp_path: Path) -> None:
 
 
 def test_a_backup_is_chosen_by_the_timestamps_of_its_records_in_a_zone(tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), backup_group()
+    world, group = StoredTopic(tmp_path), backup_group()
     world.append([event(0)])
     world.store_all(group)
     world.clock.advance(86_400)
@@ -72,7 +72,7 @@ def test_a_day_of_a_zone_begins_at_its_own_midnight() -> None:
 
 
 def test_a_replaced_generation_is_not_listed(tmp_path: Path) -> None:
-    world = Stored(tmp_path)
+    world = StoredTopic(tmp_path)
     world.append([event(0)])
     world.store_all(parsing_group())
     world.append([event(1)])
@@ -90,7 +90,7 @@ def test_a_replaced_generation_is_not_listed(tmp_path: Path) -> None:
 
 
 def test_all_partitions_and_lives_are_listed_and_their_progress_is_told(tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), parsing_group()
+    world, group = StoredTopic(tmp_path), parsing_group()
     world.make("events", 3)
     for partition in range(3):
         world.append([event(partition)], partition=partition)
@@ -115,7 +115,7 @@ def test_dates_that_are_none_are_refused() -> None:
 
 
 def test_readers_get_each_format_apart_and_nothing_refused(tmp_path: Path) -> None:
-    world = Stored(tmp_path)
+    world = StoredTopic(tmp_path)
     world.append([event(0), b"no json"])
     world.store_all(parsing_group(JSON))
     text = {"text": {"compression": {"codec": "gzip"}}}
@@ -145,7 +145,7 @@ def test_readers_get_each_format_apart_and_nothing_refused(tmp_path: Path) -> No
 
 
 def test_sequence_files_are_for_spark_alone(tmp_path: Path) -> None:
-    world = Stored(tmp_path)
+    world = StoredTopic(tmp_path)
     world.append([event(0)])
     world.store_all(parsing_group())
     found = read_set(world.store, "lake", "dates", "events", Dates(TODAY, TODAY))
@@ -188,7 +188,7 @@ def test_signs_that_a_reader_takes_for_a_pattern_are_refused_and_quotes_are_doub
         spark_line(ReadSet("b", "d/e", {}))
 
 
-def read_all(world: Stored, group: LakeGroup) -> list[bytes]:
+def read_all(world: StoredTopic, group: LakeGroup) -> list[bytes]:
     """The values that readers of all dates find."""
     found = listed(world, group, Dates(dt.date(2026, 1, 1), dt.date(2026, 12, 31)))
     bodies = [(each.key, world.store.get(each.key)) for each in found]
@@ -208,7 +208,7 @@ def read_all(world: Stored, group: LakeGroup) -> list[bytes]:
 def test_readers_find_each_record_once_though_older_revisions_write_on(
     batches: list[list[int]], upgrades: set[int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    world, revision = Stored(tmp_path_factory.mktemp("lake")), 1
+    world, revision = StoredTopic(tmp_path_factory.mktemp("lake")), 1
     group = parsing_group()
     writers = [world.begin(group)]
     values: list[bytes] = []

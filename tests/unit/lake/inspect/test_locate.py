@@ -21,18 +21,18 @@ from include.lake.protocol.cut import Gap, Intent
 from include.lake.protocol.pointer import change_pointer
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.log_cuts import LogCuts
-from tests.lake_stored import Stored, backup_group, event, parsing_group
+from tests.support.lake.stored_topic import StoredTopic, backup_group, event, parsing_group
 
 TEXT = {"json_lines": {"content": "payload"}}
 
 
-def where(world: Stored, group: LakeGroup, offset: int, *, backup: str | None = None) -> LocatedRecord:
+def where(world: StoredTopic, group: LakeGroup, offset: int, *, backup: str | None = None) -> LocatedRecord:
     ask = CutReplay(world.store, partial(world.logics, "g", group), backup) if backup else None
     return find_record(world.store, world.key(group), 0, offset, group.rules[0].format, ask)
 
 
 def test_a_record_is_found_with_its_index_in_the_object_that_has_it(tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), parsing_group()
+    world, group = StoredTopic(tmp_path), parsing_group()
     world.append([event(n, days_ago=n % 2) for n in range(10)])
     world.store_all(group)
     found = [where(world, group, offset) for offset in range(10)]
@@ -46,7 +46,7 @@ def test_a_record_is_found_with_its_index_in_the_object_that_has_it(tmp_path: Pa
 
 
 def test_a_refused_record_is_found_in_quarantine_with_the_reason(tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), parsing_group()
+    world, group = StoredTopic(tmp_path), parsing_group()
     world.append([event(0), b"no json", event(2)])
     world.store_all(group)
     found = where(world, group, 1)
@@ -57,7 +57,7 @@ def test_a_refused_record_is_found_in_quarantine_with_the_reason(tmp_path: Path)
 
 
 def test_a_filtered_record_is_told_from_an_offset_that_has_none_by_the_backup(tmp_path: Path) -> None:
-    world, group, backup = Stored(tmp_path), parsing_group(), backup_group()
+    world, group, backup = StoredTopic(tmp_path), parsing_group(), backup_group()
     world.append([event(0), event(1, type="ping"), event(2)])
     world.store_all(group)
     alone = where(world, group, 1)
@@ -68,7 +68,7 @@ def test_a_filtered_record_is_told_from_an_offset_that_has_none_by_the_backup(tm
 
 
 def test_what_is_not_committed_yet_says_how_far_it_is(tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), backup_group()
+    world, group = StoredTopic(tmp_path), backup_group()
     world.append([event(n) for n in range(5)])
     assert "nothing of this topic" in where(world, group, 3).text
     world.store_all(group)
@@ -82,7 +82,7 @@ def test_what_is_not_committed_yet_says_how_far_it_is(tmp_path: Path) -> None:
 
 
 def test_a_cut_that_is_promised_is_under_way_up_to_its_end(tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), backup_group()
+    world, group = StoredTopic(tmp_path), backup_group()
     world.append([event(0)])
     world.store_all(group)
     chain = ChainKey(world.key(group), 1, 0)
@@ -92,7 +92,7 @@ def test_a_cut_that_is_promised_is_under_way_up_to_its_end(tmp_path: Path) -> No
 
 
 def test_an_offset_that_never_had_a_record_is_told_so(tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), parsing_group()
+    world, group = StoredTopic(tmp_path), parsing_group()
     # Behind each transaction stands its marker.
     world.append([event(0), event(1)])
     world.append([event(3)])
@@ -103,7 +103,7 @@ def test_an_offset_that_never_had_a_record_is_told_so(tmp_path: Path) -> None:
 
 
 def test_offsets_that_the_log_had_lost_before_are_a_gap(tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), backup_group()
+    world, group = StoredTopic(tmp_path), backup_group()
     world.append([event(0)])
     world.store_all(group)
     chain = ChainKey(world.key(group), 1, 0)
@@ -117,7 +117,7 @@ def test_offsets_that_the_log_had_lost_before_are_a_gap(tmp_path: Path) -> None:
 
 
 def test_an_object_that_is_gone_and_a_commit_that_is_gone_are_missing(tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), backup_group()
+    world, group = StoredTopic(tmp_path), backup_group()
     for batch in range(3):
         world.append([event(batch * 2), event(batch * 2 + 1)])
         world.store_all(group)
@@ -134,7 +134,7 @@ def test_an_object_that_is_gone_and_a_commit_that_is_gone_are_missing(tmp_path: 
 
 
 def test_after_an_upgrade_each_offset_is_found_in_the_generation_that_readers_read(tmp_path: Path) -> None:
-    world = Stored(tmp_path)
+    world = StoredTopic(tmp_path)
     world.append([event(0), event(1)])
     world.store_all(parsing_group())
     world.append([event(2), event(3)])
@@ -144,7 +144,7 @@ def test_after_an_upgrade_each_offset_is_found_in_the_generation_that_readers_re
 
 
 def test_after_a_backfill_the_cuts_that_were_promoted_are_found_in_its_generation(tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), parsing_group()
+    world, group = StoredTopic(tmp_path), parsing_group()
     for batch in range(3):
         world.append([event(10 * batch), event(10 * batch + 1)])
         world.store_all(group)
@@ -161,7 +161,7 @@ def test_after_a_backfill_the_cuts_that_were_promoted_are_found_in_its_generatio
 
 
 def test_formats_without_offsets_have_the_index_by_the_backup_and_the_parser(tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), parsing_group(TEXT)
+    world, group = StoredTopic(tmp_path), parsing_group(TEXT)
     kinds: list[bytes | None] = [
         event(0),
         event(1, days_ago=1),
@@ -197,7 +197,7 @@ def test_formats_without_offsets_have_the_index_by_the_backup_and_the_parser(tmp
 
 
 def test_without_a_backup_such_formats_tell_the_objects_that_may_have_it(tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), parsing_group(TEXT)
+    world, group = StoredTopic(tmp_path), parsing_group(TEXT)
     world.append([event(0), event(1, days_ago=1), event(2)])
     world.store_all(group)
     found = where(world, group, 2)
@@ -206,7 +206,7 @@ def test_without_a_backup_such_formats_tell_the_objects_that_may_have_it(tmp_pat
 
 
 def test_an_object_in_which_no_offset_is_left_out_tells_the_index_by_itself(tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), parsing_group(TEXT)
+    world, group = StoredTopic(tmp_path), parsing_group(TEXT)
     world.append([event(n) for n in range(4)])
     world.store_all(group)
     assert [where(world, group, offset).index for offset in range(4)] == [0, 1, 2, 3]
@@ -215,7 +215,7 @@ def test_an_object_in_which_no_offset_is_left_out_tells_the_index_by_itself(tmp_
 def test_an_object_in_which_no_offset_is_left_out_need_not_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world, group = Stored(tmp_path), backup_group()
+    world, group = StoredTopic(tmp_path), backup_group()
     world.append([event(n) for n in range(4)])
     world.store_all(group)
     monkeypatch.setattr("include.lake.inspect.locate.open_contents", lambda *_: pytest.fail("it was read"))
@@ -225,7 +225,7 @@ def test_an_object_in_which_no_offset_is_left_out_need_not_be_read(
 
 
 def test_a_backup_that_is_behind_tells_nothing_and_says_so(tmp_path: Path) -> None:
-    world, group = Stored(tmp_path), parsing_group(TEXT)
+    world, group = StoredTopic(tmp_path), parsing_group(TEXT)
     world.append([event(0), event(1, days_ago=1)])
     world.store_all(backup_group())
     world.append([event(2)])
@@ -248,7 +248,7 @@ KINDS = st.sampled_from(["kept", "yesterday", "filtered", "refused"])
 def test_every_offset_is_in_one_state_and_every_stored_one_is_that_record(
     batches: list[list[str]], text: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    world = Stored(tmp_path_factory.mktemp("lake"))
+    world = StoredTopic(tmp_path_factory.mktemp("lake"))
     group, backup = parsing_group(TEXT if text else None), backup_group()
     kinds: dict[bytes, str] = {}
     for number, batch in enumerate(batches):
@@ -272,7 +272,7 @@ def test_every_offset_is_in_one_state_and_every_stored_one_is_that_record(
 
 
 def test_what_the_format_cannot_hold_is_found_in_quarantine_among_what_the_parser_refused(tmp_path: Path) -> None:
-    world, group, backup = Stored(tmp_path), parsing_group({"text": {}}), backup_group()
+    world, group, backup = StoredTopic(tmp_path), parsing_group({"text": {}}), backup_group()
     broken = event(1).replace(b",", b",\n")
     world.append([event(0), broken, b"no json", event(3), broken])
     world.store_all(group)
@@ -296,7 +296,7 @@ def test_what_the_format_cannot_hold_is_found_in_quarantine_among_what_the_parse
 
 
 def test_what_keeps_the_parser_from_telling_is_said(tmp_path: Path) -> None:
-    world, group, backup = Stored(tmp_path), parsing_group(TEXT), backup_group()
+    world, group, backup = StoredTopic(tmp_path), parsing_group(TEXT), backup_group()
     world.append([event(0), event(1, days_ago=1), event(2)])
     world.store_all(group)
     none = find_record(world.store, world.key(group), 0, 1, None, CutReplay(world.store, dict, None))  # type: ignore[arg-type]

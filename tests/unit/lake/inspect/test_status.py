@@ -17,12 +17,12 @@ from include.log.planning.survey import Hidden
 from include.log.ports import LogWriter, TopicInfo
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
-from tests.lake_stored import NOW_US, Stored, backup_group, event
+from tests.support.lake.stored_topic import NOW_US, StoredTopic, backup_group, event
 
 AGE_S = 60
 
 
-def status(world: Stored, group: LakeGroup | None = None, log: GroupLog | None = None, **told: Any) -> GroupStatus:
+def status(world: StoredTopic, group: LakeGroup | None = None, log: GroupLog | None = None, **told: Any) -> GroupStatus:
     group = group or backup_group()
     return group_status("raw", group, world.store, log or world, world.clock.now_us() // 1000, told)
 
@@ -35,7 +35,7 @@ def only(found: GroupStatus) -> PartitionStatus:
 class Edges:
     """The world's log, with other edges; or none that answers."""
 
-    def __init__(self, world: Stored, edges: tuple[int, int] | None) -> None:
+    def __init__(self, world: StoredTopic, edges: tuple[int, int] | None) -> None:
         self.world, self.changed = world, edges
 
     def topics(self) -> list[TopicInfo]:
@@ -55,13 +55,13 @@ class Edges:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Stored:
-    made = Stored(tmp_path)
+def world(tmp_path: Path) -> StoredTopic:
+    made = StoredTopic(tmp_path)
     made.append([event(n) for n in range(9)])
     return made
 
 
-def hide(world: Stored, partition: int = 0) -> LogWriter:
+def hide(world: StoredTopic, partition: int = 0) -> LogWriter:
     """A record whose transaction is open."""
     writer = world.memory.writer("shop")
     writer.begin()
@@ -69,7 +69,7 @@ def hide(world: Stored, partition: int = 0) -> LogWriter:
     return writer
 
 
-def test_what_a_transaction_hides_waits_and_is_not_up_to_date(world: Stored) -> None:
+def test_what_a_transaction_hides_waits_and_is_not_up_to_date(world: StoredTopic) -> None:
     world.store_all(backup_group())
     hide(world)
     world.begun = world.clock.now_us() // 1000
@@ -86,7 +86,7 @@ def test_what_a_transaction_hides_waits_and_is_not_up_to_date(world: Stored) -> 
 
 
 def test_a_transaction_hides_what_nobody_has_begun_to_store(tmp_path: Path) -> None:
-    world = Stored(tmp_path)
+    world = StoredTopic(tmp_path)
     world.make("events")
     hide(world)
     world.begun = world.clock.now_us() // 1000
@@ -95,7 +95,7 @@ def test_a_transaction_hides_what_nobody_has_begun_to_store(tmp_path: Path) -> N
     assert only(status(world)).state == "hanging"
 
 
-def test_what_is_stored_to_the_end_says_when_and_by_which_object(world: Stored) -> None:
+def test_what_is_stored_to_the_end_says_when_and_by_which_object(world: StoredTopic) -> None:
     world.store_all(backup_group())
     found = status(world)
     one = only(found)
@@ -115,7 +115,7 @@ def test_what_is_stored_to_the_end_says_when_and_by_which_object(world: Stored) 
     assert one.last.newest_ms is not None
 
 
-def test_what_waits_has_a_lag_an_age_and_about_so_many_bytes(world: Stored) -> None:
+def test_what_waits_has_a_lag_an_age_and_about_so_many_bytes(world: StoredTopic) -> None:
     world.store_all(backup_group())
     world.append([event(n) for n in range(19)])
     world.clock.advance(30)
@@ -137,7 +137,7 @@ def test_what_waits_has_a_lag_an_age_and_about_so_many_bytes(world: Stored) -> N
     assert only(status(world, backup_group(run="schedule"))).state == "due"
 
 
-def test_old_timestamps_of_producers_make_nothing_late(world: Stored) -> None:
+def test_old_timestamps_of_producers_make_nothing_late(world: StoredTopic) -> None:
     world.store_all(backup_group())
     writer = world.memory.writer("w")
     writer.begin()
@@ -150,7 +150,7 @@ def test_old_timestamps_of_producers_make_nothing_late(world: Stored) -> None:
     assert one.lag_s > 10**9
 
 
-def test_a_topic_that_nobody_began_with_says_which_application_to_start(world: Stored) -> None:
+def test_a_topic_that_nobody_began_with_says_which_application_to_start(world: StoredTopic) -> None:
     one = only(status(world))
     assert (one.state, one.committed, one.lag_records) == ("not begun", None, None)
     assert "Start the application lake_backup" in one.todo
@@ -161,7 +161,7 @@ def test_a_topic_that_nobody_began_with_says_which_application_to_start(world: S
     }
 
 
-def test_partitions_that_were_added_are_there_from_their_beginning(world: Stored) -> None:
+def test_partitions_that_were_added_are_there_from_their_beginning(world: StoredTopic) -> None:
     world.store_all(backup_group())
     log = Edges(world, (0, 10))
     log.topics = lambda: [TopicInfo("events", world.info().topic_id, 2)]  # type: ignore[method-assign]
@@ -170,7 +170,7 @@ def test_partitions_that_were_added_are_there_from_their_beginning(world: Stored
     assert (second.partition, second.committed, second.lag_records) == (1, 0, 10)
 
 
-def test_retention_and_truncation_are_told_apart(world: Stored) -> None:
+def test_retention_and_truncation_are_told_apart(world: StoredTopic) -> None:
     world.store_all(backup_group())
     lost = only(status(world, log=Edges(world, (15, 20))))
     assert (lost.state, lost.lag_records) == ("lost", 5)
@@ -181,11 +181,11 @@ def test_retention_and_truncation_are_told_apart(world: Stored) -> None:
     assert {lost.state, truncated.state} < BAD
 
 
-def test_what_the_log_had_dropped_before_the_group_began_is_no_loss(world: Stored) -> None:
+def test_what_the_log_had_dropped_before_the_group_began_is_no_loss(world: StoredTopic) -> None:
     assert only(status(world, log=Edges(world, (5, 10)))).state == "not begun"
 
 
-def test_a_topic_that_is_gone_or_made_anew_needs_nobody(world: Stored) -> None:
+def test_a_topic_that_is_gone_or_made_anew_needs_nobody(world: StoredTopic) -> None:
     world.store_all(backup_group())
     old = world.info().named_id
     world.memory.admin().delete("events")
@@ -195,14 +195,14 @@ def test_a_topic_that_is_gone_or_made_anew_needs_nobody(world: Stored) -> None:
     assert states == {old: "gone", world.info().named_id: "not begun"}
 
 
-def test_a_topic_without_a_rule_says_what_to_declare(world: Stored) -> None:
+def test_a_topic_without_a_rule_says_what_to_declare(world: StoredTopic) -> None:
     form = {"sequence": {"layout": "verbatim"}}
     one = only(status(world, backup_group(rules=[{"topics": "other*", "format": form}])))
     assert one.state == "no rule"
     assert "Add a rule for events" in one.todo
 
 
-def test_what_the_application_could_not_do_is_shown_where_it_failed(world: Stored) -> None:
+def test_what_the_application_could_not_do_is_shown_where_it_failed(world: StoredTopic) -> None:
     world.store_all(backup_group())
     found = status(world, failing={"events/0": "an object that is none of this cut. Find out who wrote it."})
     assert (only(found).state, only(found).todo) == (
@@ -213,7 +213,7 @@ def test_what_the_application_could_not_do_is_shown_where_it_failed(world: Store
     assert not status(world, ended={"text": "it ended", "fix": "lyrebird lake status"}).healthy
 
 
-def test_without_the_log_the_bucket_still_tells_how_far_it_is(world: Stored) -> None:
+def test_without_the_log_the_bucket_still_tells_how_far_it_is(world: StoredTopic) -> None:
     world.store_all(backup_group())
     found = status(world, log=Edges(world, None))
     assert [each.trouble for each in found.troubles] == ["log away"]
@@ -229,14 +229,14 @@ class Refusing(MemoryStore):
         raise Terminal("the object store refuses this", system="s3", bucket="lake", endpoint="e", reason=reason)
 
 
-def test_without_the_bucket_the_trouble_has_a_name_and_the_topics_are_listed(world: Stored) -> None:
+def test_without_the_bucket_the_trouble_has_a_name_and_the_topics_are_listed(world: StoredTopic) -> None:
     found = group_status("raw", backup_group(), Refusing(), world, 0)
     assert [each.trouble for each in found.troubles] == ["wrong credentials"]
     assert only(found).state == "not known"
     assert not found.healthy
 
 
-def test_a_damaged_pointer_is_a_trouble_and_a_damaged_commit_fails_its_partition_alone(world: Stored) -> None:
+def test_a_damaged_pointer_is_a_trouble_and_a_damaged_commit_fails_its_partition_alone(world: StoredTopic) -> None:
     world.store_all(backup_group())
     world.append([event(0)], topic="else")
     world.store_all(backup_group())
@@ -248,7 +248,7 @@ def test_a_damaged_pointer_is_a_trouble_and_a_damaged_commit_fails_its_partition
     assert [each.trouble for each in status(world).troubles] == ["damaged"]
 
 
-def test_a_status_writes_nothing(world: Stored) -> None:
+def test_a_status_writes_nothing(world: StoredTopic) -> None:
     world.store_all(backup_group())
     before = {info.key: info.etag for info in world.store.list("")}
     status(world)

@@ -45,7 +45,7 @@ ONE, TWO = local("dt=1", 0, 1, 2), local("dt=2", 3, 9)
 WHOLE = cut(ONE, TWO)
 
 
-class Talk:
+class ProtocolDriver:
     """Says to a run what it is told, and remembers what it asked."""
 
     def __init__(self, steps: Steps[Any]) -> None:
@@ -61,13 +61,13 @@ class Talk:
         return self.asked
 
 
-def promised(talk: Talk) -> Intent:
+def promised(talk: ProtocolDriver) -> Intent:
     assert isinstance(talk.asked, PutBody)
     return Intent.parse(talk.asked.body, CHAIN, 0)
 
 
 def test_the_steps_of_a_cut_in_their_order() -> None:
-    talk = Talk(advance(CHAIN, 0, None, PLAN))
+    talk = ProtocolDriver(advance(CHAIN, 0, None, PLAN))
     assert talk.asked == ListAfter(f"{CHAIN}/", "")
     assert talk.hear(()) == ReadRange(0, 10, False)
     talk.hear(WHOLE)
@@ -95,7 +95,7 @@ def test_the_steps_of_a_cut_in_their_order() -> None:
 
 
 def test_a_range_without_records_is_committed_too() -> None:
-    talk = Talk(write_cut(CHAIN, 0, PLAN))
+    talk = ProtocolDriver(write_cut(CHAIN, 0, PLAN))
     talk.hear(cut(filtered=4))
     talk.hear("created")
     assert talk.asked.key == CHAIN.commit(0)
@@ -104,13 +104,13 @@ def test_a_range_without_records_is_committed_too() -> None:
 
 
 def test_a_reader_that_stops_for_size_ends_the_cut_there() -> None:
-    talk = Talk(write_cut(CHAIN, 0, PLAN))
+    talk = ProtocolDriver(write_cut(CHAIN, 0, PLAN))
     talk.hear(cut(ONE, end=3))
     assert (promised(talk).end, promised(talk).reason) == (3, "size")
 
 
 def test_the_head_is_where_the_last_commit_ends() -> None:
-    talk = Talk(find_head(CHAIN, 0, 4))
+    talk = ProtocolDriver(find_head(CHAIN, 0, 4))
     assert talk.asked == ListAfter(f"{CHAIN}/", f"{CHAIN}/00000000000000000004")
     talk.hear((CHAIN.commit(4), CHAIN.intent(4), CHAIN.commit(7), CHAIN.intent(7), CHAIN.intent(12)))
     assert talk.asked == Get(CHAIN.commit(7))
@@ -118,12 +118,12 @@ def test_the_head_is_where_the_last_commit_ends() -> None:
     assert (talk.result.next, talk.result.last, talk.result.unfinished, talk.result.listed) == (12, 7, True, 2)
 
 
-def at_intent_lost(*files: LocalFile, end: int = 10, writer: str = "b") -> Talk:
+def at_intent_lost(*files: LocalFile, end: int = 10, writer: str = "b") -> ProtocolDriver:
     """A worker that read WHOLE and met another's intent."""
-    talk = Talk(write_cut(CHAIN, 0, PLAN))
+    talk = ProtocolDriver(write_cut(CHAIN, 0, PLAN))
     talk.hear(WHOLE)
     intent = promised(talk)
-    theirs = Talk(write_cut(CHAIN, 0, PlannedEnd(end, "age", "age 60 s", writer)))
+    theirs = ProtocolDriver(write_cut(CHAIN, 0, PlannedEnd(end, "age", "age 60 s", writer)))
     theirs.hear(cut(*files, end=end))
     assert talk.hear("exists") == Get(CHAIN.intent(0))
     talk.hear(theirs.asked.body)
@@ -144,12 +144,12 @@ def test_who_loses_the_intent_to_another_end_reads_that_range_again() -> None:
 
 
 def test_who_finds_the_cut_finished_does_nothing() -> None:
-    first = Talk(write_cut(CHAIN, 0, PLAN))
+    first = ProtocolDriver(write_cut(CHAIN, 0, PLAN))
     first.hear(WHOLE)
     body = first.asked.body
     for answer in ("created", ("created", "created"), "created"):
         first.hear(answer)
-    talk = Talk(write_cut(CHAIN, 0, PlannedEnd(5, "flush", "flush", "late")))
+    talk = ProtocolDriver(write_cut(CHAIN, 0, PlannedEnd(5, "flush", "flush", "late")))
     talk.hear(cut(ONE, end=5))
     talk.hear("exists")
     talk.hear(body)
@@ -167,14 +167,14 @@ def test_who_finds_the_cut_finished_does_nothing() -> None:
     ids=["one gone", "more gone", "all gone"],
 )
 def test_a_range_read_again_may_show_less(again: LocalCut) -> None:
-    talk = Talk(write_cut(CHAIN, 0, PLAN, begun=True))
+    talk = ProtocolDriver(write_cut(CHAIN, 0, PLAN, begun=True))
     talk.hear(_intent_of(WHOLE))
     talk.hear(None)
     assert isinstance(talk.hear(again), PutFiles)
 
 
 def _intent_of(found: LocalCut) -> bytes:
-    talk = Talk(write_cut(CHAIN, 0, PLAN))
+    talk = ProtocolDriver(write_cut(CHAIN, 0, PLAN))
     talk.hear(found)
     return bytes(talk.asked.body)
 
@@ -194,7 +194,7 @@ def _intent_of(found: LocalCut) -> bytes:
     ids=["moved", "more", "more in one", "elsewhere", "a name less", "a name more", "other parser", "other end"],
 )
 def test_a_range_read_again_that_is_told_apart_otherwise_stops_the_worker(again: LocalCut) -> None:
-    talk = Talk(write_cut(CHAIN, 0, PLAN, begun=True))
+    talk = ProtocolDriver(write_cut(CHAIN, 0, PLAN, begun=True))
     talk.hear(_intent_of(WHOLE))
     talk.hear(None)
     with pytest.raises(Terminal, match="told apart otherwise"):
@@ -212,8 +212,8 @@ def stored(file: LocalFile, intent: str, **changes: str) -> ObjectSeen:
     return ObjectSeen(file.bytes, {**metadata, **changes})
 
 
-def at_heads() -> tuple[Talk, str]:
-    talk = Talk(write_cut(CHAIN, 0, PLAN))
+def at_heads() -> tuple[ProtocolDriver, str]:
+    talk = ProtocolDriver(write_cut(CHAIN, 0, PLAN))
     talk.hear(WHOLE)
     intent = promised(talk).id(CHAIN, 0)
     talk.hear("created")
@@ -265,7 +265,7 @@ def test_a_file_that_is_not_there_is_put_again() -> None:
     assert talk.asked.key == CHAIN.commit(0)
 
 
-def again_and_again(talk: Talk, *outcomes: Any) -> None:
+def again_and_again(talk: ProtocolDriver, *outcomes: Any) -> None:
     for _ in range(20):
         for outcome in outcomes:
             talk.hear(outcome)
@@ -278,7 +278,7 @@ def test_a_store_that_contradicts_itself_is_left() -> None:
 
 
 def test_a_store_without_an_answer_is_asked_for_as_long_as_its_owner_wants() -> None:
-    talk = Talk(write_cut(CHAIN, 0, PLAN))
+    talk = ProtocolDriver(write_cut(CHAIN, 0, PLAN))
     talk.hear(WHOLE)
     for _ in range(50):
         assert talk.hear("unknown") == Get(CHAIN.intent(0))
@@ -287,7 +287,7 @@ def test_a_store_without_an_answer_is_asked_for_as_long_as_its_owner_wants() -> 
 
 @pytest.mark.parametrize("kind", ["intent", "commit"])
 def test_intents_and_commits_that_are_there_and_are_not_stop_the_worker(kind: str) -> None:
-    talk = Talk(write_cut(CHAIN, 0, PLAN))
+    talk = ProtocolDriver(write_cut(CHAIN, 0, PLAN))
     talk.hear(WHOLE)
     if kind == "commit":
         talk.hear("created")
@@ -296,8 +296,8 @@ def test_intents_and_commits_that_are_there_and_are_not_stop_the_worker(kind: st
         again_and_again(talk, "exists", None)
 
 
-def at_commit() -> tuple[Talk, Commit]:
-    talk = Talk(write_cut(CHAIN, 0, PLAN))
+def at_commit() -> tuple[ProtocolDriver, Commit]:
+    talk = ProtocolDriver(write_cut(CHAIN, 0, PLAN))
     talk.hear(WHOLE)
     talk.hear("created")
     talk.hear(("created", "created"))
@@ -328,11 +328,11 @@ def test_another_commit_stops_the_worker(changes: dict[str, Any], message: str) 
 
 
 def test_what_was_listed_and_is_gone_stops_the_worker() -> None:
-    talk = Talk(find_head(CHAIN, 0, None))
+    talk = ProtocolDriver(find_head(CHAIN, 0, None))
     talk.hear((CHAIN.commit(7),))
     with pytest.raises(Terminal, match="a commit that was listed is gone"):
         talk.hear(None)
-    talk = Talk(write_cut(CHAIN, 0, PLAN, begun=True))
+    talk = ProtocolDriver(write_cut(CHAIN, 0, PLAN, begun=True))
     with pytest.raises(Terminal, match="an intent that was listed is gone"):
         talk.hear(None)
 
@@ -350,7 +350,7 @@ def test_what_was_listed_and_is_gone_stops_the_worker() -> None:
     ids=["no progress", "too far", "too short", "twice", "outside", "another cut's"],
 )
 def test_a_reader_that_errs_stops_before_anything_is_written(found: LocalCut, exact: bool, message: str) -> None:
-    talk = Talk(write_cut(CHAIN, 0, PlannedEnd(10, "age", "age 60 s", "a", exact)))
+    talk = ProtocolDriver(write_cut(CHAIN, 0, PlannedEnd(10, "age", "age 60 s", "a", exact)))
     with pytest.raises(Terminal, match=message):
         talk.hear(found)
 

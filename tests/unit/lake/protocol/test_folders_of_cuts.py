@@ -25,7 +25,7 @@ from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
-from tests.lake_world import GROUP, Led, World
+from tests.support.lake.harness import GROUP, LakeHarness, LeaderEpochs
 
 VERBATIM = SequenceFile(layout="verbatim")
 FILTERED, REFUSED = -1, -2
@@ -98,7 +98,7 @@ class Topic:
         info = self.log.admin().describe("events")
         assert info is not None
         self.key = ChainKey(TopicKey("lake", "events", info.named_id), 0, 0)
-        self.ranges = Led(self.log, leaders or {})
+        self.ranges = LeaderEpochs(self.log, leaders or {})
 
     def advance(self, max_folders: int) -> list[Commit]:
         done: list[Commit] = []
@@ -178,7 +178,7 @@ def test_the_bound_of_a_group_reaches_its_tasks(tmp_path: Path) -> None:
     declared = GROUP.model_dump(exclude_unset=True)
     exception = {"topics": "e2", "max_folders": 3}
     group = LakeGroup.model_validate({**declared, "policy": {"max_folders": 70, "topics": [exception]}})
-    world = World(tmp_path)
+    world = LakeHarness(tmp_path)
     driver = world.started(group)
     for name in ("e1", "e2"):
         world.memory.admin().ensure(TopicSpec(name, 1))

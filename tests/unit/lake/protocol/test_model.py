@@ -9,10 +9,10 @@ import pytest
 from include.lake.protocol import commit_protocol as protocol
 from include.lake.protocol import commit_rules as adoption
 from include.lake.protocol.object_key import ObjectKey
-from tests.unit.lake.model import World, world_of
-from tests.unit.lake.model_check import faults
-from tests.unit.lake.model_log import SAFEGUARDS, TOPIC
-from tests.unit.lake.model_worker import body_of
+from tests.support.lake.model.invariants import faults
+from tests.support.lake.model.log import SAFEGUARDS, TOPIC
+from tests.support.lake.model.simulation import LakeSimulation, world_of
+from tests.support.lake.model.workers import body_of
 
 SCHEDULES = 500
 BLOCK = 125
@@ -109,9 +109,9 @@ def test_files_read_before_the_intent_was_known_are_of_no_use(monkeypatch: pytes
     assert first_fault("is in no commit|which do not belong there|a worker stopped")
 
 
-def planted(seed: int) -> World:
+def planted(seed: int) -> LakeSimulation:
     """A world where something else has written an object of ours: with another intent, other offsets."""
-    world = World(seed)
+    world = LakeSimulation(seed)
     for folder in ("dt=2026-11-20", "dt=2026-11-21", "dt=2026-11-22"):
         key = str(ObjectKey(TOPIC.prefix, TOPIC.topic, (folder,), 1, 3, 0, ".seq"))
         world.store.put(

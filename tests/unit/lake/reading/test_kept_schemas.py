@@ -19,7 +19,7 @@ from include.log.ports import UnknownSchema
 from include.log.registry.memory import MemoryRegistry
 from include.record.codec import frame
 from include.store.memory import MemoryStore
-from tests.lake_stored import Stored, backup_group
+from tests.support.lake.stored_topic import StoredTopic, backup_group
 
 EVENT: dict[str, Any] = {"type": "record", "name": "event", "fields": [{"name": "n", "type": "long"}]}
 KEY: dict[str, Any] = {"type": "string"}
@@ -41,7 +41,7 @@ class Away(MemoryRegistry):
         return super().schema(schema_id)
 
 
-class Backed(Stored):
+class Backed(StoredTopic):
     """Its tasks keep schemas."""
 
     def __init__(self, folder: Path) -> None:

@@ -27,11 +27,11 @@ from include.lake.restore.planning import make_plan
 from include.lake.restore.result import RestoreResult
 from include.log.ports import LogWriter, TopicSpec
 from include.store.memory import MemoryStore
-from tests.unit.lake.restore.restore_world import DAY_MS, NOON_MS, Died, RestoreWorld
+from tests.unit.lake.restore.restore_harness import DAY_MS, NOON_MS, Died, RestoreHarness
 
 
-def filled(folder: Path) -> RestoreWorld:
-    world = RestoreWorld(folder)
+def filled(folder: Path) -> RestoreHarness:
+    world = RestoreHarness(folder)
     for number in range(4):
         world.send(9, 0, day=number)
         world.send(3, 0, commit=False)
@@ -41,7 +41,7 @@ def filled(folder: Path) -> RestoreWorld:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> RestoreWorld:
+def world(tmp_path: Path) -> RestoreHarness:
     return filled(tmp_path)
 
 
@@ -74,7 +74,7 @@ class Dying:
         """Not: it is gone, and the next writer of its id fences it."""
 
 
-def check_map(world: RestoreWorld, restored: RestoreResult, source_records: dict[int, list[Any]]) -> None:
+def check_map(world: RestoreHarness, restored: RestoreResult, source_records: dict[int, list[Any]]) -> None:
     """Every old record's offset leads to a record with the same bytes."""
     for partition, old in source_records.items():
         new = {each.offset: each for each in world.records("copy", partition)}
@@ -89,7 +89,7 @@ def check_map(world: RestoreWorld, restored: RestoreResult, source_records: dict
 
 
 @pytest.mark.parametrize("most", [1, 4, 7, 1000])
-def test_every_record_comes_back_as_it_was_in_its_partition(world: RestoreWorld, most: int) -> None:
+def test_every_record_comes_back_as_it_was_in_its_partition(world: RestoreHarness, most: int) -> None:
     restored = world.restore(most=most)
     for partition in (0, 1):
         assert world.content("copy", partition) == world.content("events", partition)
@@ -98,7 +98,7 @@ def test_every_record_comes_back_as_it_was_in_its_partition(world: RestoreWorld,
     check_map(world, restored, {p: world.records("events", p) for p in (0, 1)})
 
 
-def test_it_needs_nothing_of_the_old_topic(world: RestoreWorld) -> None:
+def test_it_needs_nothing_of_the_old_topic(world: RestoreHarness) -> None:
     source, before = world.source, [world.content("events", p) for p in (0, 1)]
     world.memory.admin().delete("events")
     with pytest.raises(SettingsError, match="how many partitions it had must be told"):
@@ -154,7 +154,7 @@ class DyingStore(MemoryStore):
 
 @pytest.mark.parametrize("steps", range(1, 12))
 def test_a_crash_around_any_write_to_the_bucket_loses_and_doubles_nothing(tmp_path: Path, steps: int) -> None:
-    world = RestoreWorld(tmp_path)
+    world = RestoreHarness(tmp_path)
     world.store = DyingStore()
     world.driver = world.started()
     world.send(12, 0)
@@ -167,7 +167,7 @@ def test_a_crash_around_any_write_to_the_bucket_loses_and_doubles_nothing(tmp_pa
     check_map(world, restored, {0: world.records("events", 0)})
 
 
-def test_one_that_was_asleep_does_no_harm(world: RestoreWorld) -> None:
+def test_one_that_was_asleep_does_no_harm(world: RestoreHarness) -> None:
     """It wakes with its records flushed and its map not written; another has gone on meanwhile."""
     asleep: list[LogWriter] = []
 
@@ -187,7 +187,7 @@ def test_one_that_was_asleep_does_no_harm(world: RestoreWorld) -> None:
     assert world.restore().maps == whole[0].maps
 
 
-def test_what_the_backup_got_later_is_no_part_of_one_that_has_begun(world: RestoreWorld) -> None:
+def test_what_the_backup_got_later_is_no_part_of_one_that_has_begun(world: RestoreHarness) -> None:
     plan = make_plan(LakeStore(world.store), world.memory.admin(), world.source, RestoreAsked("events", "copy"))
     begin(LakeStore(world.store), world.memory.reader(), world.memory.admin(), plan)
     before = world.content("events", 0)
@@ -198,7 +198,7 @@ def test_what_the_backup_got_later_is_no_part_of_one_that_has_begun(world: Resto
     assert restored.restore.resumed
 
 
-def test_days_take_the_records_of_their_timestamps(world: RestoreWorld) -> None:
+def test_days_take_the_records_of_their_timestamps(world: RestoreHarness) -> None:
     days = Days(dt.date(2024, 5, 2), dt.date(2024, 5, 3))
     restored = world.restore(days=days)
     for partition in (0, 1):
@@ -210,7 +210,7 @@ def test_days_take_the_records_of_their_timestamps(world: RestoreWorld) -> None:
 
 
 def test_days_leave_out_what_lies_among_them(tmp_path: Path) -> None:
-    world = RestoreWorld(tmp_path)
+    world = RestoreHarness(tmp_path)
     for day in (0, 1, 0):
         world.send(2, 0, day=day)
     world.flush()
@@ -219,7 +219,7 @@ def test_days_leave_out_what_lies_among_them(tmp_path: Path) -> None:
     assert "4 records of other days" in "\n".join(restored.lines())
 
 
-def test_offsets_take_these_alone(world: RestoreWorld) -> None:
+def test_offsets_take_these_alone(world: RestoreHarness) -> None:
     world.restore(offsets={0: (5, 20)})
     wanted = [(r.key, r.value) for r in world.records("events", 0) if 5 <= r.offset < 20]
     assert [(r.key, r.value) for r in world.records("copy", 0)] == wanted
@@ -230,7 +230,7 @@ def test_offsets_take_these_alone(world: RestoreWorld) -> None:
         world.restore("other", offsets={7: (0, 1)})
 
 
-def test_a_target_with_records_or_other_partitions_is_refused(world: RestoreWorld) -> None:
+def test_a_target_with_records_or_other_partitions_is_refused(world: RestoreHarness) -> None:
     with pytest.raises(Terminal, match="has records already"):
         world.restore("events")
     world.make("small", 1)
@@ -243,7 +243,7 @@ def test_a_target_with_records_or_other_partitions_is_refused(world: RestoreWorl
         world.restore("empty", offsets={0: (0, 5)})
 
 
-def test_somebody_else_who_writes_to_the_target_is_found(world: RestoreWorld) -> None:
+def test_somebody_else_who_writes_to_the_target_is_found(world: RestoreHarness) -> None:
     left = [6]
     with pytest.raises(Died):
         world.restore(kafka=world.kafka(lambda writer: Dying(writer, left)))
@@ -255,7 +255,7 @@ def test_somebody_else_who_writes_to_the_target_is_found(world: RestoreWorld) ->
         world.restore()
 
 
-def test_somebody_else_who_writes_meanwhile_is_found_before_anything_is_committed(world: RestoreWorld) -> None:
+def test_somebody_else_who_writes_meanwhile_is_found_before_anything_is_committed(world: RestoreHarness) -> None:
     class Crowded(Dying):
         def next_offsets(self) -> dict[tuple[str, int], int]:
             other = world.memory.writer("other")
@@ -270,7 +270,7 @@ def test_somebody_else_who_writes_meanwhile_is_found_before_anything_is_committe
     assert [r.value for r in world.records("copy", 0)] == [b"foreign"]
 
 
-def test_a_target_that_does_not_keep_its_records_is_told(world: RestoreWorld) -> None:
+def test_a_target_that_does_not_keep_its_records_is_told(world: RestoreHarness) -> None:
     class Retention(Dying):
         def commit(self, group: str | None = None, offsets: Mapping[tuple[str, int], int] | None = None) -> None:
             self._inner.commit(group, offsets)
@@ -280,7 +280,7 @@ def test_a_target_that_does_not_keep_its_records_is_told(world: RestoreWorld) ->
         world.restore(kafka=world.kafka(lambda writer: Retention(writer, [0])))
 
 
-def test_a_target_is_made_to_keep_all(world: RestoreWorld) -> None:
+def test_a_target_is_made_to_keep_all(world: RestoreHarness) -> None:
     made: list[TopicSpec] = []
 
     class Noted:
@@ -296,7 +296,7 @@ def test_a_target_is_made_to_keep_all(world: RestoreWorld) -> None:
     assert (KEEPS_ALL["retention.ms"], KEEPS_ALL["cleanup.policy"]) == ("-1", "delete")
 
 
-def test_a_plan_writes_nothing_and_is_read_as_it_was_written(world: RestoreWorld) -> None:
+def test_a_plan_writes_nothing_and_is_read_as_it_was_written(world: RestoreHarness) -> None:
     before = [info.key for info in world.store.list("")], world.memory.admin().names()
     asked = RestoreAsked("events", "copy", days=Days(dt.date(2024, 5, 2), dt.date(2024, 5, 3)))
     plan = make_plan(LakeStore(world.store), world.memory.admin(), world.source, asked)
@@ -309,7 +309,7 @@ def test_a_plan_writes_nothing_and_is_read_as_it_was_written(world: RestoreWorld
             RestorePlan.parse(body, "k")
 
 
-def test_a_raw_object_that_was_changed_ends_it_and_what_was_written_stands(world: RestoreWorld) -> None:
+def test_a_raw_object_that_was_changed_ends_it_and_what_was_written_stands(world: RestoreHarness) -> None:
     keys = [i.key for i in world.store.list("raw/events/") if "/1_0_" in i.key]
     body = world.store.get(keys[-1])
     assert body is not None
@@ -321,14 +321,16 @@ def test_a_raw_object_that_was_changed_ends_it_and_what_was_written_stands(world
     assert world.content("copy", 0) == world.content("events", 0)
 
 
-def test_a_map_that_lost_an_object_is_told(world: RestoreWorld) -> None:
+def test_a_map_that_lost_an_object_is_told(world: RestoreHarness) -> None:
     restored = world.restore(most=4)
     world.store.delete(restored.maps[0].parts[1].key(restored.restore.folder))
     with pytest.raises(Terminal, match="has a hole"):
         world.restore()
 
 
-def test_timestamps_that_no_client_can_write_are_counted(world: RestoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timestamps_that_no_client_can_write_are_counted(
+    world: RestoreHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     odd = [(0, -1), (1, 0), (1, -5), (2, NOON_MS), (1, NOON_MS)]
 
     class Odd:
@@ -348,7 +350,7 @@ def test_timestamps_that_no_client_can_write_are_counted(world: RestoreWorld, mo
     assert "1 timestamps were the broker's" in "\n".join(restored.lines())
 
 
-def test_a_header_name_that_kafkas_client_cannot_write_is_told_before_it_gets_it(world: RestoreWorld) -> None:
+def test_a_header_name_that_kafkas_client_cannot_write_is_told_before_it_gets_it(world: RestoreHarness) -> None:
     writer = world.memory.writer("another")
     writer.begin()
     headers = (("a", b"1"), (b"\xff".decode("utf-8", "surrogateescape"), None))
@@ -363,7 +365,7 @@ def test_a_header_name_that_kafkas_client_cannot_write_is_told_before_it_gets_it
     assert all(each.headers != headers for each in world.records("copy", 0))
 
 
-def test_a_restore_tells_how_far_it_is(world: RestoreWorld) -> None:
+def test_a_restore_tells_how_far_it_is(world: RestoreHarness) -> None:
     told: list[tuple[int, int]] = []
     bucket, kafka = LakeStore(world.store), world.kafka()
     plan = make_plan(bucket, kafka.admin, world.source, RestoreAsked("events", "copy"))

@@ -14,7 +14,7 @@ from include.lake.restore.plan import RestoreAsked
 from include.log.ports import LogWriter
 from include.log.registry.memory import MemoryRegistry
 from include.record.codec import Decoder, Encoder, frame
-from tests.unit.lake.restore.restore_world import Died, RestoreWorld
+from tests.unit.lake.restore.restore_harness import Died, RestoreHarness
 from tests.unit.lake.restore.test_restore import Dying
 
 EVENT: dict[str, Any] = {"type": "record", "name": "event", "fields": [{"name": "n", "type": "long"}]}
@@ -26,7 +26,7 @@ PAPER: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer
 Pair = tuple[bytes | None, bytes | None]
 
 
-class Framed(RestoreWorld):
+class Framed(RestoreHarness):
     """`events` has keys and values of a registry, and bytes that only look so; the backup keeps its schemas."""
 
     def __init__(self, folder: Path) -> None:

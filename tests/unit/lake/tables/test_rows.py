@@ -10,7 +10,7 @@ from include.log.memory import MemoryRegistry
 from include.log.ports import Record
 from include.record.codec import Encoder
 from include.record.version import to_header
-from tests.unit.lake.tables.tables_world import envelope, row_schema
+from tests.unit.lake.tables.tables_harness import envelope, row_schema
 
 REGISTRY = MemoryRegistry()
 CHANGE = envelope(row_schema())

@@ -12,11 +12,11 @@ from include.errors import Fenced, Terminal
 from include.lake.tables.generation import begin_generation, generations_of
 from include.log import topics
 from include.log.publishing.dead_letter import DeadLetter
-from tests.unit.lake.tables.tables_world import CHANGES, PLAIN, SOURCE, CrashError, World, row_schema
+from tests.unit.lake.tables.tables_harness import CHANGES, PLAIN, SOURCE, CrashError, TablesHarness, row_schema
 
 
 def test_tables_equal_their_topics_and_tell_what_they_are_complete_to(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = TablesHarness(tmp_path)
     world.some(80)
     process = world.process()
     counts = process.run(process.batch())
@@ -28,7 +28,7 @@ def test_tables_equal_their_topics_and_tell_what_they_are_complete_to(tmp_path: 
 
 
 def test_a_step_that_is_gone_in_parts_has_no_label_before_its_end(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = TablesHarness(tmp_path)
     world.some(60)
     process = world.process()
     while (plan := process.batch(5)).ends != plan.start:
@@ -45,7 +45,7 @@ def test_a_step_that_is_gone_in_parts_has_no_label_before_its_end(tmp_path: Path
 
 
 def test_a_truncation_takes_rows_and_none_from_before_it_comes_back(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = TablesHarness(tmp_path)
     for id_ in range(20):
         world.write(CHANGES, id_, {"amount": id_})
     process = world.process()
@@ -63,7 +63,7 @@ def test_a_truncation_takes_rows_and_none_from_before_it_comes_back(tmp_path: Pa
 
 
 def test_a_table_that_nothing_happened_to_gets_a_label_now_and_then(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = TablesHarness(tmp_path)
     world.some(40)
     process = world.process()
     process.run(process.batch())
@@ -75,7 +75,7 @@ def test_a_table_that_nothing_happened_to_gets_a_label_now_and_then(tmp_path: Pa
 
 
 def test_what_no_column_can_hold_is_set_aside_once_and_the_rest_goes_on(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = TablesHarness(tmp_path)
     world.write(PLAIN, 1, {"amount": 5})
     key = world.key({"id": 2})
     world.raw(PLAIN, key, b"no framing", 90)
@@ -111,7 +111,7 @@ class Counting:
 
 
 def test_a_topic_that_nobody_can_read_stops_the_stage_at_its_limit_and_is_not_read_again_whole(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = TablesHarness(tmp_path)
     world.write(PLAIN, 1, {"amount": 5})
     for number in range(6_000):
         world.raw(PLAIN, world.key({"id": number}), b"no framing", number + 2)
@@ -124,7 +124,7 @@ def test_a_topic_that_nobody_can_read_stops_the_stage_at_its_limit_and_is_not_re
 
 
 def test_a_column_that_comes_is_null_in_the_rows_of_before_and_one_that_goes_in_those_after(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = TablesHarness(tmp_path)
     world.some(30)
     process = world.process()
     process.run(process.batch())
@@ -142,7 +142,7 @@ def test_a_column_that_comes_is_null_in_the_rows_of_before_and_one_that_goes_in_
 
 
 def test_a_column_that_becomes_wider_is_so_in_all_rows(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = TablesHarness(tmp_path)
     world.some(60)
     process = world.process()
     process.run(process.batch())
@@ -155,7 +155,7 @@ def test_a_column_that_becomes_wider_is_so_in_all_rows(tmp_path: Path) -> None:
 
 
 def test_a_column_of_another_kind_needs_a_new_generation_and_gets_one_on_request(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = TablesHarness(tmp_path)
     world.some(40)
     process = world.process()
     process.run(process.batch())
@@ -174,14 +174,14 @@ def test_a_column_of_another_kind_needs_a_new_generation_and_gets_one_on_request
 
 
 def test_a_topic_that_was_made_anew_begins_a_generation_beside_the_old_one(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = TablesHarness(tmp_path)
     world.some(40)
     process = world.process()
     process.run(process.batch())
     old = len(world.held(CHANGES))
     admin = world.log.admin()
     admin.delete(CHANGES)
-    World.__post_init__(world)
+    TablesHarness.__post_init__(world)
     world.write(CHANGES, 77, {"amount": 1})
     again = world.process()
     numbers = generations_of(world.store, "tables", CHANGES)
@@ -196,7 +196,7 @@ def test_a_topic_that_was_made_anew_begins_a_generation_beside_the_old_one(tmp_p
 
 
 def test_a_topic_with_more_partitions_than_before_is_refused(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = TablesHarness(tmp_path)
     world.some(10)
     process = world.process()
     process.run(process.batch())
@@ -206,7 +206,7 @@ def test_a_topic_with_more_partitions_than_before_is_refused(tmp_path: Path) -> 
 
 
 def test_a_table_that_stood_still_for_longer_than_deletions_are_kept_asks_for_a_new_generation(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = TablesHarness(tmp_path)
     world.some(10)
     process = world.process()
     process.run(process.batch())
@@ -222,7 +222,7 @@ def test_a_table_that_stood_still_for_longer_than_deletions_are_kept_asks_for_a_
 
 
 def test_a_second_process_ends_the_first(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    world = TablesHarness(tmp_path)
     world.some(20)
     first, second = world.process(), world.process()
     second.run(second.batch())
@@ -238,7 +238,7 @@ def test_a_second_process_ends_the_first(tmp_path: Path) -> None:
 def test_a_process_that_dies_at_any_durable_call_leaves_tables_that_go_on(tmp_path: Path, behind: bool) -> None:
     died = 0
     for call in range(1, 40):
-        world = World(tmp_path / f"{behind}{call}", random.Random(call))
+        world = TablesHarness(tmp_path / f"{behind}{call}", random.Random(call))
         world.some(25)
         world.raw(PLAIN, world.key({"id": 5}), b"broken", 10**6)
         world.crashes.left, world.crashes.behind = call, behind

@@ -12,15 +12,15 @@ from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.pointer import read_pointer
 from include.lake.reading.group_log import Spot
-from tests.lake_world import GROUP, World
+from tests.support.lake.harness import GROUP, LakeHarness
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> LakeHarness:
+    return LakeHarness(tmp_path)
 
 
-def test_topics_are_found_while_it_runs_and_stored_by_size_and_age(world: World) -> None:
+def test_topics_are_found_while_it_runs_and_stored_by_size_and_age(world: LakeHarness) -> None:
     world.make("other")
     world.make("events", 2)
     world.write("events", 250)
@@ -37,7 +37,7 @@ def test_topics_are_found_while_it_runs_and_stored_by_size_and_age(world: World)
     assert not [info for info in world.store.list("raw/_chain/other")]
 
 
-def test_a_driver_that_begins_anew_goes_on_where_the_bucket_stands(world: World) -> None:
+def test_a_driver_that_begins_anew_goes_on_where_the_bucket_stands(world: LakeHarness) -> None:
     world.make("events")
     world.write("events", 250)
     world.run_for(2)
@@ -47,7 +47,7 @@ def test_a_driver_that_begins_anew_goes_on_where_the_bucket_stands(world: World)
     assert world.stored("events") == [(0, 200), (200, 400)]
 
 
-def test_many_small_topics_share_jobs_and_each_is_stored_to_its_end(world: World) -> None:
+def test_many_small_topics_share_jobs_and_each_is_stored_to_its_end(world: LakeHarness) -> None:
     world.slots, world.together = 2, 16
     for number in range(40):
         world.make(f"e{number}")
@@ -59,7 +59,7 @@ def test_many_small_topics_share_jobs_and_each_is_stored_to_its_end(world: World
     assert [world.stored(f"e{number}")[-1][1] for number in range(40)] == [4] * 40
 
 
-def test_a_partition_that_fails_waits_and_the_others_go_on(world: World) -> None:
+def test_a_partition_that_fails_waits_and_the_others_go_on(world: LakeHarness) -> None:
     world.make("events", 2)
     world.write("events", 300)
     world.write("events", 300, 1)
@@ -74,7 +74,7 @@ def test_a_partition_that_fails_waits_and_the_others_go_on(world: World) -> None
     assert world.stored("events") == [(0, 200)]
 
 
-def test_what_must_not_go_on_stands_still(world: World) -> None:
+def test_what_must_not_go_on_stands_still(world: LakeHarness) -> None:
     world.make("events")
     world.write("events", 300)
     (info,) = world.topics()
@@ -86,7 +86,7 @@ def test_what_must_not_go_on_stands_still(world: World) -> None:
     assert not world.driver.left("flush")
 
 
-def test_a_run_on_a_schedule_takes_what_was_there_and_ends(world: World) -> None:
+def test_a_run_on_a_schedule_takes_what_was_there_and_ends(world: LakeHarness) -> None:
     world.make("events")
     world.write("events", 450)
     world.driver.freeze()
@@ -103,7 +103,7 @@ def test_a_run_on_a_schedule_takes_what_was_there_and_ends(world: World) -> None
     assert world.driver.left("flush")
 
 
-def test_a_topic_made_anew_begins_a_chain_of_its_own_and_its_loss_is_told(world: World) -> None:
+def test_a_topic_made_anew_begins_a_chain_of_its_own_and_its_loss_is_told(world: LakeHarness) -> None:
     world.make("events")
     world.write("events", 300)
     world.run_for(3)
@@ -116,7 +116,7 @@ def test_a_topic_made_anew_begins_a_chain_of_its_own_and_its_loss_is_told(world:
     assert world.stored("events", generation=2) == [(0, 11)]
 
 
-def test_a_newer_revision_takes_over_at_the_heads_and_the_older_one_is_fenced(world: World) -> None:
+def test_a_newer_revision_takes_over_at_the_heads_and_the_older_one_is_fenced(world: LakeHarness) -> None:
     world.make("events")
     world.write("events", 300)
     world.run_for(3)
@@ -132,7 +132,7 @@ def test_a_newer_revision_takes_over_at_the_heads_and_the_older_one_is_fenced(wo
     assert old is not world.driver
 
 
-def test_a_log_that_is_away_is_told_and_asked_again(world: World) -> None:
+def test_a_log_that_is_away_is_told_and_asked_again(world: LakeHarness) -> None:
     world.make("events")
     world.write("events", 300)
     world.dead = True
@@ -145,7 +145,7 @@ def test_a_log_that_is_away_is_told_and_asked_again(world: World) -> None:
     assert world.stored("events") == [(0, 200)]
 
 
-def test_a_store_that_does_not_answer_holds_no_step_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_does_not_answer_holds_no_step_up(world: LakeHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it would report nothing for so long that its guardian took it for a stall."""
 
     def away(*_: object, **__: object) -> None:
@@ -160,7 +160,7 @@ def test_a_store_that_does_not_answer_holds_no_step_up(world: World, monkeypatch
 
 
 @pytest.mark.parametrize("together", [1, 3])
-def test_random_writes_restarts_and_failures_leave_each_offset_in_one_cut(world: World, together: int) -> None:
+def test_random_writes_restarts_and_failures_leave_each_offset_in_one_cut(world: LakeHarness, together: int) -> None:
     chance = random.Random(5)
     world.slots, world.together = 2, together
     world.make("events", 3)

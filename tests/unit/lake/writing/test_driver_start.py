@@ -12,7 +12,7 @@ import pytest
 from include.errors import Transient
 from include.lake.reading.group_log import Spot
 from include.store.memory import MemoryStore
-from tests.lake_world import GROUP, World
+from tests.support.lake.harness import GROUP, LakeHarness
 
 PARTITIONS = 600
 # Of one part: a listing, a hint and a commit for each of 256 partitions, and what the topic itself asks for.
@@ -41,7 +41,7 @@ class Counted(MemoryStore):
             raise Transient("no answer", system="s3")
 
 
-class Wide(World):
+class Wide(LakeHarness):
     """A topic with many partitions, a record in each, and a store that counts."""
 
     def __init__(self, folder: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from include.lake.writing.group_metrics import GroupMetrics
 from include.lake.writing.report import GroupReport
 from include.metrics.exporter import Metrics
-from tests.lake_world import World
+from tests.support.lake.harness import LakeHarness
 
 
 def shown(metrics: Metrics, name: str) -> float:
@@ -16,7 +16,7 @@ def shown(metrics: Metrics, name: str) -> float:
 
 
 def test_counts_go_on_and_are_not_counted_twice(tmp_path: Path) -> None:
-    world, metrics = World(tmp_path), Metrics("a")
+    world, metrics = LakeHarness(tmp_path), Metrics("a")
     world.watcher = report = GroupReport("raw")
     group = GroupMetrics(metrics, world.clock)
     world.make("events")
@@ -34,7 +34,7 @@ def test_counts_go_on_and_are_not_counted_twice(tmp_path: Path) -> None:
 
 
 def test_what_waits_is_shown_with_its_age_until_it_is_stored(tmp_path: Path) -> None:
-    world, metrics = World(tmp_path), Metrics("a")
+    world, metrics = LakeHarness(tmp_path), Metrics("a")
     group, report = GroupMetrics(metrics, world.clock), GroupReport("raw")
     world.make("events")
     world.write("events", 30)

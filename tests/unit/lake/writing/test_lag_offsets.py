@@ -13,7 +13,7 @@ from include.lake.host import GroupHost
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
 from include.lake.writing.report import GroupReport
 from include.metrics.progress import RunFolder
-from tests.lake_world import World
+from tests.support.lake.harness import LakeHarness
 
 
 class Committed:
@@ -44,14 +44,14 @@ class Committed:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    made = World(tmp_path / "local")
+def world(tmp_path: Path) -> LakeHarness:
+    made = LakeHarness(tmp_path / "local")
     made.make("events", 2)
     made.write("events", 300)
     return made
 
 
-def test_heads_are_committed_as_they_move_and_only_then(world: World) -> None:
+def test_heads_are_committed_as_they_move_and_only_then(world: LakeHarness) -> None:
     kafka, report = Committed(), GroupReport("raw")
     lag = LagOffsets(kafka, world.clock)
     lag.show(report, world.driver.planner)
@@ -65,7 +65,7 @@ def test_heads_are_committed_as_they_move_and_only_then(world: World) -> None:
     assert kafka.sent[1:] == [{("events", 0): 301}]
 
 
-def test_a_commit_without_an_answer_is_waited_for(world: World) -> None:
+def test_a_commit_without_an_answer_is_waited_for(world: LakeHarness) -> None:
     kafka, report = Committed(), GroupReport("raw")
     lag = LagOffsets(kafka, world.clock)
     kafka.silent = True
@@ -81,7 +81,7 @@ def test_a_commit_without_an_answer_is_waited_for(world: World) -> None:
 
 @pytest.mark.parametrize("way", ["fails", "refuses"])
 def test_failures_are_counted_logged_once_and_made_good(
-    world: World, way: str, caplog: pytest.LogCaptureFixture
+    world: LakeHarness, way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     kafka, report = Committed(), GroupReport("raw")
     lag = LagOffsets(kafka, world.clock)
@@ -101,7 +101,7 @@ def test_failures_are_counted_logged_once_and_made_good(
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_an_application_ends_with_its_last_heads_shown_and_does_not_wait_for_ever(
-    world: World, tmp_path: Path, *, answers: bool
+    world: LakeHarness, tmp_path: Path, *, answers: bool
 ) -> None:
     kafka, report = Committed(), GroupReport("raw")
     kafka.silent = not answers
@@ -120,7 +120,7 @@ def test_an_application_ends_with_its_last_heads_shown_and_does_not_wait_for_eve
     assert kafka.offsets == ({("events", 0): 301, ("events", 1): 0} if answers else {})
 
 
-def test_nothing_reads_them_back(world: World) -> None:
+def test_nothing_reads_them_back(world: LakeHarness) -> None:
     writer = world.memory.writer("elsewhere")
     writer.begin()
     writer.commit(consumer_group("raw"), {("events", 0): 250})

@@ -17,7 +17,7 @@ from include.lake.writing.task import Outcome, Task, TaskContext
 from include.lake.writing.worker import TaskPlace, work
 from include.settings.connections import Kafka, Registry, StoreSettings
 from include.store import s3
-from tests.lake_world import GROUP
+from tests.support.lake.harness import GROUP
 from tests.unit.lake.writing.test_topic_pipelines import backup
 
 KAFKA = Kafka(bootstrap="127.0.0.1:1")

@@ -7,13 +7,13 @@ from pathlib import Path
 from include.audit.chain.audit import Options
 from include.local.demo.chain_audit import audited, told_of
 from include.local.demo.lake import CLOSINGS
-from tests.chain_world import ChainWorld
+from tests.support.lake.chain_harness import ChainHarness
 
 DEEP = Options(depth="bytes")
 
 
 def test_one_line_is_enough_when_all_is_clean(tmp_path: Path) -> None:
-    world = ChainWorld(tmp_path)
+    world = ChainHarness(tmp_path)
     world.fill(2)
     told = told_of([world.audit(DEEP)])
     assert told.good
@@ -22,7 +22,7 @@ def test_one_line_is_enough_when_all_is_clean(tmp_path: Path) -> None:
 
 
 def test_what_is_found_is_shown_and_not_good(tmp_path: Path) -> None:
-    world = ChainWorld(tmp_path)
+    world = ChainHarness(tmp_path)
     world.fill(2)
     key = world.commits("raw")[0].files[0].key
     world.store.delete(key)

@@ -28,7 +28,7 @@ from include.log.requests.records import Answer
 from include.log.resolved import ResolvedView, ResolvedWriter
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from tests.fuse import Forgetting, Fuse, Fused, Killed
+from tests.support.faults.crash_points import CrashingWriter, CrashOfKafka, CrashPoint, Killed
 
 OUT: Final = "joined"
 STATE: Final = "joined.pointers"
@@ -42,7 +42,7 @@ def position(number: int) -> SourcePosition:
     return SourcePosition("mariadb", MariadbGtidSet({0: (1, number)}), BinlogPosition("bin.000001", number), number)
 
 
-class World:
+class Harness:
     """Two sources, and what is there of the copy."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class World:
 class Process:
     """One run of the application."""
 
-    def __init__(self, world: World, wrap: Wrap = lambda writer: writer, *, total_limit: int | None = None) -> None:
+    def __init__(self, world: Harness, wrap: Wrap = lambda writer: writer, *, total_limit: int | None = None) -> None:
         self.world = world
         self.publisher = Publisher(
             OUT,
@@ -149,13 +149,13 @@ class Process:
         self.publisher.answer(Answer("all", "running", self.world.clock.now_us()), ())
 
 
-def story(world: World) -> None:
+def story(world: Harness) -> None:
     """A far step, of both sources."""
     world.change("shop", 7)
     world.change("depot", 4)
 
 
-def check(world: World) -> None:
+def check(world: Harness) -> None:
     """Each record was copied once, the pointer and the committed offsets are of one mind, and so is what was said."""
     assert world.copied() == sorted(world.written)
     committed = {
@@ -176,7 +176,7 @@ def check(world: World) -> None:
         assert not list(reader.read(topic, partition, end, reader.end_offsets(topic)[partition]))
 
 
-def settled(world: World, wrap: Wrap = lambda writer: writer) -> None:
+def settled(world: Harness, wrap: Wrap = lambda writer: writer) -> None:
     """Work off what is there, more than five offsets in parts."""
     Process(world, wrap, total_limit=5).run()
 
@@ -186,15 +186,15 @@ def settled(world: World, wrap: Wrap = lambda writer: writer) -> None:
 def test_a_kill_at_any_durable_call_loses_nothing_and_doubles_nothing(started: bool, after: bool) -> None:
     calls: list[str] = []
     for at in range(1, 500):
-        world = World()
+        world = Harness()
         if started:
             world.change("shop", 5)
             world.change("depot", 1)
             settled(world)
         story(world)
-        fuse = Fuse(at, after=after)
+        fuse = CrashPoint(at, after=after)
         try:
-            settled(world, lambda writer, fuse=fuse: Fused(writer, fuse))  # type: ignore[misc,return-value]
+            settled(world, lambda writer, fuse=fuse: CrashingWriter(writer, fuse))  # type: ignore[misc,return-value]
         except Killed:
             calls.append(fuse.burnt or "")
             settled(world)
@@ -223,15 +223,15 @@ def test_what_kafka_forgot_to_end_at_a_kill_is_ended_as_it_was_meant(
 ) -> None:
     forgotten = 0
     for at in range(1, 500):
-        world = World()
+        world = Harness()
         if started:
             world.change("shop", 5)
             world.change("depot", 1)
             settled(world)
         story(world)
-        fuse = Forgetting(at, world.log, places, after=after)
+        fuse = CrashOfKafka(at, world.log, places, after=after)
         try:
-            settled(world, lambda writer, fuse=fuse: Fused(writer, fuse))  # type: ignore[misc,return-value]
+            settled(world, lambda writer, fuse=fuse: CrashingWriter(writer, fuse))  # type: ignore[misc,return-value]
         except Killed:
             world.log.writer(ID).close()
             forgotten += bool(world.log.reader().unended([place[0] for place in places]))
@@ -266,7 +266,7 @@ def test_a_batch_that_nothing_was_said_of_is_not_taken_for_a_part_of_the_next_on
     place: Partition, started: bool
 ) -> None:
     for at in range(1, 500):
-        world = World()
+        world = Harness()
         if started:
             world.change("depot", 1)
             settled(world)
@@ -275,9 +275,9 @@ def test_a_batch_that_nothing_was_said_of_is_not_taken_for_a_part_of_the_next_on
             settled(world, Once)  # type: ignore[arg-type]
         world.change("depot", 3)
         world.change("shop", 0)
-        fuse = Forgetting(at, world.log, [place], after=False)
+        fuse = CrashOfKafka(at, world.log, [place], after=False)
         try:
-            settled(world, lambda writer, fuse=fuse: Fused(writer, fuse))  # type: ignore[misc,return-value]
+            settled(world, lambda writer, fuse=fuse: CrashingWriter(writer, fuse))  # type: ignore[misc,return-value]
         except Killed:
             world.log.writer(ID).close()
             world.log.forget()
@@ -288,11 +288,11 @@ def test_a_batch_that_nothing_was_said_of_is_not_taken_for_a_part_of_the_next_on
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> Harness:
+    return Harness()
 
 
-def test_a_far_step_is_resolved_when_its_last_part_is_there_and_not_before(world: World) -> None:
+def test_a_far_step_is_resolved_when_its_last_part_is_there_and_not_before(world: Harness) -> None:
     world.change("shop", 23)
     process = Process(world, total_limit=6)
     seen = []
@@ -306,7 +306,7 @@ def test_a_far_step_is_resolved_when_its_last_part_is_there_and_not_before(world
     check(world)
 
 
-def test_each_source_has_records_of_its_own_that_speak_for_the_same_offsets(world: World) -> None:
+def test_each_source_has_records_of_its_own_that_speak_for_the_same_offsets(world: Harness) -> None:
     process = Process(world)
     world.change("shop", 2)
     process.run()
@@ -321,7 +321,7 @@ def test_each_source_has_records_of_its_own_that_speak_for_the_same_offsets(worl
     check(world)
 
 
-def test_a_restart_goes_on_with_each_sources_sequence(world: World) -> None:
+def test_a_restart_goes_on_with_each_sources_sequence(world: Harness) -> None:
     story(world)
     Process(world).run()
     before = {source: world.resolved().of(source).sequence for source in INPUTS}  # type: ignore[union-attr]
@@ -334,7 +334,7 @@ def test_a_restart_goes_on_with_each_sources_sequence(world: World) -> None:
     check(world)
 
 
-def test_an_opening_finds_the_mark_of_the_last_part_and_says_nothing_again(world: World) -> None:
+def test_an_opening_finds_the_mark_of_the_last_part_and_says_nothing_again(world: Harness) -> None:
     world.change("shop", 23)
     process = Process(world, total_limit=6)
     process.at = process.planner.latest(process.at)
@@ -348,7 +348,7 @@ def test_an_opening_finds_the_mark_of_the_last_part_and_says_nothing_again(world
     assert (held, len(world.records(RESOLVED))) == (1, 1)
 
 
-def test_what_is_set_aside_goes_with_its_batch(world: World) -> None:
+def test_what_is_set_aside_goes_with_its_batch(world: Harness) -> None:
     world.change("shop", 1, b"rubbish")
     Process(world).run()
     dead = world.records(topics.dead(INPUTS["shop"], "joins"))
@@ -356,7 +356,7 @@ def test_what_is_set_aside_goes_with_its_batch(world: World) -> None:
     assert world.copied() == []
 
 
-def test_a_batch_that_begins_before_what_is_committed_is_fenced(world: World) -> None:
+def test_a_batch_that_begins_before_what_is_committed_is_fenced(world: Harness) -> None:
     story(world)
     process = Process(world)
     process.run()
@@ -367,7 +367,7 @@ def test_a_batch_that_begins_before_what_is_committed_is_fenced(world: World) ->
         process.publisher.covers(later)
 
 
-def test_a_topic_that_is_not_its_own_is_not_written_to(world: World) -> None:
+def test_a_topic_that_is_not_its_own_is_not_written_to(world: Harness) -> None:
     process = Process(world)
     process.publisher.begin()
     with pytest.raises(RuntimeError, match="none of the topics"):
@@ -375,7 +375,7 @@ def test_a_topic_that_is_not_its_own_is_not_written_to(world: World) -> None:
 
 
 def test_one_that_stopped_within_its_first_far_step_for_longer_than_deletes_are_kept_is_incomplete(
-    world: World,
+    world: Harness,
 ) -> None:
     world.clock.advance(5)
     world.change("shop", 23)

@@ -20,7 +20,7 @@ from include.record.json.native import WHY_NOT
 from include.record.key import doc_id
 from include.record.native.program import LOGICAL
 from include.record.schema import Column, TableSchema
-from tests.made_avro import damaged, encoded, key_schema_of, long, schema_of, wire
+from tests.support.record.random_avro import damaged, encoded, key_schema_of, long, schema_of, wire
 
 seeds = st.integers(0, 2**64 - 1)
 ORDER = {
