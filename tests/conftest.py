@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
+
+from tests.support.skips import refuse, skip_uncompiled
 
 # Machines are shared: how long an example takes says nothing. A test as a whole has its limit, below.
 hypothesis.settings.register_profile("shared", deadline=None)
@@ -32,11 +34,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # Measured for coverage, Python takes more than twice as long.
     factor = 4 if config.getoption("cov_source", None) else 1
     for item in items:
+        skip_uncompiled(item)
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in FOLDERS:
             item.add_marker(getattr(pytest.mark, folder))
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(factor * LIMITS[folder]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    refuse(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    refuse(report)
+    return report
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from include.errors import Terminal
 from include.source.catalog.catalog import TableCatalog
 from include.source.database.server import read_server
 from include.source.database.table_info import load_tables
-from include.source.native import WHY_NOT
 from include.source.policy.policy import Policy
 from include.source.rows.decoder import NativeImages
 from include.source.rows.other_types import inet6_text
@@ -31,7 +30,7 @@ ROWS = 100
 SEED = int(os.environ.get("LYREBIRD_SEED") or Random().randrange(1 << 32))
 
 
-@pytest.mark.skipif(bool(WHY_NOT), reason=f"`make setup` builds the compiled decoders: {WHY_NOT}")
+@pytest.mark.compiled
 def test_compiled_decoders_give_what_python_gives() -> None:
     random, values, refused = Random(SEED), 0, 0
     while values < VALUES:

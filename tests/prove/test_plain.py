@@ -6,10 +6,9 @@ import pytest
 
 from include.errors import Terminal
 from include.source.binlog.step import SourceTransaction
-from include.source.native import WHY_NOT
 from tests.support.binlog.fuzz import FILES, Fuzz, Mutant
 
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"nothing is compiled: {WHY_NOT}")
+pytestmark = pytest.mark.compiled
 
 MASKS = (0xFF,)
 

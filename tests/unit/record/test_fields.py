@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
 from include.record.fields import EnvelopeFields, Fields, _definitions
-from include.record.native import WHY_NOT
 from include.record.references import whole_avro
 from include.record.schema import Column, TableSchema
 from tests.support.record.random_avro import damaged, encoded, long, schema_of
@@ -303,7 +302,7 @@ def test_rows_of_two_schemas_are_refused() -> None:
         EnvelopeFields(schema)
 
 
-@pytest.mark.skipif(bool(WHY_NOT), reason=f"`make setup` builds the compiled readers: {WHY_NOT}")
+@pytest.mark.compiled
 def test_schemas_of_tables_are_compiled() -> None:
     assert Fields(ENVELOPE)._native is not None
     assert EnvelopeFields(ENVELOPE)._native is not None

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.source.native import WHY_NOT
 from include.source.rows.json.binary import MOST_DEPTH, json_text
 from tests.support.binlog.binary_json import Gap, document
 from tests.unit.source.test_json_binary import SCALARS, TEXT, VALUES, inserted
 
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"nothing is compiled: {WHY_NOT}")
+pytestmark = pytest.mark.compiled
 
 PLAIN = st.recursive(
     SCALARS,

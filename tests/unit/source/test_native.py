@@ -12,7 +12,6 @@ from include.errors import Terminal
 from include.record.schema import DATES, Column
 from include.source.binlog.step import RowsEvent
 from include.source.charsets.charset import CHARSETS
-from include.source.native import WHY_NOT
 from include.source.rows import layout as layouts
 from include.source.rows.compiled import decoder_of
 from include.source.rows.decoder import NativeImages, images_of
@@ -22,8 +21,7 @@ from tests.support.binlog.decoded_recording import shape_of, transactions
 from tests.support.binlog.random_row_images import KINDS, event, layout_of
 from tests.support.golden.recording import load, names
 
-if WHY_NOT:
-    pytest.skip(f"`make setup` builds the compiled decoders: {WHY_NOT}", allow_module_level=True)
+pytestmark = pytest.mark.compiled
 
 seeds = st.integers(0, 2**64 - 1)
 kinds = st.lists(st.sampled_from(KINDS), max_size=12).map(tuple)

@@ -27,11 +27,10 @@ from include.source.binlog.unpack import BinlogInput
 from include.source.database import transaction_stream as subject
 from include.source.database.transaction_stream import Inflow
 from include.source.definition import SourceDefinition
-from include.source.native import WHY_NOT
 from tests.support.binlog.builder import builder, description, image, query_body, raw, rows_body, table_map_body
 from tests.support.binlog.mutations import cut, flipped, recordings
 
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"nothing is compiled: {WHY_NOT}")
+pytestmark = pytest.mark.compiled
 
 NAMES = sorted(recordings())
 FOLDER = Path(gettempdir())

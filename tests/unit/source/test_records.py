@@ -14,7 +14,6 @@ from include.errors import Terminal
 from include.record.schema import Column, TableSchema
 from include.source.binlog.step import RowsEvent
 from include.source.binlog.table_map import TableMap
-from include.source.native import WHY_NOT
 from include.source.rows import encode
 from include.source.rows.decoder import NativeImages
 from include.source.rows.encode import Stamp, TableEncoder
@@ -79,7 +78,7 @@ def test_an_event_that_cannot_be_read_is_refused_by_name() -> None:
         small().of(RowsEvent(MAP, "c", b"\x02\xff\0\1"), STAMP)
 
 
-@pytest.mark.skipif(bool(WHY_NOT), reason=f"`make setup` builds the compiled decoders: {WHY_NOT}")
+@pytest.mark.compiled
 @settings(max_examples=100, deadline=None)
 @given(
     kinds=st.lists(st.sampled_from(KINDS), max_size=6).map(tuple),
@@ -132,7 +131,7 @@ def outcome(function: Callable[[], tuple[list[Encoded], int]]) -> tuple[list[Enc
         return str(error)
 
 
-@pytest.mark.skipif(bool(WHY_NOT), reason=f"`make setup` builds the compiled decoders: {WHY_NOT}")
+@pytest.mark.compiled
 @given(
     server_id=st.integers(0, 2**32 - 1),
     file=st.text(max_size=150),

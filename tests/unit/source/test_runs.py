@@ -28,7 +28,6 @@ from include.source.binlog.transaction import TransactionBuilder
 from include.source.binlog.unpack import BinlogInput
 from include.source.definition import SourceDefinition
 from include.source.log.direct_log import memory_log
-from include.source.native import WHY_NOT
 from include.source.ports import Group
 from include.source.replicator import Replicator
 from include.source.rows.columns import mapped
@@ -39,7 +38,7 @@ from include.source.snapshot.watermark_window import WatermarkWindow
 from include.source.state.capture_state import CaptureState, TableSetAside
 from tests.support.binlog.mutations import flipped, recordings
 
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"nothing is compiled: {WHY_NOT}")
+pytestmark = pytest.mark.compiled
 
 FOLDER = Path(gettempdir())
 DATABASES = ["golden", "lyregold", "shop"]

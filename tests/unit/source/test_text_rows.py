@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from include.errors import Terminal
 from include.record.schema import Column, TableSchema
-from include.source.native import WHY_NOT
 from include.source.rows import text_rows
 from include.source.rows.avro import NULL
 from include.source.rows.shape import Image, TableShape
@@ -212,7 +211,7 @@ def test_what_no_server_says_is_read_or_refused_as_python_does(column: Column, d
     assert outcome(shape((column,)), rows, compiled=True) == outcome(shape((column,)), rows, compiled=False)
 
 
-@pytest.mark.skipif(bool(WHY_NOT), reason=f"`make setup` builds the compiled decoders: {WHY_NOT}")
+@pytest.mark.compiled
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
 def test_every_kind_is_read_by_the_compiled_reader_itself(column: Column, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(column.name)

@@ -25,12 +25,10 @@ from include.log.memory import MemoryRegistry
 from include.log.ports import Headers
 from include.record.codec import Encoder
 from include.record.json.formats import ValueForm
-from include.record.json.native import WHY_NOT
 from include.record.schema import Column, TableSchema
 from tests.support.record.random_avro import damaged, encoded, key_schema_of, schema_of, wire
 
-if WHY_NOT:
-    pytest.skip(f"`make setup` builds the compiled writer: {WHY_NOT}", allow_module_level=True)
+pytestmark = pytest.mark.compiled
 
 seeds = st.integers(0, 2**64 - 1)
 ORIGIN = TopicOrigin("löcal", "100%", "docs", 7)

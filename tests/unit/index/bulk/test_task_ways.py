@@ -19,11 +19,9 @@ from include.index.states import States
 from include.index.task import IndexTask, Raw
 from include.log.memory import MemoryRegistry
 from include.record.codec import Encoder
-from include.record.json.native import WHY_NOT
 from include.record.version import pack
 
-if WHY_NOT:
-    pytest.skip(f"`make setup` builds the compiled writer: {WHY_NOT}", allow_module_level=True)
+pytestmark = pytest.mark.compiled
 
 KEY: dict[str, Any] = {"type": "record", "name": "Key", "fields": [{"name": "order_id", "type": "long"}]}
 ORDER: dict[str, Any] = {"type": "record", "name": "Order", "fields": [{"name": "note", "type": ["null", "string"]}]}

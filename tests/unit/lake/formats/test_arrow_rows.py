@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from include.errors import InvalidRecord
 from include.lake.formats.avro_schemas import plain_schema
 from include.lake.tables.columns import Columns
-from include.record.native import WHY_NOT
 from tests.support.record.random_avro import damaged, encoded, schema_of
 
 pytestmark = pytest.mark.unit
@@ -61,7 +60,7 @@ def check(columns: Columns, rows: list[bytes]) -> bool:
     return True
 
 
-@pytest.mark.skipif(bool(WHY_NOT), reason=f"nothing is compiled: {WHY_NOT}")
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     "kind", KNOWN, ids=lambda kind: kind if isinstance(kind, str) else "-".join(map(str, kind.values()))
 )

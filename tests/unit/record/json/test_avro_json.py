@@ -16,7 +16,6 @@ from include.record.codec import Decoder, Encoder
 from include.record.json import avro
 from include.record.json.avro import AvroKeys, Bodies, Changes
 from include.record.json.body import body_json
-from include.record.json.native import WHY_NOT
 from include.record.key import doc_id
 from include.record.native.program import LOGICAL
 from include.record.schema import Column, TableSchema
@@ -131,7 +130,7 @@ def test_numbers_are_written_as_orjson_writes_them(value: float) -> None:
     assert Bodies(lambda _: schema)(Encoder(1, schema)({"v": value})) == orjson.dumps({"v": value})
 
 
-@pytest.mark.skipif(bool(WHY_NOT), reason=f"`make setup` builds the compiled writer: {WHY_NOT}")
+@pytest.mark.compiled
 def test_what_is_plain_is_left_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(1)
     bodies, keys = Bodies(lambda _: schema_with_all()), AvroKeys(lambda _: TABLE.key_avro("main"))
@@ -250,7 +249,7 @@ def test_without_the_compiled_writer_all_is_the_same(monkeypatch: pytest.MonkeyP
     assert with_it[1](key) == without[1](key) == "-1"
 
 
-@pytest.mark.skipif(bool(WHY_NOT), reason=f"`make setup` builds the compiled writer: {WHY_NOT}")
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     "steps",
     [
