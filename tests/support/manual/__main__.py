@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
+from pathlib import Path
 
+from tests.support.airflow import airflow_environment
 from tests.support.manual import commands, dag_pages, deployment_reference, incidents, metrics
 from tests.support.paths import ROOT
 
@@ -15,17 +16,7 @@ DOCS = ROOT / "docs"
 def dags_page() -> str:
     """The page of DAGs, by the deployment that the DAGs' tests have."""
     with tempfile.TemporaryDirectory() as home:
-        os.environ.update(
-            AIRFLOW_HOME=home,
-            AIRFLOW__CORE__UNIT_TEST_MODE="True",
-            AIRFLOW__CORE__LOAD_EXAMPLES="False",
-            AIRFLOW__CORE__DAGS_FOLDER=str(ROOT / "dags"),
-            AIRFLOW__CORE__PLUGINS_FOLDER=str(ROOT / "plugins"),
-            AIRFLOW__DATABASE__SQL_ALCHEMY_CONN=f"sqlite:///{home}/airflow.db",
-            AIRFLOW_CONN_SPARK_DEFAULT=json.dumps({"conn_type": "spark", "host": "local[2]"}),
-            LYREBIRD_STATE=f"{home}/state",
-            LYREBIRD_DEPLOYMENT=str(ROOT / "tests" / "dags" / "deployment"),
-        )
+        os.environ.update(airflow_environment(Path(home)))
         from airflow.dag_processing.dagbag import DagBag
 
         bag = DagBag()

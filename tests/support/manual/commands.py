@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from include.cli.main import lyrebird
+from tests.support.manual.tables import cell, table
 
 __all__ = ["HEAD", "commands", "page"]
 
@@ -67,15 +68,13 @@ def _usage(name: str, command: click.Command) -> str:
 
 def _options(command: click.Command) -> str:
     rows = [_row(option) for option in command.params if isinstance(option, click.Option) and not option.hidden]
-    if not rows:
-        return ""
-    return "\n".join(["| option | default | |", "|---|---|---|", *rows]) + "\n"
+    return table("option", "default", "", rows=rows) if rows else ""
 
 
 def _row(option: click.Option) -> str:
     names = ", ".join(f"`{each}`" for each in (*option.opts, *option.secondary_opts))
     value = "" if option.is_flag or option.count else f" {_value(option)}"
-    return f"| {names}{value} | {_default(option)} | {_cell(option.help or '')} |"
+    return f"| {names}{value} | {_default(option)} | {cell(option.help or '')} |"
 
 
 def _value(option: click.Option) -> str:
@@ -92,7 +91,3 @@ def _default(option: click.Option) -> str:
     if option.is_flag or callable(default) or default in (None, (), "") or type(default).__name__ == "Sentinel":
         return ""
     return f"`{default}`"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support.manual.tables import cell, table
+
 __all__ = ["HEAD", "page"]
 
 HEAD: Final = """\
@@ -38,8 +40,8 @@ def _text(file: Path) -> str:
 
 def _entry(name: str, text: str, params: Any) -> str:
     rows = [_row(key, params.get_param(key)) for key in params]
-    table = "\n".join(["| Param | type | default | |", "|---|---|---|---|", *rows]) + "\n" if rows else ""
-    return f"## {name}\n\n{text}\n\n{table}"
+    asked = table("Param", "type", "default", "", rows=rows) if rows else ""
+    return f"## {name}\n\n{text}\n\n{asked}"
 
 
 def _row(key: str, param: Any) -> str:
@@ -47,8 +49,4 @@ def _row(key: str, param: Any) -> str:
     kinds = schema.get("type", "any")
     kind = " or ".join(each for each in kinds if each != "null") if isinstance(kinds, list) else str(kinds)
     default = "" if param.value in (None, "", []) or schema.get("enum") else f"`{param.value}`"
-    return f"| `{key}` | {kind} | {default} | {_cell(param.description or schema.get('title', ''))} |"
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return f"| `{key}` | {kind} | {default} | {cell(param.description or schema.get('title', ''))} |"

@@ -28,6 +28,7 @@ from include.settings.applications import Alerts, Application
 from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry, StoreSettings
 from include.settings.deployment import Strict
 from include.source.definition import SourceDefinition
+from tests.support.manual.tables import cell, table
 
 __all__ = ["HEAD", "SECTIONS", "Section", "fields", "models", "page"]
 
@@ -164,13 +165,12 @@ def _of_part(shape: dict[str, Any], parts: dict[str, Any]) -> str:
 
 
 def _table(model: type[BaseModel], section: Section) -> str:
-    head = ["| key | type | default | meaning |", "|---|---|---|---|"]
-    return "\n".join([*head, *(_row(row, section) for row in fields(model))]) + "\n"
+    return table("key", "type", "default", "meaning", rows=(_row(row, section) for row in fields(model)))
 
 
 def _row(row: FieldRow, section: Section) -> str:
     kind = row.type.replace("](#", f"](#{section.name}")
-    return f"| `{row.name}` | {kind} | {row.default} | {_cell(row.meaning)} |"
+    return f"| `{row.name}` | {kind} | {row.default} | {cell(row.meaning)} |"
 
 
 def _type(shape: dict[str, Any]) -> str:
@@ -243,7 +243,3 @@ def _sentence(text: str) -> str:
 
 def _flat(text: str) -> str:
     return " ".join(text.split())
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")

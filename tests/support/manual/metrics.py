@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from include.metrics.names import COUNTERS, GAUGES, HELP
+from tests.support.manual.tables import table
 
 __all__ = ["HEAD", "page"]
 
@@ -19,7 +20,7 @@ names (`python -m tests.support.manual`).
 def page() -> str:
     """The page, as Markdown."""
     counters, gauges = (
-        "\n".join(["| metric | meaning |", "|---|---|", *(f"| `{name}` | {HELP[name]} |" for name in names)])
+        table("metric", "meaning", rows=(f"| `{name}` | {HELP[name]} |" for name in names))
         for names in (COUNTERS, GAUGES)
     )
-    return f"{HEAD}\n## Counters\n\n{counters}\n\n## Gauges\n\n{gauges}\n"
+    return f"{HEAD}\n## Counters\n\n{counters}\n## Gauges\n\n{gauges}"
