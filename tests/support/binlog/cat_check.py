@@ -14,7 +14,8 @@ from typing import Any
 
 from include.errors import Terminal
 from include.record.schema import GEOMETRIES
-from include.source.binlog.files import BinlogFile, BinlogInput
+from include.source.binlog.files import BinlogFile
+from include.source.binlog.unpack import BinlogInput
 from include.source.cat.cat import Cat
 from include.source.cat.schema_rows import described
 from tests.support.golden.recording import Description, Recording, Row
@@ -84,7 +85,7 @@ def _printed(
     refused: list[Terminal] = []
     cat = Cat(refused.append, Path(gettempdir()), described(schema), **options)
     cat.on_file("bin.000001")
-    file = BinlogFile("bin.000001", recording.case, BinlogInput(io.BytesIO(recording.data), recording.case))
+    file = BinlogFile("bin.000001", recording.case, BinlogInput(io.BytesIO(recording.data)))
     lines = [line for data in file.events() for line in cat.on_event(data)]
     assert cat.on_end() is None
     assert all(set(line) == _PLACE for line in lines if "schema" not in line)

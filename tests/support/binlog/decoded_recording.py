@@ -12,7 +12,8 @@ from tempfile import gettempdir
 from typing import Any
 
 from include.record.schema import Column, TableSchema
-from include.source.binlog.files import BinlogFile, BinlogInput
+from include.source.binlog.files import BinlogFile
+from include.source.binlog.unpack import BinlogInput
 from include.source.binlog.reader import EventReader
 from include.source.binlog.step import RowsEvent
 from include.source.binlog.table_map import TableMap
@@ -116,7 +117,7 @@ def transactions(recording: Recording) -> list[SourceTransaction]:
     builder = TransactionBuilder(
         lambda database, _table: database != "mysql", lambda _database, _table: False, 1 << 24, Path(gettempdir())
     )
-    events = BinlogFile("bin.000001", recording.case, BinlogInput(io.BytesIO(recording.data), recording.case)).events()
+    events = BinlogFile("bin.000001", recording.case, BinlogInput(io.BytesIO(recording.data))).events()
     found = (builder.on_event(reader.parse(data)) for data in events)
     return [each for each in found if isinstance(each, SourceTransaction)]
 

@@ -150,6 +150,7 @@ class Fuzz:
         stream = io.BytesIO(row)
         found = fastavro.schemaless_reader(stream, _parsed(schema), None)
         assert stream.tell() == len(row)
+        assert isinstance(found, dict)
         assert len(found) == len(schema.columns) + bool(schema.invalid_field)
 
 

@@ -47,8 +47,9 @@ def outcome(events: tuple[bytes, ...], database: str) -> str:
             item = made.on_event(event)
             if isinstance(item, SourceTransaction):
                 _check(item, reader)
-            else:
-                assert item is None or (isinstance(item, Heartbeat) and item.at.pos >= 0)
+            elif item is not None:
+                assert isinstance(item, Heartbeat)
+                assert item.at.pos >= 0
     except Terminal as refusal:
         return str(refusal)
     return ""

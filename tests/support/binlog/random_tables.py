@@ -6,6 +6,7 @@ import json
 import struct
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from random import Random
@@ -32,23 +33,23 @@ def columns(flavour: str) -> dict[str, tuple[str, Make]]:
     found: dict[str, tuple[str, Make]] = {}
     for kind, size in (("tinyint", 1), ("smallint", 2), ("mediumint", 3), ("int", 4), ("bigint", 8)):
         top = 1 << 8 * size - 1
-        found[f"{kind}_s"] = kind, lambda random, top=top: str(_edge(random, -top, top - 1))
-        found[f"{kind}_u"] = f"{kind} unsigned", lambda random, top=top: str(_edge(random, 0, 2 * top - 1))
+        found[f"{kind}_s"] = kind, partial(_edge_text, least=-top, most=top - 1)
+        found[f"{kind}_u"] = f"{kind} unsigned", partial(_edge_text, least=0, most=2 * top - 1)
     for precision, scale in ((10, 2), (65, 30), (5, 5), (18, 9), (1, 0)):
         found[f"dec_{precision}_{scale}"] = (
             f"decimal({precision},{scale})",
-            lambda random, p=precision, s=scale: _decimal(random, p, s),
+            partial(_decimal, precision=precision, scale=scale),
         )
     found["f"] = "float", lambda random: repr(_float(random, "f", 4))
     found["d"] = "double", lambda random: repr(_float(random, "d", 8))
     for bits in (1, 10, 64):
-        found[f"bit_{bits}"] = f"bit({bits})", lambda random, n=bits: f"b'{random.getrandbits(n):b}'"
+        found[f"bit_{bits}"] = f"bit({bits})", partial(_bits, count=bits)
     found["year_"] = "year", lambda random: str(random.choice((0, random.randint(1901, 2155))))
     found["date_"] = "date", lambda random: f"'{_date(random)}'"
     for digits in (0, 1, 3, 6):
-        found[f"dt{digits}"] = f"datetime({digits})", lambda random, n=digits: f"'{_date(random)} {_clock(random, n)}'"
-        found[f"ts{digits}"] = f"timestamp({digits}) NULL", lambda random, n=digits: _stamp(random, n)
-        found[f"tm{digits}"] = f"time({digits})", lambda random, n=digits: _time(random, n)
+        found[f"dt{digits}"] = f"datetime({digits})", partial(_moment, digits=digits)
+        found[f"ts{digits}"] = f"timestamp({digits}) NULL", partial(_stamp, digits=digits)
+        found[f"tm{digits}"] = f"time({digits})", partial(_time, digits=digits)
     for charset in ("utf8mb4", "latin1", "ucs2", "utf16", "utf32", "cp1251", "sjis", "gbk", "euckr", "big5", "hebrew"):
         found[f"v_{charset}"] = f"varchar(60) CHARACTER SET {charset}", lambda random: _text(random, 30)
     found["c_"] = "char(20) CHARACTER SET utf8mb4", lambda random: _text(random, 20)
@@ -111,6 +112,18 @@ def streamed(path: Path, shape: TableShape, flavour: Any) -> Iterator[tuple[Imag
 
 def _edge(random: Random, low: int, high: int) -> int:
     return random.choice((low, high, 0, random.randint(low, high), random.randint(low // 1000, high // 1000)))
+
+
+def _edge_text(random: Random, least: int, most: int) -> str:
+    return str(_edge(random, least, most))
+
+
+def _bits(random: Random, count: int) -> str:
+    return f"b'{random.getrandbits(count):b}'"
+
+
+def _moment(random: Random, digits: int) -> str:
+    return f"'{_date(random)} {_clock(random, digits)}'"
 
 
 def _decimal(random: Random, precision: int, scale: int) -> str:

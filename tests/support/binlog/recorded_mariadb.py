@@ -53,7 +53,7 @@ def info(name: str) -> TableInfo:
     said = SAID["tables"][name]
     database, table = name.split(".")
     made = TableInfo(database, table, "InnoDB", versioned=False)
-    made.columns = [Column(*cells[:6], tuple(cells[6])) for cells in said["columns"]]
+    made.columns = [Column(*cells, tuple(labels)) for *cells, labels in said["columns"]]
     made.key = tuple(said["key"])
     return made
 

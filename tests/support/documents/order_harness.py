@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
@@ -184,7 +185,7 @@ class OrderHarness:
             assert record.key is not None
             assert version > newest.get(record.key, (0, record))[0], "versions of a key grow"
             newest[record.key] = version, record
-        return {decode(key)["order_id"]: r.value and decode(r.value) for key, (_, r) in newest.items()}
+        return {decode(key)["order_id"]: decode(r.value) if r.value else None for key, (_, r) in newest.items()}
 
     def versions(self, order_id: int) -> list[int]:
         """Versions of an order's documents, in order."""
@@ -286,7 +287,7 @@ class Process:
         while (after := self.planner.latest(self.at)) is not self.at:
             plan = after.plan()
             self.plans.append(plan)
-            self.runner.run(plan, lambda plan=plan: self.collect(plan))
+            self.runner.run(plan, partial(self.collect, plan))
             self.at = after
             done += 1
         return done

@@ -83,7 +83,7 @@ class FleetHarness(JobHarness):
             value = {"device": sent.device, "at": sent.time // 1_000, "locked": sent.locked}
             self.writer.append(f"{self.name}.locks", None, orjson.dumps(value), partition=self.draw.randrange(2))
             return
-        value = sent._asdict()
+        value: dict[str, Any] = sent._asdict()
         late = value.pop("late")
         value["at"], partition = value.pop("time") // 1_000, value.pop("partition")
         if self.partitions != PARTITIONS:

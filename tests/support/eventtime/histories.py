@@ -153,7 +153,8 @@ def expected(history: History) -> tuple[dict[str, list[Output]], set[tuple[Place
 def _simulated(key: str, queue: list[tuple[Any, ...]], history: History) -> list[Output]:
     process = Everything(None)
     ctx: Context[Log] = Context({name: Typed(kind) for name, kind in process.outputs.items()})
-    state, timers, outputs = Log(), {}, []
+    state, timers = Log(), dict[Any, Any]()
+    outputs: list[Output] = []
     while queue:
         time, is_timer, *rest = heapq.heappop(queue)
         if time > history.end or (is_timer and timers.get(rest[0]) != time):

@@ -75,7 +75,8 @@ class FaultyStore:
         """One request: the answer ends the connection."""
         if self.away:
             self.met["away"] += 1
-            return _cut(client)
+            _cut(client)
+            return
         client.settimeout(30)
         head, _, body = _until(client, b"\r\n\r\n").partition(b"\r\n\r\n")
         lines = head.split(b"\r\n")
@@ -91,9 +92,10 @@ class FaultyStore:
                 b"HTTP/1.1 %s\r\nContent-Type: application/xml\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s"
                 % (status, len(answer), answer)
             )
-            return None
+            return
         if fault == "reset":
-            return _cut(client)
+            _cut(client)
+            return
         if fields.get(b"expect", b"").lower() == b"100-continue":
             client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         size = int(fields.get(b"content-length", b"0"))
@@ -104,8 +106,10 @@ class FaultyStore:
             server.sendall(b"\r\n".join([*kept, b"Connection: close", b"", b""]) + body)
             answered = False
             while data := server.recv(1 << 16):
-                if self.away or (fault == "lost" and not answered):
-                    return _cut(client)
+                # `away` changes in another thread.
+                if bool(self.away) or (fault == "lost" and not answered):
+                    _cut(client)
+                    return
                 answered = True
                 client.sendall(data)
         return None

@@ -45,7 +45,7 @@ def main(server: str, mappings: Path | None) -> None:
             cursor.execute("CREATE DATABASE lyrechars")
             cursor.execute("CREATE TABLE lyrechars.bytes (b binary(1) PRIMARY KEY)")
             cursor.executemany("INSERT INTO lyrechars.bytes VALUES (UNHEX(%s))", [(f"{b:02x}",) for b in range(256)])
-            value = {
+            value: dict[str, Any] = {
                 "server": at.version,
                 "flavour": at.flavour,
                 "collations": collations(cursor),

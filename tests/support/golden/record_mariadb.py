@@ -10,10 +10,14 @@ from typing import Any
 
 import pymysql
 
+from include.record.gtid import MariadbGtidSet
+from include.record.position import BinlogPosition, SourcePosition
+from include.record.schema import TableSchema
 from include.source.binlog.reader import EventReader, EventType, Packets
 from include.source.database.connection import connect, dump, query
 from include.source.database.table_info import load_tables
 from include.source.definition import SourceDefinition
+from include.source.rows.shape import TableShape
 from include.source.rows.text import select_list
 from tests.support.paths import GOLDEN
 
@@ -82,16 +86,16 @@ def main(folder: Path) -> None:
     )
     with root, root.cursor() as cursor:
         cursor.execute("SELECT @@gtid_binlog_pos, VERSION()")
-        start, version = cursor.fetchone()
+        start, version = cursor.fetchall()[0]
         statements = _write(cursor)
         connection = connect(source)
-        tables, collations = load_tables(
-            lambda sql, *values: query(connection, source, sql, *values), [DATABASE], source.captures
-        )
-        schema = tables[DATABASE, "types"].schema()
+        tables = load_tables(lambda sql, *values: query(connection, source, sql, *values), [DATABASE], source.captures)
+        collations = dict(query(connection, source, "SELECT id, character_set_name FROM information_schema.collations"))
+        info = tables[DATABASE, "types"]
+        shape = TableShape(tuple(info.columns), TableSchema(DATABASE, "types", tuple(info.columns), info.key))
         connection.decoders = {}
         connection.use_unicode = False
-        rows = query(connection, source, f"SELECT {select_list(schema)} FROM {DATABASE}.types ORDER BY id")
+        rows = query(connection, source, f"SELECT {select_list(shape)} FROM {DATABASE}.types ORDER BY id")
         connection.close()
     events = _events(source, start)
     (folder / "mariadb-types.binlog").write_bytes(b"".join(events))
@@ -152,7 +156,8 @@ def _write(cursor: Any) -> list[str]:
 
 def _events(source: SourceDefinition, start: str) -> list[bytes]:
     """The rotate and format events, then the groups of our own database, as they came."""
-    connection = dump(source, 1999, start)
+    at = SourcePosition("mariadb", MariadbGtidSet.parse(start), BinlogPosition("", 4), 0)
+    connection = dump(source, 1999, at)
     packets, reader = Packets(connection, source), EventReader()
     out: list[bytes] = []
     group: list[bytes] = []

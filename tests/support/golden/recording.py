@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from include.record.gtid import Flavour
 from tests.support.paths import GOLDEN
 
 __all__ = ["DESCRIBED", "Change", "Description", "Recording", "Row", "Statement", "load", "names", "order"]
@@ -91,7 +92,7 @@ class Recording:
     server: str
     case: str
     version: str
-    flavour: str
+    flavour: Flavour
     variables: dict[str, str]
     gtid: tuple[str, str]
     collations: dict[int, tuple[str, str]]

@@ -332,7 +332,7 @@ def expected(history: History) -> dict[bytes, bytes]:
     query = "SELECT * FROM " + _filtered(history, 0)
     for i in history.inputs[1:]:
         query += f" {'LEFT' if history.optional[i] else 'INNER'} JOIN {_filtered(history, i)} ON t{i}.j = t0.j"
-    newest: dict[bytes, tuple[object, bytes]] = {}
+    newest: dict[bytes, tuple[tuple[list[int], list[str]], bytes]] = {}
     for found in _DATABASE.execute(query):
         parts = [found[5 * i : 5 * i + 5] for i in history.inputs]
         key = ",".join(_group(history, i, part) for i, part in enumerate(parts))

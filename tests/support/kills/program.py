@@ -25,7 +25,8 @@ from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
 from include.lake.writing.report import GroupReport
-from include.lake.writing.worker import TaskPlace, store_of
+from include.lake.writing.worker import TaskPlace
+from include.store.s3 import store_of
 from include.log.kafka.offsets import KafkaOffsets
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, StoreSettings

@@ -136,7 +136,7 @@ class BackfillHarness(LakeHarness):
         ranges = PortRanges(self.memory.reader(), self.memory.admin()) if log else None
         return make_plan(LakeStore(self.store), asked, self.group, MEANS, raw_prefix="raw", log=ranges)
 
-    def write(self, run: Run, store: ObjectStore | None = None, most_bytes: int = 1) -> list[Outcome]:
+    def rewrite(self, run: Run, store: ObjectStore | None = None, most_bytes: int = 1) -> list[Outcome]:
         """Carry a run out, as an application does."""
         pool = RewritePool(self, store or self.store, narrowed(self.group, run.plan.asked))
         outcomes: list[Outcome] = []
@@ -146,7 +146,7 @@ class BackfillHarness(LakeHarness):
     def backfilled(self, asked: BackfillSelection) -> Run:
         """Plan, begin, write."""
         run = begin(self.store, self.plan(asked))
-        self.write(run)
+        self.rewrite(run)
         return run
 
     def objects(self, generation: int, topic: str = "events") -> dict[str, bytes]:

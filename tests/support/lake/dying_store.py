@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
 
 __all__ = ["Crash", "DyingStore"]
+
+T = TypeVar("T")
 
 
 class Crash(Exception):
@@ -25,9 +27,7 @@ class DyingStore:
         return getattr(self._store, name)
 
     def put(self, key: str, body: bytes, *, metadata: Mapping[str, str] | None = None) -> ObjectInfo:
-        found = self._died(lambda: self._store.put(key, body, metadata=metadata))
-        assert isinstance(found, ObjectInfo)
-        return found
+        return self._died(lambda: self._store.put(key, body, metadata=metadata))
 
     def put_if_absent(self, key: str, body: bytes, *, metadata: Mapping[str, str] | None = None) -> ObjectInfo | None:
         return self._died(lambda: self._store.put_if_absent(key, body, metadata=metadata))
@@ -37,7 +37,7 @@ class DyingStore:
     ) -> ObjectInfo | None:
         return self._died(lambda: self._store.put_if_match(key, body, etag, metadata=metadata))
 
-    def _died(self, write: Any) -> Any:
+    def _died(self, write: Callable[[], T]) -> T:
         self._left -= 1
         if self._left == 0 and self._before:
             raise Crash

@@ -82,7 +82,7 @@ class Hadoop:
             "mapreduce.input.fileinputformat.split.maxsize": str(-(-size // splits)),
             "mapreduce.input.fileinputformat.split.minsize": "1",
         }
-        found = self._context.newAPIHadoopFile(path.as_uri(), _INPUT, key_class, BYTES_WRITABLE, conf=conf)
+        found: Any = self._context.newAPIHadoopFile(path.as_uri(), _INPUT, key_class, BYTES_WRITABLE, conf=conf)
         return [
             (key if isinstance(key, int) else bytes(key), bytes(value)) for key, value in found.collect()
         ], found.getNumPartitions()
@@ -103,8 +103,8 @@ class Hadoop:
             class_ = jvm.java.lang.Class.forName("org.apache.hadoop.io.compress." + _CODECS[format_.codec])
             codec = jvm.org.apache.hadoop.util.ReflectionUtils.newInstance(class_, conf)
         metadata = file.Metadata()
-        for name, text in format_._layout.metadata.items():
-            metadata.set(io_.Text(name), io_.Text(text))
+        for title, text in format_._layout.metadata.items():
+            metadata.set(io_.Text(title), io_.Text(text))
         at = jvm.org.apache.hadoop.fs.Path(path.as_uri())
         system = at.getFileSystem(conf)
         writer = file.createWriter(
@@ -122,10 +122,10 @@ class Hadoop:
             metadata,
         )
         for name, content in pairs:
-            if numbers:
-                key.set(name)
+            if isinstance(name, bytes):
+                key.set(name, 0, len(name))
             else:
-                key.set(name, 0, len(name))  # type: ignore[arg-type]
+                key.set(name)
             value.set(content, 0, len(content))
             writer.append(key, value)
         writer.close()

@@ -30,15 +30,15 @@ __all__ = ["ListingReader", "ThreadedGroups"]
 class _Threads:
     """`TaskPool` of one group: one thread, as a log's client is not for several."""
 
-    slots = 2
+    slots, together = 2, 1
 
     def __init__(self, place: TaskPlace) -> None:
         self._place = place
         self._threads = ThreadPoolExecutor(1)
         self._running: list[Future[Outcome]] = []
 
-    def submit(self, task: Task) -> None:
-        self._running.append(self._threads.submit(work, self._place, task, run_task))
+    def submit(self, *tasks: Task) -> None:
+        self._running += [self._threads.submit(work, self._place, task, run_task) for task in tasks]
 
     def finished(self) -> list[Outcome]:
         done = [each for each in self._running if each.done()]

@@ -27,7 +27,12 @@ __all__ = ["main"]
 def main(bootstrap: str, topic: str, group: str) -> int:
     """Until standard input ends; the exit code."""
     clock, ended = SystemClock(), threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+
+    def watch() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=watch, daemon=True).start()
     answered: Counter[str] = Counter()
     refused: Counter[str] = Counter()
     told_s = clock.monotonic_s()

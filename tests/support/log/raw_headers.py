@@ -28,7 +28,7 @@ def produce_raw(
     told = rdkafka.rd_kafka_conf_set(conf, b"bootstrap.servers", bootstrap.encode(), why, c_size_t(_ERROR_BYTES))
     assert told == 0, why.value
     producer = c_void_p(rdkafka.rd_kafka_new(_PRODUCER, conf, why, c_size_t(_ERROR_BYTES)))
-    assert producer, why.value
+    assert producer.value, why.value
     made = c_void_p(rdkafka.rd_kafka_headers_new(c_size_t(len(headers))))
     for name, held in headers:
         size = c_ssize_t(0 if held is None else len(held))

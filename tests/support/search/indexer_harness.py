@@ -76,7 +76,7 @@ class OtherLoad:
     def __exit__(self, *_: object) -> None:
         assert self._process is not None
         try:
-            out, _ = self._process.communicate("", timeout=60)
+            out = self._process.communicate("", timeout=60)[0]
         finally:
             self._process.kill()
         assert self._process.returncode == 0
@@ -108,7 +108,7 @@ class IndexerHarness(NodeAuditHarness):
             self.topic.write([(n, {"state": "completed"}) for n in range(start, min(start + 5_000, orders + 1))])
         self.catch_up()
 
-    def catch_up(self, *, note: bool = True) -> None:
+    def catch_up(self, *, note: bool = True, **_more: Any) -> None:
         """Wait until the application has acknowledged all that the topic holds now."""
         ends, until_s = self.reader.end_offsets(self.place.name), time.monotonic() + _WITHIN_S
         while True:

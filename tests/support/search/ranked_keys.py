@@ -178,7 +178,8 @@ def main() -> None:
     lap("spans_s")
     lost = random.Random(1).sample(range(keys), 100)
     view = View(keys, lost)
-    walk = bisect(ranked, view)
+    # A walk asks for no more than this.
+    walk = bisect(ranked, view)  # type: ignore[arg-type]
     told |= {"missing_right": walk.missing == [key_of(r) for r in sorted(lost)], "extra": len(walk.extra)}
     told |= {"levels": len(walk.levels), "requests": view.requests, "listed": walk.listed}
     lap("walk_s")

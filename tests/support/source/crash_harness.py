@@ -115,7 +115,7 @@ class CrashHarness:
             return False
         finally:
             # Of a process that was killed this ends the threads alone.
-            (session or log).close()
+            (log if session is None else session).close()
         return True
 
     def _ports(self) -> LogPorts:

@@ -60,7 +60,7 @@ class ReplicaPair:
             return end.rpartition("-")[2] in str(self._replica())
         got = "SELECT GTID_SUBSET(%s, CONCAT(@@global.gtid_executed, ',', (SELECT received_transaction_set FROM "
         got += "performance_schema.replication_connection_status)))"
-        return ask(self.second, got % repr(end)) == ((1,),)
+        return bool(ask(self.second, got % repr(end)) == ((1,),))
 
     def _replica(self) -> Any:
         return ask(self.second, "SHOW REPLICA STATUS" if self._mysql else "SHOW SLAVE STATUS")

@@ -51,7 +51,7 @@ def test_readers_see_the_old_cuts_until_the_promotion_and_the_new_ones_after_it(
     forgotten(world)
     run = begin(world.store, world.plan(asked()))
     assert world.read() == old
-    world.write(run)
+    world.rewrite(run)
     assert world.read() == old
     found = promote(world.store, run)
     new = world.read()
@@ -68,7 +68,7 @@ def test_live_goes_on_beside_a_backfill_and_keeps_what_it_writes(tmp_path: Path)
     run = begin(world.store, world.plan(asked()))
     world.events("events", 7, 1)
     world.store_all()
-    world.write(run)
+    world.rewrite(run)
     promote(world.store, run)
     world.events("events", 3, 1)
     world.store_all()
@@ -92,7 +92,7 @@ def test_records_may_come_from_kafka_while_it_has_them(tmp_path: Path) -> None:
     world = filled(tmp_path, version(1, "at"))
     before = world.objects(1)
     run = begin(world.store, world.plan(asked(version=None, origin="kafka", raw=""), log=True))
-    world.write(run)
+    world.rewrite(run)
     assert world.objects(2) == before
     assert compare(world.store, run).clean
 
@@ -102,7 +102,7 @@ def test_what_kafka_drops_while_a_backfill_reads_it_is_seen_and_not_promoted(tmp
     read = world.read()
     run = begin(world.store, world.plan(asked(version=None, origin="kafka", raw=""), log=True))
     world.memory.truncate("events", 0, 10)
-    world.write(run)
+    world.rewrite(run)
     found = compare(world.store, run)
     assert {each.kind for each in found.differences} == {"read", "lost", "bytes"}
     with pytest.raises(Terminal, match="not what was expected"):
@@ -152,7 +152,7 @@ def test_what_is_not_whole_or_not_expected_is_not_promoted(tmp_path: Path) -> No
     run = begin(world.store, world.plan(asked()))
     with pytest.raises(Terminal, match="not all cuts"):
         promote(world.store, run, accept=True)
-    world.write(run)
+    world.rewrite(run)
     found = compare(world.store, run)
     assert {each.kind for each in found.differences} == {"refused"}
     with pytest.raises(Terminal, match="not what was expected"):
@@ -164,7 +164,7 @@ def test_a_backfill_does_not_silently_undo_a_later_one(tmp_path: Path) -> None:
     world = filled(tmp_path, WRONG, RIGHT)
     early = world.backfilled(asked(version=1))
     late = begin(world.store, world.plan(asked(version=2)), "late")
-    world.write(late)
+    world.rewrite(late)
     promote(world.store, late)
     with pytest.raises(Terminal, match="follow another generation"):
         promote(world.store, early)
@@ -182,7 +182,7 @@ def test_backfills_of_neighbouring_days_may_share_a_cut_whoever_is_first(tmp_pat
     begun = [begin(world.store, plan) for plan in runs]
     assert {cut[:2] for cut in runs[0].cuts} & {cut[:2] for cut in runs[1].cuts}
     for run in begun:
-        world.write(run)
+        world.rewrite(run)
     lines = len(world.read())
     for run in reversed(begun):
         assert promote(world.store, run).anew

@@ -45,7 +45,7 @@ def test_replaced_objects_go_and_what_is_read_stays(world: BackfillHarness) -> N
     run = begin(
         world.store, world.plan(BackfillSelection("by_date", "events", offsets={0: (0, 5)}, version=2, raw="raw"))
     )
-    world.write(run)
+    world.rewrite(run)
     assert plan_expiry(world.store, world.topic_key(), 1).objects == ()
     promote(world.store, run)
     read = world.read()
@@ -61,7 +61,7 @@ def test_replaced_objects_go_and_what_is_read_stays(world: BackfillHarness) -> N
     assert plan_expiry(world.store, world.topic_key(), 2).objects == ()
     # Its commits are still there: a later backfill keeps to the same cuts.
     again = begin(world.store, world.plan(asked()), "again")
-    world.write(again)
+    world.rewrite(again)
     promote(world.store, again)
     assert sorted(world.read()) == sorted(set(world.read()))
     assert clean(world)
@@ -69,7 +69,7 @@ def test_replaced_objects_go_and_what_is_read_stays(world: BackfillHarness) -> N
 
 def test_a_backfill_that_is_given_up_cannot_be_promoted_afterwards(world: BackfillHarness) -> None:
     run = begin(world.store, world.plan(asked()), "mine")
-    world.write(run)
+    world.rewrite(run)
     read = world.read()
     found = plan_expiry(world.store, world.topic_key(), 2)
     assert (len(found.objects), found.kept, found.gives_up) == (3, 0, True)
@@ -88,7 +88,7 @@ def test_a_backfill_that_is_given_up_cannot_be_promoted_afterwards(world: Backfi
 
 def test_a_promotion_between_plan_and_removal_stops_it(world: BackfillHarness) -> None:
     run = begin(world.store, world.plan(asked()), "mine")
-    world.write(run)
+    world.rewrite(run)
     found = plan_expiry(world.store, world.topic_key(), 2)
     promote(world.store, run)
     with pytest.raises(Terminal, match="promoted meanwhile"):
@@ -98,7 +98,7 @@ def test_a_promotion_between_plan_and_removal_stops_it(world: BackfillHarness) -
 
 def test_an_object_that_is_read_is_not_removed_whatever_the_plan_says(world: BackfillHarness) -> None:
     run = begin(world.store, world.plan(asked()), "mine")
-    world.write(run)
+    world.rewrite(run)
     promote(world.store, run)
     key = next(info for info in world.store.list("by_date/events/") if "/2_" in info.key)
     unread = Unread(ObjectKey.parse(key.key, "by_date"), key.size_bytes)
@@ -110,7 +110,7 @@ def test_an_object_that_is_read_is_not_removed_whatever_the_plan_says(world: Bac
 
 def test_an_expiry_goes_on_after_a_crash(world: BackfillHarness) -> None:
     run = begin(world.store, world.plan(asked()), "mine")
-    world.write(run)
+    world.rewrite(run)
 
     class Dies(Exception):
         pass
@@ -161,7 +161,7 @@ def test_a_generation_that_is_about_to_take_over_is_left_alone(world: BackfillHa
 
 def test_marks_and_other_topics_are_left_alone(world: BackfillHarness) -> None:
     run = begin(world.store, world.plan(asked()), "mine")
-    world.write(run)
+    world.rewrite(run)
     others = ["by_date/events/dt=2024-05-01/_SUCCESS", "by_date/events/dt=2024-05-01/2_0_x", "by_date/events2/2_0_x"]
     for key in others:
         world.store.put(key, b"")
@@ -185,7 +185,7 @@ class _Busy:
 
 def test_a_removal_that_the_store_puts_off_is_tried_again(world: BackfillHarness) -> None:
     run = begin(world.store, world.plan(asked()))
-    world.write(run)
+    world.rewrite(run)
     promote(world.store, run)
     found = plan_expiry(world.store, world.topic_key(), 1)
     busy = _Busy(world.store)

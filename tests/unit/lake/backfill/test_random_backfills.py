@@ -96,7 +96,7 @@ def test_readers_get_each_raw_record_once_where_it_belongs(
             assert "no committed cut" in refused or (apart and "raw copy does not have all" in refused)
             assert read(world) == before
             return
-        world.write(run, most_bytes=most_bytes)
+        world.rewrite(run, most_bytes=most_bytes)
         assert read(world) == before
         assert compare(world.store, run).clean or apart
         promote(world.store, run, accept=True)

@@ -54,13 +54,13 @@ def test_a_backfill_goes_on_after_a_crash_at_any_write(tmp_path: Path, after: bo
         crashed = False
         try:
             run = begin(mortal, world.plan(asked()))
-            world.write(run, mortal)
+            world.rewrite(run, mortal)
             promote(mortal, run)
         except Crash:
             crashed = True
         seen = world.read()
         run = begin(world.store, world.plan(asked()), run_name(world))
-        world.write(run)
+        world.rewrite(run)
         assert promote(world.store, run).comparison.whole
         assert seen in (old, world.read())
         expected = expected or kept(world.objects(2))
@@ -100,9 +100,9 @@ def test_a_cut_that_ends_elsewhere_than_planned_stops_the_run(tmp_path: Path) ->
     run = begin(world.store, world.plan(asked()), "mine")
     cuts = run.plan.cuts
     joined = dataclasses.replace(run.plan, cuts=(cuts[0]._replace(next=cuts[1].next), *cuts[2:]))
-    world.write(dataclasses.replace(run, plan=joined))
+    world.rewrite(dataclasses.replace(run, plan=joined))
     with pytest.raises(Terminal, match=r"ends elsewhere than it was planned.*partition=0"):
-        world.write(run)
+        world.rewrite(run)
 
 
 def test_a_store_that_is_away_for_a_while_is_asked_again(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_store_that_is_away_for_a_while_is_asked_again(tmp_path: Path) -> None
 
     away = Away()
     away._objects, away._lock = world.store._objects, world.store._lock
-    outcomes = world.write(run, away)
+    outcomes = world.rewrite(run, away)
     assert [type(each.error) for each in outcomes if each.error] != []
     assert compare(world.store, run).whole
 
@@ -135,4 +135,4 @@ def test_an_error_that_stays_ends_the_run_and_names_the_partition(tmp_path: Path
     assert found is not None
     world.store.put(source.key, found.body[:-1] + b"x", metadata=found.info.metadata)
     with pytest.raises(Terminal, match=r"not as its commit says.*partition=1"):
-        world.write(run)
+        world.rewrite(run)
