@@ -13,11 +13,11 @@ from typing import Any
 
 from include.record.schema import Column, TableSchema
 from include.source.binlog.files import BinlogFile
-from include.source.binlog.unpack import BinlogInput
 from include.source.binlog.reader import EventReader
 from include.source.binlog.step import RowsEvent
 from include.source.binlog.table_map import TableMap
 from include.source.binlog.transaction import SourceTransaction, TransactionBuilder
+from include.source.binlog.unpack import BinlogInput
 from include.source.catalog.system_versioning import logged_columns, until_of
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo, unlogged

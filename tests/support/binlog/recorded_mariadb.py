@@ -53,7 +53,10 @@ def info(name: str) -> TableInfo:
     said = SAID["tables"][name]
     database, table = name.split(".")
     made = TableInfo(database, table, "InnoDB", versioned=False)
-    made.columns = [Column(*cells, tuple(labels)) for *cells, labels in said["columns"]]
+    made.columns = [
+        Column(column, kind, unsigned, precision, scale, charset, tuple(labels))
+        for column, kind, unsigned, precision, scale, charset, labels in said["columns"]
+    ]
     made.key = tuple(said["key"])
     return made
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from include.clock import ManualClock

@@ -83,11 +83,11 @@ class FleetHarness(JobHarness):
             value = {"device": sent.device, "at": sent.time // 1_000, "locked": sent.locked}
             self.writer.append(f"{self.name}.locks", None, orjson.dumps(value), partition=self.draw.randrange(2))
             return
-        value: dict[str, Any] = sent._asdict()
-        late = value.pop("late")
-        value["at"], partition = value.pop("time") // 1_000, value.pop("partition")
+        track: dict[str, Any] = sent._asdict()
+        late = track.pop("late")
+        track["at"], partition = track.pop("time") // 1_000, track.pop("partition")
         if self.partitions != PARTITIONS:
             partition = self.draw.randrange(self.partitions)
         elif late:
             self.planted.add((sent.device, sent.time))
-        self.writer.append(f"{self.name}.tracks", None, orjson.dumps(value), partition=partition)
+        self.writer.append(f"{self.name}.tracks", None, orjson.dumps(track), partition=partition)

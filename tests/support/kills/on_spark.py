@@ -17,8 +17,8 @@ from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
 from include.lake.writing.report import GroupReport
 from include.lake.writing.worker import TaskPlace
-from include.store.s3 import store_of
 from include.metrics.progress import RunFolder
+from include.store.s3 import store_of
 from tests.support.kills.conductor import Conductor, carry_on, until, wake
 from tests.support.kills.kafka_reader import Ran
 from tests.support.kills.program import Program

@@ -26,11 +26,11 @@ from include.lake.writing.driver import Driver
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
 from include.lake.writing.report import GroupReport
 from include.lake.writing.worker import TaskPlace
-from include.store.s3 import store_of
 from include.log.kafka.offsets import KafkaOffsets
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, StoreSettings
 from include.store.object_store import PART_BYTES
+from include.store.s3 import store_of
 from tests.support.kills.fault_switch import Strike, StruckOffsets, Switch
 from tests.support.kills.workers import WorkerPool
 

@@ -137,7 +137,10 @@ class Traffic:
         assert producer.flush(120) == 0
 
     def _transactional(self, topic: str, over: threading.Event) -> None:
-        names: dict[str, str | int] = {"transactional.id": f"{topic}-{time.monotonic_ns()}", "transaction.timeout.ms": 900_000}
+        names: dict[str, str | int] = {
+            "transactional.id": f"{topic}-{time.monotonic_ns()}",
+            "transaction.timeout.ms": 900_000,
+        }
         producer = self._producer(**names)
         _insist(lambda: producer.init_transactions(10))
         for number in itertools.count():
