@@ -529,8 +529,9 @@ def test_deleting_a_topic_that_is_not_there_is_harmless(log: Log) -> None:
 
 def test_another_number_of_partitions_is_refused_with_advice(log: Log) -> None:
     topic = log.topic(2)
-    with pytest.raises(Terminal, match=r"has=2, declared=3.*Declare the number that it was made with"):
+    with pytest.raises(Terminal, match="Declare the number that it was made with") as refused:
         log.admin.ensure(TopicSpec(topic, 3))
+    assert (refused.value.details["has"], refused.value.details["declared"]) == (2, 3)
 
 
 def test_a_topic_that_has_grown_is_known_by_its_keys(log: Log) -> None:
@@ -550,8 +551,9 @@ def test_a_topic_that_has_grown_is_known_by_its_keys(log: Log) -> None:
     require_ungrown(topic, log.reader)
     log.grow(topic, 3)
     put(range(50, 60), 3)
-    with pytest.raises(Terminal, match="partitions=3, before=2"):
+    with pytest.raises(Terminal) as refused:
         require_ungrown(topic, log.reader)
+    assert (refused.value.details["partitions"], refused.value.details["before"]) == (3, 2)
 
 
 def test_a_topic_that_does_not_exist_is_named(log: Log) -> None:

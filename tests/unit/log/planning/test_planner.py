@@ -113,8 +113,9 @@ def test_a_topic_that_was_made_anew_ends_the_stream(source: Source) -> None:
 def test_offsets_of_another_topic_of_that_name_are_refused_at_the_start(source: Source) -> None:
     source.topic("t")
     planner = source.planner(StreamSpec("-", ("t",), {"t": {0: 0}}, topic_ids={"t": "an older one"}))
-    with pytest.raises(Terminal, match="had_id='an older one'"):
+    with pytest.raises(Terminal) as refused:
         planner.latest(StreamOffset())
+    assert refused.value.details["had_id"] == "an older one"
 
 
 def test_a_start_that_retention_has_removed_is_refused(source: Source) -> None:
