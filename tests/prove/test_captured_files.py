@@ -147,5 +147,6 @@ def test_events_that_fail_their_checksum_are_refused(folder: Path) -> None:
 
 
 def test_a_file_that_ends_inside_of_an_event_is_refused_there(folder: Path) -> None:
-    with pytest.raises(BinlogFileError, match=r"ends inside of an event.*byte=316"):
+    with pytest.raises(BinlogFileError, match="ends inside of an event") as refused:
         read(folder / "bug11747416_32228_binlog.000001")
+    assert refused.value.details["byte"] == 316

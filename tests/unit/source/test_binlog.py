@@ -124,8 +124,9 @@ def test_no_flag_makes_an_event_of_unknown_type_pass() -> None:
 
 
 def test_encryption_stops_the_reader_of_a_file_but_not_of_what_the_server_decrypted() -> None:
-    with pytest.raises(Terminal, match=r"type=164.*read it over a connection"):
+    with pytest.raises(Terminal, match="read it over a connection") as refused:
         EventReader().parse(raw(164, b"\x01" + bytes(16), end=300))
+    assert refused.value.details["type"] == 164
     reader = EventReader()
     reader.parse(rotate("bin.000001", 5000))
     reader.parse(description())
@@ -167,15 +168,17 @@ def test_a_file_of_a_server_without_checksums_is_read_by_its_version() -> None:
 def test_an_unknown_algorithm_of_checksums_is_refused() -> None:
     data = bytearray(description())
     data[-5] = 2
-    with pytest.raises(Terminal, match=r"of a kind that is not known.*algorithm=2"):
+    with pytest.raises(Terminal, match="of a kind that is not known") as refused:
         EventReader().parse(sealed(bytes(data)))
+    assert refused.value.details["algorithm"] == 2
 
 
 def test_a_binlog_of_another_format_is_refused() -> None:
     data = bytearray(description())
     data[19] = 3
-    with pytest.raises(Terminal, match=r"format that is not read.*format=3"):
+    with pytest.raises(Terminal, match="format that is not read") as refused:
         EventReader().parse(sealed(bytes(data)))
+    assert refused.value.details["format"] == 3
 
 
 def test_a_file_that_was_copied_while_in_use_keeps_its_checksum() -> None:

@@ -163,8 +163,9 @@ def test_the_place_of_an_old_decimal_s_sign_may_hold_a_digit_more_than_is_declar
 )
 def test_old_decimals_that_are_none_are_refused_by_column(text: bytes) -> None:
     images = decoder(table_map(bytes((3, 0)), b""), I, OLD_COLUMNS[4])
-    with pytest.raises(Terminal, match=r"cannot be read.*table='d\.t', column='d'"):
+    with pytest.raises(Terminal, match="cannot be read") as refused:
         one(images, text)
+    assert (refused.value.details["table"], refused.value.details["column"]) == ("d.t", "d")
 
 
 def test_a_wrong_width_of_an_old_decimal_does_not_pass() -> None:
@@ -254,8 +255,9 @@ def test_compressed_columns_are_opened_and_lies_about_their_length_refused() -> 
     assert one(images, stored(b"\0plain")) == {"t": "plain"}
     assert one(images, stored(b"")) == {"t": ""}
     for wrong in (b"\x8a" + struct.pack(">H", len(text) - 1) + packed, head + packed[:-3], b"\x7a\0\1x", head + b"x"):
-        with pytest.raises(Terminal, match="column='t'"):
+        with pytest.raises(Terminal) as refused:
             one(images, stored(wrong))
+        assert refused.value.details["column"] == "t"
 
 
 def test_nulls_and_their_unused_bits_are_told_apart() -> None:
@@ -294,16 +296,18 @@ def test_a_row_that_ends_elsewhere_than_its_event_is_refused() -> None:
     good = body(2, b"\0" + struct.pack("<i", 1) + b"\x05")
     assert len(images.rows("c", good)) == 1
     for wrong in (good + b"\0", good[:-1], good[:3], b"\x03" + good[1:], b"", good + good[2:-1]):
-        with pytest.raises(Terminal, match=r"table='d\.t'"):
+        with pytest.raises(Terminal) as refused:
             images.rows("c", wrong)
+        assert refused.value.details["table"] == "d.t"
 
 
 def test_a_key_without_a_value_is_refused() -> None:
     day = Column("day", "date")
     images = decoder(table_map(bytes((3, 10)), b""), I, day, key=("id", "day"))
     for values, nulls in ((b"\0\0\0", b"\0"), (b"", b"\x02")):
-        with pytest.raises(Terminal, match=r"key.*column='day'"):
+        with pytest.raises(Terminal, match="key") as refused:
             one(images, values, nulls)
+        assert refused.value.details["column"] == "day"
 
 
 def test_all_columns_as_key_keep_their_nulls_apart() -> None:

@@ -102,8 +102,9 @@ def test_rows_of_before_an_alter_are_read_by_the_map_of_their_time() -> None:
 def test_names_of_today_are_not_given_to_columns_of_yesterday() -> None:
     """python-mysql-replication: without names in the map it takes those of today, whatever the columns are."""
     today = catalog(Column("id", "int"), Column("v", "varchar", charset="utf8mb4", length=5), Column("part", "int"))
-    with pytest.raises(Terminal, match=r"altered since its rows were written.*table='shop\.t', column='v'.*resume"):
+    with pytest.raises(Terminal, match=r"altered since its rows were written.*resume") as refused:
         today.layout(NAMELESS)
+    assert (refused.value.details["table"], refused.value.details["column"]) == ("shop.t", "v")
 
 
 def test_a_restart_needs_nothing_but_the_last_resolved_record_however_often_tables_were_altered() -> None:

@@ -154,8 +154,9 @@ def test_rows_that_real_servers_logged_are_equal_to_the_python_ones(server: str)
 
 def test_what_the_compiled_decoder_refuses_is_named_by_the_python_one() -> None:
     layout = layout_of(Random(3), ("year",))
-    with pytest.raises(Terminal, match=r"a row cannot be read.*table='d\.t'"):
+    with pytest.raises(Terminal, match="a row cannot be read") as refused:
         NativeImages(layout).rows("c", b"\x02\xff\0\1")
+    assert refused.value.details["table"] == "d.t"
 
 
 def masked(layout: Layout, *names: str, by: tuple[str, ...] = ()) -> Layout:

@@ -151,8 +151,9 @@ def test_a_period_of_transactions_is_refused_as_its_changes_are_logged_as_text()
     recording = load("mariadb-11.4", "versioned-transactions")
     (table, description) = next(iter(recording.descriptions().items()))
     catalog = TableCatalog(dict, server_of("mariadb-11.4"), Policy.declared("accept", {}, ["golden"], "", {}))
-    with pytest.raises(Terminal, match=r"versioned by transactions.*table='golden\.t'"):
+    with pytest.raises(Terminal, match="versioned by transactions") as refused:
         catalog.shape(info_of(table, description))
+    assert refused.value.details["table"] == "golden.t"
 
 
 def test_the_core_sends_records_of_today_s_rows_and_counts_the_others() -> None:

@@ -571,8 +571,13 @@ def test_a_table_that_is_to_be_read_over_a_gap_lacks_nothing_more() -> None:
 def test_a_source_that_is_told_to_stops_at_rows_that_cannot_be_read() -> None:
     world = Harness(unreadable="source")
     broken = RowsEvent(MAP, "c", rows("c", (2, 1, "b")).body[:-1])
-    with pytest.raises(Terminal, match=r"cannot be read.*table='shop\.t', column='v'.*position='bin.000001:200'"):
+    with pytest.raises(Terminal, match="cannot be read") as refused:
         world.replicate([transaction(1, rows("c", (1, 1, "a"))), transaction(2, broken)])
+    assert (refused.value.details["table"], refused.value.details["column"], refused.value.details["position"]) == (
+        "shop.t",
+        "v",
+        "bin.000001:200",
+    )
     assert str(resolved(world)[-1].position.gtids) == "0-1-1"
 
 

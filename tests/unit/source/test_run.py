@@ -101,8 +101,9 @@ def test_a_start_that_is_refused_is_refused_at_once(scene: Callable[..., Scenari
 
 def test_looks_are_bounded_however_much_is_read_between_them(scene: Callable[..., Scenario]) -> None:
     one = scene(*((5, Terminal("spoilt", pos=pos)) for pos in range(9)))
-    with pytest.raises(Terminal, match="pos=3"):
+    with pytest.raises(Terminal) as refused:
         one.capture.run()
+    assert refused.value.details["pos"] == 3
 
 
 def test_settings_that_are_wrong_get_no_second_look(scene: Callable[..., Scenario]) -> None:
@@ -142,8 +143,9 @@ def test_a_capture_that_was_fenced_says_who_reads_now(
 
     monkeypatch.setattr("include.source.database.takeover.asked", dumps)
     one = scene((5, Fenced("another process has taken over (commit)", system="kafka", reason="PRODUCER_FENCED")))
-    with pytest.raises(Fenced, match=r"newest_reader='10.0.0.8:5000'.*start this one again"):
+    with pytest.raises(Fenced, match="start this one again") as refused:
         one.capture.run()
+    assert refused.value.details["newest_reader"] == "10.0.0.8:5000"
     assert isinstance(one.reporter.end, Fenced)
 
 

@@ -237,8 +237,9 @@ def test_keys_partitions_masks_and_ignored_columns_are_those_of_the_shape() -> N
         Image(b"\2\x0e" + b"\2\2!\0" + b"\2\5" + b"\0" + NULL, b"\0\x0e", b"\5"),
         Image(b"\2\x10" + b"\2\2!\0" + b"\2\x08" + b"\2\x0a" + NULL, b"\2\x0a\x10", b"\x08"),
     ]
-    with pytest.raises(Terminal, match=r"holds no value.*table='shop\.t'.*column='who'"):
+    with pytest.raises(Terminal, match="holds no value") as refused:
         read(told, [(b"7", None, None, None)])
+    assert (refused.value.details["table"], refused.value.details["column"]) == ("shop.t", "who")
 
 
 def test_a_masked_key_is_read_by_python() -> None:
