@@ -217,8 +217,9 @@ def test_what_a_backfill_made_is_forgotten_too_and_what_is_forgotten_is_not_made
         BackfillSelection("by_date", "events", days=days("2024-05-01", "2024-05-07"), version=1, raw="raw")
     )
     assert {cut.first for cut in again.cuts} == {25, 30}
-    with pytest.raises(Terminal, match=r"forgotten.*kept_from=25"):
+    with pytest.raises(Terminal, match="forgotten") as refused:
         world.plan(BackfillSelection("by_date", "events", offsets={0: (5, 30)}, version=1, raw="raw"))
+    assert refused.value.details["kept_from"] == 25
 
 
 def test_a_cut_that_is_not_old_keeps_all_behind_it(world: BackfillHarness) -> None:
@@ -247,10 +248,11 @@ def test_a_restore_takes_what_is_kept_and_refuses_what_is_not(world: BackfillHar
     asked = RestoreAsked("events", "other")
     plan = make_plan(LakeStore(world.store), world.memory.admin(), raw, asked)
     assert plan.ranges == {0: (25, 45), 1: (25, 45)}
-    with pytest.raises(Terminal, match=r"forgotten.*kept_from=25"):
+    with pytest.raises(Terminal, match="forgotten") as refused:
         make_plan(
             LakeStore(world.store), world.memory.admin(), raw, RestoreAsked("events", "other", offsets={0: (20, 30)})
         )
+    assert refused.value.details["kept_from"] == 25
     with pytest.raises(Terminal, match="raw copy does not have all records"):
         world.plan(BackfillSelection("by_date", "events", offsets={0: (20, 30)}, version=1, raw="raw"))
     assert clean(world)
@@ -330,8 +332,9 @@ def test_a_chain_that_ends_before_what_was_noted_is_named(world: BackfillHarness
     assert world.pointer().heads == {0: 45, 1: 45}
     live = take_over(world.store, topic, 1, 2, lambda chains: dict.fromkeys(chains, 0))
     live.check_head(0, 45)
-    with pytest.raises(Terminal, match=r"commits are gone.*reached=45.*lifecycle rule"):
+    with pytest.raises(Terminal, match=r"commits are gone.*lifecycle rule") as refused:
         live.check_head(0, 0)
+    assert refused.value.details["reached"] == 45
     # A newer revision begins elsewhere: what was noted is not of it.
     newer = take_over(world.store, topic, 2, 2, lambda chains: dict.fromkeys(chains, 40))
     newer.check_head(0, 40)

@@ -78,7 +78,7 @@ def test_an_error_that_is_none_of_ours_names_its_place_and_stops() -> None:
     outcome = work(TaskPlace.of(GROUP, KAFKA, None, STORE, Path("/nowhere")), TASK, broken)
     assert isinstance(outcome.error, Terminal)
     assert "ZeroDivisionError: in a parser" in str(outcome.error)
-    assert "topic='events', partition=0, first=5" in str(outcome.error)
+    assert {"topic": "events", "partition": 0, "first": 5}.items() <= outcome.error.details.items()
 
 
 def test_what_the_host_refuses_may_pass() -> None:
