@@ -166,7 +166,8 @@ def test_objects_are_not_removed_by_the_writers_credentials(shell: Shell, tmp_pa
     text = "\n".join(line for line in FILES.splitlines() if not line.startswith("expiry"))
     (tmp_path / "deployment.yaml").write_text(text, "utf-8")
     error = shell("expire", "events", "--group", "by_date", "--generation", "1", "--yes").exception
-    assert "path='expiry'" in str(error)
+    assert isinstance(error, SettingsError)
+    assert error.details["path"] == "expiry"
 
 
 def test_credentials_of_another_bucket_are_refused(shell: Shell, tmp_path: Path) -> None:

@@ -212,8 +212,9 @@ def test_of_an_envelope_handlers_get_what_is_inside() -> None:
     found = read(reader_of(value="in.body"), envelope)
     assert found is not None
     assert (found.key, found.value) == (b'"x"', b'{"battery":7}')
-    with pytest.raises(InvalidRecord, match=r"no record of fields .*field='in.battery'"):
+    with pytest.raises(InvalidRecord, match="no record of fields") as refused:
         read(reader_of(value="in.battery"), envelope)
+    assert refused.value.details["field"] == "in.battery"
 
 
 @pytest.mark.parametrize(

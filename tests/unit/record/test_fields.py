@@ -199,8 +199,9 @@ def test_types_that_name_themselves_are_passed_over_and_endless_ones_refused() -
 
 def test_a_refusal_says_which_field_and_why() -> None:
     fields = Fields(record("int", "string"))
-    with pytest.raises(InvalidRecord, match=r"it ends too early.*field=1"):
+    with pytest.raises(InvalidRecord, match="it ends too early") as refused:
         fields.borders(long(1) + long(5) + b"ab")
+    assert refused.value.details["field"] == 1
     with pytest.raises(InvalidRecord, match="trailing bytes"):
         fields.borders(long(1) + long(0) + b"x")
 

@@ -33,10 +33,12 @@ def test_rows_that_are_damaged_are_told() -> None:
 def test_a_codec_of_another_release_is_told_with_the_way_out() -> None:
     packed = bytearray(pack([(b"key", b"value")]))
     packed[3] = 9
-    with pytest.raises(Terminal, match=r"codec=9.*lyrebird state"):
+    with pytest.raises(Terminal, match="lyrebird state") as refused:
         list(unpack(bytes(packed)))
-    with pytest.raises(Terminal, match=r"codec=9.*lyrebird state"):
+    assert refused.value.details["codec"] == 9
+    with pytest.raises(Terminal, match="lyrebird state") as refused:
         BucketPointer.from_bytes(BucketPointer("u").to_bytes().replace(b'"codec":1', b'"codec":9'))
+    assert refused.value.details["codec"] == 9
     with pytest.raises(Terminal, match="cannot be read"):
         BucketPointer.from_bytes(b"[]")
 
