@@ -33,7 +33,7 @@ from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Commit
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.run_params import UPLOADS
-from include.lake.writing.driver import Driver, GroupWatcher, TaskPool
+from include.lake.writing.driver import Driver, GroupWatcher
 from include.lake.writing.group_metrics import GroupMetrics
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
 from include.lake.writing.report import GroupReport
@@ -101,7 +101,7 @@ def build(
     groups: Mapping[str, LakeGroup],
     clock: Clock,
     incidents: LakeIncidents | None = None,
-) -> list[tuple[Driver, GroupReport, TaskPool]]:
+) -> list[tuple[Driver, GroupReport, SparkJobPool[Task, Outcome]]]:
     """A driver, its report and its pool for each group; `incidents` hears what they hear.
 
     Raises `SettingsError`, also for folders named like columns, or `Terminal` for a store unfit.
@@ -112,7 +112,7 @@ def build(
     require_honest(settings)
     kept_in = backup_prefixes(declared_groups(deployment))
     writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4()}"
-    found = list[tuple[Driver, GroupReport, TaskPool]]()
+    found = list[tuple[Driver, GroupReport, SparkJobPool[Task, Outcome]]]()
     for name, group in groups.items():
         pool = task_pool(spark, TaskPlace.of(group, kafka, registry, settings, deployment.folder, kept_in=kept_in))
         report = GroupReport(name)

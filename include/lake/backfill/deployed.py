@@ -110,10 +110,6 @@ class OneByOne(TaskPool):
         tasks, self._submitted = self._submitted, []
         return [work(self._place, task, rewrite) for task in tasks]
 
-    @override
-    def close(self) -> None:
-        self._submitted.clear()
-
 
 def perform(
     bucket: LakeStore, plan: BackfillPlan, name: str, pool: TaskPool, clock: Clock, tell: Tell

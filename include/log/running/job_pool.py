@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from typing_extensions import override
 
-__all__ = ["FuturePool", "JobPool", "each_of"]
+__all__ = ["FuturePool", "JobPool", "OwnedJobPool", "each_of"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,12 +34,16 @@ class JobPool(Protocol[T_contra, R_co]):
     def finished(self) -> Sequence[R_co]:
         """What tasks that ended since the last call gave, each once, also those that were lost with their host."""
 
+
+class OwnedJobPool(JobPool[T_contra, R_co], Protocol[T_contra, R_co]):
+    """A pool in the hands of whoever made it."""
+
     def close(self) -> None:
         """Begin no more jobs, and wait for none. May be called twice."""
 
 
-class FuturePool(JobPool[T, R]):
-    """A `JobPool` over futures. `lost` says what a task gives whose job ended with an error."""
+class FuturePool(OwnedJobPool[T, R]):
+    """A pool over futures. `lost` says what a task gives whose job ended with an error."""
 
     together = 1
 

@@ -16,7 +16,7 @@ from include.index.outcome import TaskOutcome
 from include.index.worker import NumberedRange
 from include.log.planning.slices import Slice
 from include.log.running.failure import first_line
-from include.log.running.job_pool import JobPool
+from include.log.running.job_pool import OwnedJobPool
 from include.pace import Backoff
 
 __all__ = ["Answer", "RangePool", "fill", "lost_range"]
@@ -28,7 +28,7 @@ _LONGEST_PAUSE_S: Final = 10.0
 _LOST_IN_A_ROW: Final = 10
 
 Answer = TaskOutcome | LyrebirdError
-RangePool = JobPool[NumberedRange, tuple[int, Answer]]
+RangePool = OwnedJobPool[NumberedRange, tuple[int, Answer]]
 """Gives what became of each range, with its number."""
 
 
