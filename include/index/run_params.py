@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from include.settings.run import Run, knob
+from include.settings.run import RunParams, knob
 
 __all__ = ["PromoteRun", "RebuildRun"]
 
 
-class RebuildRun(Run):
+class RebuildRun(RunParams):
     """One rebuild. A retry, and a run after one that failed, goes on with the generation that is unfinished."""
 
     index: str = knob("The index of the deployment files that is made again.", option="NAME", among="index")
     dry_run: bool = knob("Only say what would be done.", False, option="--plan")
 
 
-class PromoteRun(Run):
+class PromoteRun(RunParams):
     """One promotion; without a `generation` that of the last rebuild."""
 
     index: str = knob("The index of the deployment files whose readers follow.", option="NAME", among="index")

@@ -8,7 +8,7 @@ from typing import Final
 
 from include.lake.cron import HOURLY, Cron
 from include.settings.deployment import Deployment
-from include.settings.run import Names, Run, knob
+from include.settings.run import Names, RunParams, knob
 
 __all__ = ["UPLOADS", "UploadRun", "due", "scheduled"]
 
@@ -39,7 +39,7 @@ def due(by_schedule: Mapping[str, str], last: dt.datetime | None, now: dt.dateti
     return [name for name, cron in by_schedule.items() if Cron.parse(cron).came(since, now)]
 
 
-class UploadRun(Run):
+class UploadRun(RunParams):
     """One run: groups are stored up to what the log has at its start, by their policy or, with `flush`, all of it."""
 
     groups: Names = knob(

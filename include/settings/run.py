@@ -1,6 +1,6 @@
 """What a person may ask of a run: a model, each of whose fields is a knob, declared once.
 
-    class UploadRun(Run):
+    class UploadRun(RunParams):
         groups: Names = knob("Groups that are stored; none means all.", (), option="--group", among="group")
         flush: bool = knob("All there is, not only what is due.", False)
 
@@ -21,7 +21,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from include.errors import SettingsError
 from include.settings.deployment import Strict
 
-__all__ = ["DATE", "NULL", "Knob", "Names", "NamesOnce", "Run", "every", "knob"]
+__all__ = ["DATE", "NULL", "Knob", "Names", "NamesOnce", "RunParams", "every", "knob"]
 
 Names = tuple[str, ...]
 NamesOnce = Annotated[Names, AfterValidator(lambda names: tuple(dict.fromkeys(names)))]
@@ -65,7 +65,7 @@ def knob(
     schema: Mapping[str, Any] | None = None,
     **checks: Any,
 ) -> Any:
-    """A field of a `Run`.
+    """A field of a `RunParams`.
 
     Args:
         text: says what it is for, to a person who reads a form or `--help`.
@@ -73,7 +73,7 @@ def knob(
         title: headline in Airflow's form; default: the field's name in words.
         param: name of its Param; default: the field's. None: it has none.
         option: spelling of its option, or in capitals of its argument; default: the field's name behind dashes.
-        among: noun of what its names are, where only those that are declared will do; `Run.params` gets them.
+        among: noun of what its names are, where only those that are declared will do; `RunParams.params` gets them.
         section: of the deployment files, where there must be at least one of these names.
         fills: no name means all of them.
         schema: more JSON schema, for Airflow's form alone.
@@ -88,7 +88,7 @@ def every(noun: str, option: str, section: str, text: str = "Names in the deploy
     return knob(text, (), option=option, among=noun, section=section, fills=True)
 
 
-class Run(Strict):
+class RunParams(Strict):
     """Base of what a person may ask of one kind of run."""
 
     _knobs: ClassVar[dict[str, Knob]] = {}

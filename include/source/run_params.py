@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from include.errors import SettingsError, Terminal
-from include.settings.run import DATE, NULL, Run, knob
+from include.settings.run import DATE, NULL, RunParams, knob
 from include.source.snapshot.condition import Condition, ConditionError, all_hold
 
 __all__ = [
@@ -65,7 +65,7 @@ def capture_application(source: str) -> str:
     return f"capture-{source}"
 
 
-class ReplicationRun(Run):
+class ReplicationRun(RunParams):
     """One capture that a person starts."""
 
     source: str = knob("The source of the deployment files that is captured.", among="source")
@@ -74,7 +74,7 @@ class ReplicationRun(Run):
     )
 
 
-class SnapshotRun(Run):
+class SnapshotRun(RunParams):
     """One snapshot that a person asks for."""
 
     source: str = knob("The source of the deployment files whose tables are copied.", among="source")

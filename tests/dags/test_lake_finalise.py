@@ -53,7 +53,7 @@ def test_everything_is_looked_at_without_a_choice_and_acknowledged_by_its_report
     [
         (["by_date"], {"groups": ["raw"]}, "no partition group of this name"),
         (["by_date"], {"topics": ["t", "t"]}, "named twice"),
-        ([], {}, "no partition group of the lake is declared"),
+        ([], {}, "no partition group is declared"),
     ],
 )
 def test_what_makes_no_sense_fails_the_first_task_at_once(

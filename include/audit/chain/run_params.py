@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from include.audit.chain.finding import counted
-from include.settings.run import Names, Run, knob
+from include.settings.run import Names, RunParams, knob
 
 __all__ = ["ChainAuditRun", "ChainVerdict", "verdict_of"]
 
 
-class ChainAuditRun(Run):
+class ChainAuditRun(RunParams):
     """One run over these topics of these groups; none of either means all."""
 
     topics: Names = knob("Names of topics; none means all that the groups have.", (), option="TOPIC")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from include.settings.run import NamesOnce, Run, every, knob
+from include.settings.run import NamesOnce, RunParams, every, knob
 
 __all__ = ["NIGHTLY_SHARE", "DocumentsAuditRun"]
 
@@ -12,7 +12,7 @@ NIGHTLY_SHARE: Final = 16
 """One of so many parts of the keys is looked at by a scheduled run that names no share."""
 
 
-class DocumentsAuditRun(Run):
+class DocumentsAuditRun(RunParams):
     """One run over the documents of these topics."""
 
     topics: NamesOnce = every("entry of documents", "--topic", "documents", "Entries of `documents`; none means all.")

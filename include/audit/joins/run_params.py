@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from include.settings.run import NamesOnce, Run, every, knob
+from include.settings.run import NamesOnce, RunParams, every, knob
 
 __all__ = ["JoinAuditRun"]
 
 
-class JoinAuditRun(Run):
+class JoinAuditRun(RunParams):
     """One run of audits of joins, by their names in the deployment files."""
 
     audits: NamesOnce = every("audit of a join", "--audit", "audits")

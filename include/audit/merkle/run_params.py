@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from include.audit.merkle.definition import Against
-from include.settings.run import NULL, Run, knob
+from include.settings.run import NULL, RunParams, knob
 from include.source.run_params import DateColumn, FirstDay, Table, UntilDay, Where, rows_condition
 
 __all__ = ["TableAuditRun"]
 
 
-class TableAuditRun(Run):
+class TableAuditRun(RunParams):
     """One run over tables of a source, or of all sources that are audited."""
 
     source: str = knob("Whose tables; none means all that `table_audits` names.", "", among="source")

@@ -8,12 +8,12 @@ from typing import Any
 
 from include.audit.search.audit import Mode
 from include.errors import Terminal
-from include.settings.run import Names, Run, every, knob
+from include.settings.run import Names, RunParams, every, knob
 
 __all__ = ["SearchAuditRun", "refuse_findings"]
 
 
-class SearchAuditRun(Run):
+class SearchAuditRun(RunParams):
     """One run of search audits, by their names in the deployment files."""
 
     audits: Names = every("audit", "--audit", "audits")

@@ -6,14 +6,14 @@ import datetime as dt
 from typing import Final
 
 from include.errors import SettingsError
-from include.settings.run import DATE, NamesOnce, Run, every, knob
+from include.settings.run import DATE, NamesOnce, RunParams, every, knob
 
 __all__ = ["ReplayRun"]
 
 _MOST_DAYS: Final = 366
 
 
-class ReplayRun(Run):
+class ReplayRun(RunParams):
     """One replay of days of jobs."""
 
     jobs: NamesOnce = every("job", "--job", "eventtime")

@@ -11,14 +11,14 @@ from pydantic import Field
 from include.errors import SettingsError
 from include.lake.backfill.selection import BackfillSelection, Days, Origin, parse_offsets
 from include.lake.definition import Kind, LakeGroup
-from include.settings.run import DATE, NULL, Run, knob
+from include.settings.run import DATE, NULL, RunParams, knob
 
 __all__ = ["BackfillRequest", "group_of"]
 
 OffsetRange = Annotated[str, Field(json_schema_extra={"pattern": "^[0-9]+:[0-9]+-[0-9]+$"})]
 
 
-class BackfillRequest(Run):
+class BackfillRequest(RunParams):
     """What is made again; "" or None: as each text says.
 
     From Secor `raw` is the folder of its archive. `topic_id` and `run` are of commands and programs alone.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from include.settings.run import Names, Run, knob
+from include.settings.run import Names, RunParams, knob
 
 __all__ = ["FinaliseRun"]
 
 
-class FinaliseRun(Run):
+class FinaliseRun(RunParams):
     """One run over these topics of these partition groups; none of either means all."""
 
     topics: Names = knob("Names of topics; none means all that are stored.", (), option="TOPIC")

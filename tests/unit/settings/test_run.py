@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import SettingsError
-from include.settings.run import DATE, NULL, Names, NamesOnce, Run, every, knob
+from include.settings.run import DATE, NULL, Names, NamesOnce, RunParams, every, knob
 
 Day = Annotated[str, knob("A day.", title="From", param="from", option="--since", schema=DATE)]
 
 
-class Cooking(Run):
+class Cooking(RunParams):
     """A run of a kitchen."""
 
     cook: str = knob("Who cooks.", option="NAME", among="cook")

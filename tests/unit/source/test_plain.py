@@ -208,5 +208,5 @@ def test_classes_of_other_slots_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
     class Other:
         __slots__ = ("table",)
 
-    monkeypatch.setattr(plain, "Rows", Other)
+    monkeypatch.setattr(plain, "RowsEvent", Other)
     assert plain_groups({}, 1) is None
