@@ -5,20 +5,38 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import click
 
+from include.settings.environment import checkout
+
 __all__ = ["Lazy", "LazyCommand"]
+
+_LIBRARY: Final = "include.cli"
 
 
 @dataclass(frozen=True)
 class LazyCommand:
-    """Where a command lives (`include.cli.<module>`, the name in it), and its line in `--help`."""
+    """Where a command lives (`include.cli.<module>`, the name in it), and its line in `--help`.
+
+    One of another package than the library's, which pip does not install, needs a checkout.
+    """
 
     module: str
     help: str
     attribute: str = "command"
+    package: str = _LIBRARY
+
+    def load(self) -> click.Command:
+        """The command, imported now. Raises `SettingsError` for one that needs a checkout where there is none."""
+        if self.package != _LIBRARY:
+            checkout()
+        module = f"{self.package}.{self.module}"
+        command = getattr(importlib.import_module(module), self.attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{module}.{self.attribute} is no command")
+        return command
 
 
 class Lazy(click.Group):
@@ -35,12 +53,7 @@ class Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name, imported now."""
         entry = self._table.get(cmd_name)
-        if entry is None:
-            return None
-        found = getattr(importlib.import_module(f"include.cli.{entry.module}"), entry.attribute)
-        if not isinstance(found, click.Command):
-            raise TypeError(f"include.cli.{entry.module}.{entry.attribute} is no command")
-        return found
+        return None if entry is None else entry.load()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Names and lines of the table, without an import."""

@@ -22,9 +22,11 @@ COMMANDS: dict[str, LazyCommand] = {
     "status": LazyCommand("stack", "What runs, with memory, restarts and how far behind it is.", "status"),
     "logs": LazyCommand("stack", "Show the log of a server or an application.", "logs"),
     "doctor": LazyCommand("doctor", "Say what this machine lacks, and what to do about it."),
-    "demo": LazyCommand("demo", "Orders from MariaDB to search under Airflow, on one live screen."),
+    "demo": LazyCommand("command", "Orders from MariaDB to search under Airflow, on one live screen.", package="demo"),
     "check": LazyCommand("check", "Check the deployment files without starting anything."),
-    "shop": LazyCommand("shop", "A shop that writes orders, and the truth that search must answer."),
+    "shop": LazyCommand(
+        "command", "A shop that writes orders, and the truth that search must answer.", package="demo.shop"
+    ),
     "capture": LazyCommand("capture.commands", "Copy a MySQL source into Kafka: run, snapshot, position."),
     "binlog": LazyCommand("binlog", "Read binlog files: row changes as JSON."),
     "lake": LazyCommand("lake.commands", "What stands on object storage: found, shown and proven."),

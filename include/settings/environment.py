@@ -18,10 +18,10 @@ _INSTALLED: Final = PROJECT_ROOT.name in {"site-packages", "dist-packages"}
 
 
 def checkout() -> Path:
-    """The folder with dags/, plugins/ and spark_apps/; `SettingsError` where pip has installed `include` alone."""
+    """The folder with demo/, dags/, plugins/ and spark_apps/; `SettingsError` where pip has installed the library."""
     if _INSTALLED:
         raise SettingsError(
-            "this needs dags/, plugins/ and spark_apps/, which an installed package does not have",
+            "this needs demo/, dags/, plugins/ and spark_apps/, which an installed package does not have",
             fix="Run it in a checkout of Lyrebird, after `make setup`.",
         )
     return PROJECT_ROOT

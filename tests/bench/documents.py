@@ -26,6 +26,7 @@ from typing import Any, Final
 
 import yaml
 
+from demo.shop.connection import ShopServer
 from include.clock import SystemClock
 from include.document import assembler_spark as documents
 from include.document.assembler import Assembler
@@ -36,7 +37,6 @@ from include.document.reading.mysql import MysqlTables
 from include.document.schema import body_avro, key_avro
 from include.document.signals import Inputs, Signals
 from include.index.server_wait import Patience
-from include.local.shop.connection import ShopServer
 from include.local.stack import Stack
 from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter

@@ -25,6 +25,8 @@ from typing import Any, Final, Literal
 
 import orjson
 
+from demo.shop.connection import ShopServer
+from demo.shop.generator import Shop
 from include.clock import SystemClock
 from include.document.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
@@ -33,8 +35,6 @@ from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import creation
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.local.doctor import MOST_READ_AHEAD_KB, read_ahead_kb
-from include.local.shop.connection import ShopServer
-from include.local.shop.generator import Shop
 from include.search.client import IndexSearch
 from include.search.database import DatabaseDocuments
 from include.search.database_mysql import PositionedMysql

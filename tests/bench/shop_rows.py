@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from include.local.shop.connection import ShopServer
-from include.local.shop.generator import Shop
+from demo.shop.connection import ShopServer
+from demo.shop.generator import Shop
 
 __all__ = ["fill_shop"]
 

@@ -17,17 +17,17 @@ from typing import Any
 
 import pytest
 
+from demo import pipeline
+from demo.airflow import Airflow
+from demo.comparison import DemoComparison, compare
+from demo.extras import ORDER_SEARCH
+from demo.orders_index import OrdersIndex
+from demo.shop.connection import ShopServer
+from demo.shop.generator import Shop
+from demo.shop.truth import truth
 from include.clock import SystemClock
 from include.errors import Transient
 from include.index.generations.create import make_index
-from include.local.demo import pipeline
-from include.local.demo.airflow import Airflow
-from include.local.demo.comparison import DemoComparison, compare
-from include.local.demo.extras import ORDER_SEARCH
-from include.local.demo.orders_index import OrdersIndex
-from include.local.shop.connection import ShopServer
-from include.local.shop.generator import Shop
-from include.local.shop.truth import truth
 from include.local.stack import Stack
 from include.settings.deployment import Deployment
 from include.settings.environment import deployment_folder

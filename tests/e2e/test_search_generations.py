@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, NotFoundError
 
+from demo.comparison import DemoComparison, compare
+from demo.shop.truth import truth
 from include.index.metadata import LIVING
-from include.local.demo.comparison import DemoComparison, compare
-from include.local.shop.truth import truth
 
 pytestmark = pytest.mark.timeout(1800)
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
+from demo.shop.truth import truth
 from include.cli.search.options import target_named
 from include.clock import SystemClock
-from include.local.shop.truth import truth
 from include.search.connect import database_of_search
 from include.search.dark_launch.stores import drawn_questions
 from supervision.run_folder import RunFolder

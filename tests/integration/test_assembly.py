@@ -13,6 +13,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from demo.shop.connection import ShopServer
+from demo.shop.generator import Shop
+from demo.shop.privacy import private_texts
+from demo.shop.truth import truth
 from include.cli.documents.commands import command
 from include.document.assembler import Assembler
 from include.document.database import DatabaseAddress as Server
@@ -20,10 +24,6 @@ from include.document.definition import DocumentDefinition
 from include.document.reading.mysql import MysqlTables
 from include.document.reading.tables import Keys, Row
 from include.document.schema import body_avro
-from include.local.shop.connection import ShopServer
-from include.local.shop.generator import Shop
-from include.local.shop.privacy import private_texts
-from include.local.shop.truth import truth
 from include.record.codec import Decoder, Encoder
 from include.record.json.body import plain
 from tests.support.paths import ROOT

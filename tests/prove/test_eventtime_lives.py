@@ -20,12 +20,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from demo.scooters.plan import PARTITIONS
 from include.clock import SystemClock
 from include.eventtime.committed import day_of
 from include.eventtime.rerun.rerun_spark import verify
 from include.eventtime.restored import RestoredSource
 from include.lake.restore.deployed import DeployedRestore, RestoreRequest
-from include.local.scooters.plan import PARTITIONS
 from include.log.running.batches_spark import session
 from tests.support.application_process import ApplicationProcess
 from tests.support.eventtime.fleet_harness import JOBS, FleetHarness

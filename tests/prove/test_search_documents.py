@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from include.local.shop.generator import Shop
+from demo.shop.generator import Shop
 from tests.support.documents.replay_oracle import History
 from tests.support.documents.shop import IN_PLACE, SPARK, WITHOUT_SPARK, DocumentShop, document_shop
 from tests.support.documents.shop_oracle import join

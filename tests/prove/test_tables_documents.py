@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from include.local.shop.generator import Shop
+from demo.shop.generator import Shop
 from include.log.running import batches_spark as stream
 from tests.support.documents.documents_audit import audit, place
 from tests.support.documents.shop import WITHOUT_SPARK, DocumentShop

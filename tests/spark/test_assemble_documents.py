@@ -14,15 +14,15 @@ import yaml
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from demo.shop.connection import ShopServer
+from demo.shop.generator import Shop
+from demo.shop.truth import truth
 from include.cli.documents.commands import command
 from include.clock import SystemClock
 from include.document import assembler_spark as stream
 from include.document import batch, making
 from include.document.database import DatabaseAddress as Server
 from include.document.reading.mysql import MysqlTables
-from include.local.shop.connection import ShopServer
-from include.local.shop.generator import Shop
-from include.local.shop.truth import truth
 from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.registry.confluent import ConfluentRegistry

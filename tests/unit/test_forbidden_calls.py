@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.paths import ROOT
 
-FOLDERS = ("include", "plugins", "dags", "spark_apps", "tests")
+FOLDERS = ("include", "demo", "plugins", "dags", "spark_apps", "tests")
 # They end the process when a group's coordinator moves or loads, or go the same way to the coordinator and are not
 # needed: docs/adr/0001-offsets-of-a-group.md.
 OF_GROUPS = {

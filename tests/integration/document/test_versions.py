@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from include.local.shop.generator import Shop
+from demo.shop.generator import Shop
 from tests.support.documents.replay_oracle import History
 from tests.support.documents.shop import IN_PLACE, WITHOUT_SPARK, document_shop
 from tests.support.documents.shop_oracle import join

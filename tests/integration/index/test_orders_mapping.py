@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from demo.shop.truth import _body, _line
 from include.index.bulk.request import document_line
 from include.index.definition import index_named
 from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import check, creation
 from include.index.mapping.file import mapping_of
 from include.index.server.elasticsearch import ElasticsearchIndex
-from include.local.shop.truth import _body, _line
 from include.settings.connections import Elasticsearch
 from include.settings.deployment import Deployment
 

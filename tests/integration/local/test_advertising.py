@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from demo.advertising.desk import AdvertisingDesk, at_work
+from demo.advertising.plan import AdvertisingChange, changes, first_rows
+from demo.advertising.truth import advertisers
+from demo.shop.connection import ShopServer
+from demo.shop.generator import Shop
+from demo.shop.reference import reference_data
 from include.clock import SystemClock
-from include.local.advertising.desk import AdvertisingDesk, at_work
-from include.local.advertising.plan import AdvertisingChange, changes, first_rows
-from include.local.advertising.truth import advertisers
-from include.local.shop.connection import ShopServer
-from include.local.shop.generator import Shop
-from include.local.shop.reference import reference_data
 
 SEED = 7
 

@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from include.cli.shop import command
+from demo.shop.command import command
+from demo.shop.connection import ShopServer
+from demo.shop.counts import CommittedRow
+from demo.shop.errand import ORDERS_PER_ERRAND, plan_errand
+from demo.shop.generator import Shop
+from demo.shop.plan import plan_order
+from demo.shop.privacy import private_texts
+from demo.shop.reference import reference_data
+from demo.shop.schema import TABLES
+from demo.shop.truth import truth
 from include.clock import SystemClock
 from include.errors import SettingsError, Terminal, Transient
-from include.local.shop.connection import ShopServer
-from include.local.shop.counts import CommittedRow
-from include.local.shop.errand import ORDERS_PER_ERRAND, plan_errand
-from include.local.shop.generator import Shop
-from include.local.shop.plan import plan_order
-from include.local.shop.privacy import private_texts
-from include.local.shop.reference import reference_data
-from include.local.shop.schema import TABLES
-from include.local.shop.truth import truth
 
 SEED, ORDERS = 5, 200
 MADE_BY_THE_RUN = ("order_id", "order_row_id", "created_at", "updated_at")
@@ -255,7 +255,7 @@ def test_a_killed_generator_leaves_whole_orders_and_another_goes_on(server: Shop
         "LYREBIRD_SHOP_PASSWORD": server.password,
     }
     arguments = ["run", "--rate", "300", "--database", server.database]
-    program = f"from include.cli.shop import command; command({arguments!r})"
+    program = f"from demo.shop.command import command; command({arguments!r})"
     with Shop(server.connect, SEED) as shop:
         shop.prepare()
     process = subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=subprocess.DEVNULL)

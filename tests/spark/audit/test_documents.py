@@ -10,7 +10,7 @@ import fastavro
 import pytest
 from pyspark.sql import SparkSession
 
-from include.local.shop.generator import Shop
+from demo.shop.generator import Shop
 from include.log.kafka.log import KafkaWriter
 from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import Decoder, frame, unframe

@@ -16,9 +16,9 @@ from typing import Any
 import yaml
 from click.testing import CliRunner
 
+from demo.shop.connection import ShopServer
+from demo.shop.truth import truth
 from include.cli.documents.commands import command
-from include.local.shop.connection import ShopServer
-from include.local.shop.truth import truth
 from include.log import topics
 from include.log.kafka.log import KafkaAdmin
 from include.log.resolved import ResolvedView

@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
+from demo.scooters.plan import PARTITIONS, FleetPlan, LockEvent, ScooterTrack
 from include.clock import SystemClock
-from include.local.scooters.plan import PARTITIONS, FleetPlan, LockEvent, ScooterTrack
 from tests.support.eventtime.job_harness import JobHarness
 
 __all__ = ["JOBS", "FleetHarness"]

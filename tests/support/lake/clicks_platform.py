@@ -14,8 +14,8 @@ from typing import Any
 
 import psutil
 
+from demo.airflow import Airflow
 from include.clock import SystemClock
-from include.local.demo.airflow import Airflow
 from include.local.ports import free_port
 from include.local.services import service
 from include.log.kafka.log import KafkaAdmin

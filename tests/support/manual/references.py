@@ -77,7 +77,7 @@ def broken_paths(page: Path) -> list[str]:
 def _files() -> frozenset[str]:
     return frozenset(
         f"/{file.relative_to(ROOT)}"
-        for folder in ("include", "dags", "plugins", "spark_apps", "tests")
+        for folder in ("include", "demo", "dags", "plugins", "spark_apps", "tests")
         for file in (ROOT / folder).rglob("*.py")
     )
 

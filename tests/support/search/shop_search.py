@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from demo.shop.connection import ShopServer
+from demo.shop.generator import Shop
+from demo.shop.truth import truth
 from include.clock import ManualClock, SystemClock
 from include.document.database import DatabaseAddress as Server
 from include.document.reading.mysql import MysqlTables
@@ -17,9 +20,6 @@ from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import creation
 from include.index.progress.document import IndexProgress, ProgressKeeper
 from include.index.server.elasticsearch import ElasticsearchIndex
-from include.local.shop.connection import ShopServer
-from include.local.shop.generator import Shop
-from include.local.shop.truth import truth
 from include.record.position import SourcePosition
 from include.search.client import IndexSearch
 from include.search.database import DatabaseDocuments

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -97,7 +96,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 @pytest.mark.parametrize("name", lake.COMMANDS)
 def test_every_command_of_the_table_exists_helps_and_takes_json(name: str) -> None:
     entry = lake.COMMANDS[name]
-    command = getattr(importlib.import_module(f"include.cli.{entry.module}"), entry.attribute)
+    command = entry.load()
     assert isinstance(command, click.Command)
     assert (command.name, bool(command.help)) == (name, True)
     assert any("--json" in option.opts for option in command.params)

@@ -1,4 +1,3 @@
-import importlib
 import sys
 
 import click
@@ -32,7 +31,7 @@ def test_the_version_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 @pytest.mark.parametrize("name", main.COMMANDS)
 def test_every_command_of_the_table_exists_and_takes_json(name: str) -> None:
     entry = main.COMMANDS[name]
-    command = getattr(importlib.import_module(f"include.cli.{entry.module}"), entry.attribute)
+    command = entry.load()
     assert command.name == name
     leaves = list(command.commands.values()) if isinstance(command, click.Group) else [command]
     for leaf in leaves:

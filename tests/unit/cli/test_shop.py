@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from include.cli.shop import command
+from demo.shop.command import command
+from demo.shop.connection import ShopServer
 from include.errors import SettingsError
-from include.local.shop.connection import ShopServer
 
 VALUES = {
     "LYREBIRD_MYSQL_HOST": "127.0.0.1",

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
+from demo.shop.privacy import PRIVATE_FIELDS
+from demo.shop.schema import TABLES
 from include.document.database import Replica, tls_options
 from include.document.definition import database_of, definition_of, definitions, hook
 from include.document.schema import body_avro, check_columns, key_avro
 from include.document.signals import Inputs
 from include.errors import SettingsError, Terminal
-from include.local.shop.privacy import PRIVATE_FIELDS
-from include.local.shop.schema import TABLES
 from include.log.registry.compatibility import unreadable
 from include.record.schema import Column
 from include.settings.deployment import Deployment

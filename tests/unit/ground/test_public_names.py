@@ -10,8 +10,8 @@ import pytest
 
 from include.settings.environment import PROJECT_ROOT
 
-MODULES = sorted((PROJECT_ROOT / "include").rglob("*.py"))
-FOLDERS = [PROJECT_ROOT / folder for folder in ("include", "spark_apps", "plugins", "dags")]
+MODULES = sorted(file for folder in ("include", "demo") for file in (PROJECT_ROOT / folder).rglob("*.py"))
+FOLDERS = [PROJECT_ROOT / folder for folder in ("include", "demo", "spark_apps", "plugins", "dags")]
 
 
 def parsed(path: Path) -> ast.Module:

@@ -38,14 +38,16 @@ def test_no_package_has_two_versions() -> None:
 
 def test_what_runs_imports_nothing_that_only_tests_install() -> None:
     files = [
-        file for top in ("include", "plugins", "dags", "spark_apps") for file in (PROJECT_ROOT / top).rglob("*.py")
+        file
+        for top in ("include", "demo", "plugins", "dags", "spark_apps")
+        for file in (PROJECT_ROOT / top).rglob("*.py")
     ]
     imported = {name: file for file in files for name in IMPORT.findall(file.read_text("utf-8"))}
     distributions, pinned = importlib.metadata.packages_distributions(), pins("requirements.txt")
     lacking = {
         name: str(file.relative_to(PROJECT_ROOT))
         for name, file in imported.items()
-        if name not in {"include", "supervision", *sys.stdlib_module_names}
+        if name not in {"include", "demo", "supervision", *sys.stdlib_module_names}
         and not any(re.sub(r"[-_.]+", "-", each).lower() in pinned for each in distributions.get(name, ()))
     }
     assert len(imported) > 50

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from demo.joins import told_of
 from include.join.algorithm.rework import DONE
 from include.join.committed import CommittedJoin
 from include.join.config.definition import JoinFile
 from include.join.config.deployed import DeployedJoin, JoinEntry
 from include.join.status import join_status
 from include.join.takeover import Takeover, definition_of
-from include.local.demo.joins import told_of
 from include.log import topics
 from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from demo.shop.schema import TABLES
 from include.audit.search.expected import reading_of
 from include.index.definition import IndexTopic, index_named
 from include.index.feed import Feed
@@ -23,7 +24,6 @@ from include.index.states import States
 from include.join.config.deployed import declared_joins
 from include.join.config.fields import field_plan
 from include.join.config.schema import InputSchema, OutputSchemas, output_schemas
-from include.local.shop.schema import TABLES
 from include.log.memory import MemoryRegistry
 from include.log.ports import Record
 from include.record import version

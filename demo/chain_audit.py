@@ -1,0 +1,37 @@
+"""The proof at the demo's end: the chains of all topics of the lake, every object read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from demo.told import Told
+from include.clock import Clock
+
+if TYPE_CHECKING:
+    from include.audit.chain.report import ChainReport
+
+__all__ = ["audited", "told_of"]
+
+
+def audited(clock: Clock) -> Told:
+    """Audit what the groups have now; a `Closing`. Raises the store's errors."""
+    from include.audit.chain.audit import Options
+    from include.audit.chain.platform import audit_on_servers
+    from include.audit.chain.run_params import ChainAuditRun
+    from include.settings.deployment import Deployment
+
+    return told_of(list(audit_on_servers(Deployment.load(), ChainAuditRun(), clock, Options(depth="bytes"))))
+
+
+def told_of(reports: Sequence[ChainReport]) -> Told:
+    """One line when all is clean, and what was found otherwise."""
+    from include.audit.chain.report import audit_line
+
+    found = [finding for report in reports for finding in report.findings]
+    lines = [
+        f"lake {audit_line(reports)}",
+        *(line for report in reports if not report.clean for line in report.lines()),
+    ]
+    values = {"topics": len(reports), "findings": [finding.to_json() for finding in found]}
+    return Told(tuple(lines), {"chain_audit": values}, bool(reports) and not found)
