@@ -57,6 +57,8 @@ class ElasticsearchStates(AtMoment, StateView):
         to_id: `_id` of a document of that topic, from its `doc_id`.
     """
 
+    stateless: Sequence[IndexState] = ()
+
     def __init__(
         self, index: ElasticsearchIndex, name: str, topic: str, bounds: Bounds, to_id: Callable[[str], str] = str
     ) -> None:
@@ -66,7 +68,6 @@ class ElasticsearchStates(AtMoment, StateView):
         self._topic: dict[str, Any] = {"term": {"metadata.topic": topic}}
         self._all_living = [self._topic, {"term": {"metadata.deleted": False}}]
         self.narrow(bounds)
-        self.stateless: list[IndexState] = []
         self._moment = PointInTime(index, name)
 
     @override
