@@ -1,1 +1,1 @@
-"""What a change is, where it stands, how it is named and encoded. No input or output in this layer."""
+"""Definitions of changes, their positions, versions, keys and encodings. No input or output in this layer."""

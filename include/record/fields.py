@@ -25,7 +25,7 @@ _BODY = 5
 
 
 class Fields:
-    """Where the fields of one writer schema's records are. Safe to use from several threads."""
+    """Finds the fields of one writer schema's records. Safe to use from several threads."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         """Raises `InvalidRecord` where `schema`, parsed or as JSON has it, is no record's."""
@@ -35,7 +35,7 @@ class Fields:
         self._native = fields_of(self.schema)
 
     def borders(self, data: bytes, begin: int = 0, end: int | None = None) -> tuple[int, ...]:
-        """Where each field of the record in `data[begin:end]` begins, and where the last ends: one more than fields.
+        """The offsets at which the fields of the record in `data[begin:end]` begin, then the last one's end.
 
         Raises `InvalidRecord` for bytes that are not exactly one record.
         """
@@ -55,13 +55,13 @@ class Fields:
         A field that may also be null begins with the number of its branch: the record's bytes come behind it. Raises
         `InvalidRecord` for a field that holds no record, or several kinds.
         """
-        named = {each["name"]: each for each in _definitions(self.schema)}
+        named = {definition["name"]: definition for definition in _definitions(self.schema)}
         kind = self.schema["fields"][self.names.index(name)]["type"]
-        branches = [each for each in (kind if isinstance(kind, list) else [kind]) if each != "null"]
+        branches = [branch for branch in (kind if isinstance(kind, list) else [kind]) if branch != "null"]
         record = named.get(branches[0], {}) if branches and isinstance(branches[0], str) else next(iter(branches), {})
         if len(branches) != 1 or record.get("type") not in ("record", "error"):
             raise InvalidRecord("field is not of one kind of record", reason="schema", field=name)
-        return Fields(whole_avro({each: record[each] for each in record if each != "__fastavro_parsed__"}, named))
+        return Fields(whole_avro({key: record[key] for key in record if key != "__fastavro_parsed__"}, named))
 
 
 class EnvelopeFields:
@@ -91,7 +91,7 @@ class EnvelopeFields:
 
 
 def envelope_places(schema: Any) -> tuple[int, int, int] | None:
-    """Which fields of a change envelope are `op`, `before` (-1: none) and `after`; None for what is no envelope."""
+    """The indices of `op`, `before` (-1: none) and `after` among an envelope's fields; None for what is no envelope."""
     if not isinstance(schema, Mapping) or schema.get("type") != "record":
         return None
     names = [field["name"] for field in schema["fields"]]
@@ -102,21 +102,25 @@ def envelope_places(schema: Any) -> tuple[int, int, int] | None:
 
 def _parsed(schema: Any) -> Mapping[str, Any]:
     try:
-        found: Any = fastavro.parse_schema(dict(schema) if isinstance(schema, Mapping) else schema)
+        parsed: Any = fastavro.parse_schema(dict(schema) if isinstance(schema, Mapping) else schema)
     except Exception as error:
         raise InvalidRecord("schema is not Avro's", reason=repr(error)) from error
-    if not isinstance(found, Mapping) or found.get("type") not in ("record", "error"):
-        raise InvalidRecord("value is not a record of fields", reason="schema", got=str(found)[:200])
-    return found
+    if not isinstance(parsed, Mapping) or parsed.get("type") not in ("record", "error"):
+        raise InvalidRecord("value is not a record of fields", reason="schema", got=str(parsed)[:200])
+    return parsed
 
 
 def _definitions(schema: Any) -> Iterator[Mapping[str, Any]]:
     """All named types that are defined in a parsed schema."""
     if isinstance(schema, list):
-        for each in schema:
-            yield from _definitions(each)
+        for nested in schema:
+            yield from _definitions(nested)
     elif isinstance(schema, Mapping):
         if "name" in schema:
             yield schema
-        for each in (*(field["type"] for field in schema.get("fields", ())), schema.get("items"), schema.get("values")):
-            yield from _definitions(each)
+        for nested in (
+            *(field["type"] for field in schema.get("fields", ())),
+            schema.get("items"),
+            schema.get("values"),
+        ):
+            yield from _definitions(nested)

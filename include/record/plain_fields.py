@@ -21,7 +21,7 @@ class _BrokenError(Exception):
 
 
 class PlainFields:
-    """Where the fields of one schema's records are; the contract is that of `record.fields.Fields`."""
+    """Finds the fields of one schema's records; the contract is that of `record.fields.Fields`."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         made = _Passes()
@@ -31,21 +31,23 @@ class PlainFields:
         self._types = [made.known(field["type"]) for field in schema["fields"]]
 
     def borders(self, data: bytes, begin: int, end: int) -> tuple[int, ...]:
-        """Where each field of the record in `data[begin:end]` begins, and where the last ends; or `InvalidRecord`."""
+        """The offsets at which the fields in `data[begin:end]` begin, then the last one's end; or `InvalidRecord`."""
         if not 0 <= begin <= end <= len(data):
             raise InvalidRecord("value is not what its schema says", reason="it ends too early", begin=begin)
-        found, at = [begin], begin
+        offsets, offset = [begin], begin
         try:
             for each in self._fields:
-                at = each(data, at, end)
-                found.append(at)
+                offset = each(data, offset, end)
+                offsets.append(offset)
         except _BrokenError as error:
-            raise InvalidRecord("value is not what its schema says", reason=str(error), field=len(found) - 1) from error
+            raise InvalidRecord(
+                "value is not what its schema says", reason=str(error), field=len(offsets) - 1
+            ) from error
         except RecursionError as error:
             raise InvalidRecord("value is not what its schema says", reason="it is too deep") from error
-        if at != end:
-            raise InvalidRecord("value is longer than its schema says", reason="trailing bytes", size=end - at)
-        return tuple(found)
+        if offset != end:
+            raise InvalidRecord("value is longer than its schema says", reason="trailing bytes", size=end - offset)
+        return tuple(offsets)
 
     def cut(self, data: bytes, places: Sequence[int], begin: int, end: int) -> tuple[bytes, ...]:
         """The bytes of these fields; raises as `borders`, and `IndexError` for a place that is none."""

@@ -60,13 +60,13 @@ def to_header(version: int) -> tuple[str, bytes]:
 
 def from_headers(headers: Iterable[tuple[str, bytes | None]]) -> int:
     """The version in a record's headers (the last, should there be several); raises `InvalidRecord` without one."""
-    found: bytes | None = None
+    version: bytes | None = None
     for name, value in headers:
         if name == HEADER:
-            found = value
-    if found is None or not found.isdigit() or int(found) >= 1 << 53:
-        raise InvalidRecord("record has no valid version header", reason="version", value=found)
-    return int(found)
+            version = value
+    if version is None or not version.isdigit() or int(version) >= 1 << 53:
+        raise InvalidRecord("record has no valid version header", reason="version", value=version)
+    return int(version)
 
 
 def version_of(headers: Iterable[tuple[str, bytes | None]], offset: int, *, change: bool) -> int:

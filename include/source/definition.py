@@ -1,4 +1,4 @@
-"""What a deployment file says of a source: section `sources`, one entry for each database server captured."""
+"""Definition of a source in a deployment file: section `sources`, one entry for each database server captured."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def outgrown(state: CaptureState, catalog: TableCatalog, encoders: TableEncoders
     A table that is gone, or cannot be read, is left to its snapshot.
     """
     asked = {table for job in state.jobs if job.gap and job.asked for table in job.tables if table not in state.aside}
-    found = []
+    schemas = []
     for table in sorted(asked):
         database, _, name = table.partition(".")
         catalog.forget([(database, name)])
@@ -46,8 +46,8 @@ def outgrown(state: CaptureState, catalog: TableCatalog, encoders: TableEncoders
         except Terminal:
             continue
         if encoders.key_id(schema) != state.tables[table]:
-            found.append(schema)
-    return found
+            schemas.append(schema)
+    return schemas
 
 
 def renew(core: Replicator, encoders: TableEncoders, schemas: Iterable[TableSchema]) -> None:

@@ -1,4 +1,4 @@
-"""What a person must know of a capture that runs or has stopped: told once each, by mail, where it is supervised.
+"""Opens and ends the incidents of a capture: each is told once to a person, by mail, where capture is supervised.
 
 Tables set aside or in want of rows, and prepared transactions, stand in capture's own state, so in the log. A short
 purge horizon and a long wait do not: the run folder keeps them. What ends capture has an id for each end.
@@ -77,7 +77,7 @@ class CaptureIncidents(IncidentLedger):
         self._seen = CaptureState()
 
     def on_state(self, state: CaptureState) -> None:
-        """What capture's state is now."""
+        """Opens and ends the incidents that follow from capture's state."""
         before, self._seen = self._seen, state
         if (before.aside, before.orphans, before.waiting) == (state.aside, state.orphans, state.waiting):
             return
@@ -95,7 +95,7 @@ class CaptureIncidents(IncidentLedger):
             self._note(PREPARED, subject, opens_us=opens_us, kept=False, **names)
 
     def on_horizon(self, horizon: Horizon | None) -> None:
-        """What is known of the purge horizon; None and unknown change nothing."""
+        """Opens or ends the incident of the purge horizon; None and unknown change nothing."""
         if horizon is None:
             return
         if horizon.short:

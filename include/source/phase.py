@@ -1,4 +1,4 @@
-"""What a capture is doing now, in words for a person who was woken by it."""
+"""Names the phase that a capture is in now, in words for a person who was woken by it."""
 
 from __future__ import annotations
 

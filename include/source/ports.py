@@ -1,4 +1,4 @@
-"""What a session of capture stands on: the log, by one port, what goes through it, and somebody who watches."""
+"""Definitions of what a session of capture needs: the log as a port, what goes through it, and a watcher."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OutgoingRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one Kafka transaction carries; the resolved record says `position`, `state` and has `version`.
+    """The contents of one Kafka transaction; the resolved record says `position`, `state` and has `version`.
 
     `ops` counts its `rows` by what happened to them in the source (a changed key is one "u"); `skipped` the row events
     that were passed over, because their table is set aside, by op; `past` rows of the past of system-versioned tables,
@@ -47,7 +47,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """What the last committed group left: all up to `position` is in the log, and capture was in `state`."""
+    """The end of the last committed group: all up to `position` is in the log, and capture was in `state`."""
 
     position: SourcePosition
     state: CaptureState
@@ -104,7 +104,7 @@ class CaptureLog(Protocol):
 
 
 class SessionWatcher:
-    """What a session tells others, and hears; this one tells nobody and never stops."""
+    """Hears from a session, and may stop it; this one tells nobody and never stops."""
 
     def stop_requested(self) -> bool:
         """Whether to commit what is complete and end. Cheap: asked often."""

@@ -130,12 +130,12 @@ class Replicator:
 
     def on_run(self, run: PlainRun) -> None:
         """Take transactions into the open group as `on_transaction` takes each, at once where they need no look."""
-        after, found = self._following(run), self._run_of(run)
-        if after is None or found is None:
+        after, encoded_run = self._following(run), self._run_of(run)
+        if after is None or encoded_run is None:
             for transaction in run.transactions():
                 self.on_transaction(transaction)
             return
-        outputs, size, rows = found
+        outputs, size, rows = encoded_run
         self._put(outputs, size)
         self._ops.update({op: many for op, many in zip("cud", rows, strict=True) if many})
         self.position = SourcePosition(
@@ -200,17 +200,17 @@ class Replicator:
         self._put(*self._made(encoder, records))
 
     def _stamp_here(self) -> Stamp:
-        at = self.position
-        if self._snapshot_stamp is None or self._snapshot_stamp[0] is not at:
+        position = self.position
+        if self._snapshot_stamp is None or self._snapshot_stamp[0] is not position:
             stamp = Stamp(
                 server_id=0,
-                file=at.binlog.file,
-                pos=at.binlog.pos,
-                commit_us=at.commit_us,
+                file=position.binlog.file,
+                pos=position.binlog.pos,
+                commit_us=position.commit_us,
                 made_us=self._clock.now_us(),
                 snapshot="true",
             )
-            self._snapshot_stamp = at, stamp
+            self._snapshot_stamp = position, stamp
         return self._snapshot_stamp[1]
 
     def on_answer(self, answer: Answer) -> None:
@@ -242,12 +242,12 @@ class Replicator:
         `transaction` is the one whose rows could not be read, None where a snapshot could not.
         """
         gtid = transaction.gtid if transaction else ""
-        at = str(transaction.end if transaction else self.position.binlog)
+        position = str(transaction.end if transaction else self.position.binlog)
         if self._source.unreadable == "source":
-            place = {"table": table, "gtid": gtid, "position": at}
+            place = {"table": table, "gtid": gtid, "position": position}
             raise Terminal(error.message, fix=error.fix, **{**error.details, **place}) from error
-        log.error("table %s is set aside at %s: %s", table, at, error)
-        self.state = self.state.with_aside(table, TableSetAside(gtid, at, str(error), self._clock.now_us()))
+        log.error("table %s is set aside at %s: %s", table, position, error)
+        self.state = self.state.with_aside(table, TableSetAside(gtid, position, str(error), self._clock.now_us()))
 
     def flush(self) -> Group:
         """Close the group; what comes next belongs to another."""
@@ -280,8 +280,8 @@ class Replicator:
         try:
             records = self._tables.get(step.table) or self._known(step.table)
             of_table = counts.get(table, 0)
-            found, many = records.of(step, stamp, row, of_table + 1)
-            outputs, size = self._made(records.encoder, found)
+            encoded, many = records.of(step, stamp, row, of_table + 1)
+            outputs, size = self._made(records.encoder, encoded)
         except Terminal as error:
             self.set_aside(table, error, transaction)
             self._skipped[step.op] += 1
@@ -295,7 +295,7 @@ class Replicator:
         self._put(outputs, size)
         window = self.window
         if window is not None and table in window.tables:
-            for _, key, _, _ in found:
+            for _, key, _, _ in encoded:
                 window.on_key(table, key)
         counts[table] = of_table + many
         self._ops[step.op] += many

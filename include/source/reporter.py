@@ -1,4 +1,4 @@
-"""What a supervised capture shows of itself: progress file, metrics, incidents; and how it hears a stop request."""
+"""Reports a supervised capture's progress, metrics and incidents, and hears a stop request."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Reporter(SessionWatcher):
         self._said.pop("reading", None)
 
     def on_server(self, source: SourceDefinition) -> None:
-        """From which of the source's servers the next session reads."""
+        """Notes from which of the source's servers the next session reads."""
         self._said["server"] = source.place
         if self.purge is not None:
             self.purge.move(source)

@@ -1,4 +1,4 @@
-"""What a person may ask of a source by a DAG's Params: checked here, and made into `lyrebird` commands.
+"""Checks what a person asks of a source by a DAG's Params, and makes `lyrebird` commands of it.
 
 Only the running capture writes a source's topics. So a snapshot is a request to it; only where none runs, a capture
 is started that carries out the snapshot and ends.
@@ -104,7 +104,7 @@ class SnapshotRun(RunParams):
         return rows_condition(self.tables, self.where, self.date_column, self.date_from, self.date_until)
 
     def way(self, *, capture_runs: bool) -> Literal["request", "start", "plan"]:
-        """How to carry it out now.
+        """Decides how to carry it out now.
 
         Raises:
             Terminal: the mode contradicts what runs, or only a running capture reads such a choice.
@@ -156,7 +156,7 @@ class SnapshotRun(RunParams):
 
 
 def rows_condition(tables: Sequence[str], where: str, column: str, first: str, until: str) -> str:
-    """What a condition and days choose of tables; "" for all rows.
+    """The condition for the rows that `where` and days choose of tables; "" for all rows.
 
     Raises:
         SettingsError: rows are chosen of no named table, by half a choice of dates, or by a condition that is none.

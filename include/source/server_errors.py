@@ -1,4 +1,4 @@
-"""What a server or the network refuses → the error that says how to react to it."""
+"""Turns a refusal by a server or the network into the error that says how to react to it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def error_of(refusal: BaseException, source: SourceDefinition) -> LyrebirdError:
     """The server's or the network's refusal as the error that says how to react to it."""
     code = refusal.args[0] if refusal.args and isinstance(refusal.args[0], int) else 0
     answer = str(refusal.args[-1]) if refusal.args else repr(refusal)
-    place = source.place
+    server = source.place
     if code in _DENIED:
         return Terminal(
             "the server refuses the account",
-            server=place,
+            server=server,
             user=source.user,
             fix="Check `user` and `password` of the source (LYREBIRD_MYSQL_USER, LYREBIRD_MYSQL_PASSWORD).",
         )
     if code in _NO_PRIVILEGE:
         return Terminal(
             "the account lacks a privilege",
-            server=place,
+            server=server,
             user=source.user,
             answer=answer,
             fix="GRANT REPLICATION SLAVE, BINLOG MONITOR (MySQL: REPLICATION CLIENT), SELECT ON *.* to it.",
@@ -44,22 +44,24 @@ def error_of(refusal: BaseException, source: SourceDefinition) -> LyrebirdError:
     if "same server_uuid/server_id" in answer:
         return Fenced(
             "another replica with this server id has taken over the dump",
-            server=place,
+            server=server,
             fix="Is it another capture of this source? If not, declare another `server_id`.",
         )
     if code == _MASTER_FATAL:
         return Terminal(
             "the server cannot go on from capture's position",
-            server=place,
+            server=server,
             answer=answer,
             fix="Read everything anew: `lyrebird capture run --source … --snapshot --anew`.",
         )
     if code == _TABLE_CHANGED:
-        return Transient("a table was altered while its snapshot was read", system="mysql", server=place, answer=answer)
+        return Transient(
+            "a table was altered while its snapshot was read", system="mysql", server=server, answer=answer
+        )
     if isinstance(refusal, pymysql.err.ProgrammingError) or code in _NOT_UNDERSTOOD:
         return Terminal(
             "the server refuses a statement",
-            server=place,
+            server=server,
             answer=answer,
             code=code,
             fix="`lyrebird capture check` tells what the account and the server lack.",
@@ -67,7 +69,7 @@ def error_of(refusal: BaseException, source: SourceDefinition) -> LyrebirdError:
     return Transient(
         "the server does not answer",
         system="mysql",
-        server=place,
+        server=server,
         answer=answer,
         fix="Is it up? See `lyrebird status`.",
     )

@@ -340,9 +340,9 @@ class CaptureSession:
 
 def _chosen(asked: tuple[str, ...], tables: Collection[str]) -> list[str]:
     """Full names of the tables asked for, all without any; raises `SettingsError` for one that is not captured."""
-    found, unknown = full_names(asked, tables)
+    names, unknown = full_names(asked, tables)
     if unknown:
         raise SettingsError(
             "no such table is captured", tables=unknown, allowed=sorted(tables), fix="Correct --tables or the source."
         )
-    return list(found)
+    return list(names)

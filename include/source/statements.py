@@ -1,4 +1,4 @@
-"""What statements do to captured tables: control records, snapshots that are owed, descriptions that are old."""
+"""Carries out statements on captured tables: control records, snapshots that are owed, descriptions that are old."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Statements:
     def on_statement(self, query: QueryEvent, gtid: str, commit_us: int) -> frozenset[tuple[str, str]] | None:
         """Carry its effects out; the tables whose descriptions it may have made old, None: all."""
         catalog = self._catalog
-        found = effects(
+        table_effects = effects(
             query.text,
             query.database,
             sql_mode=query.sql_mode,
@@ -52,14 +52,14 @@ class Statements:
             in_memory=catalog.in_memory,
             flavour=catalog.flavour,
         )
-        mine = [effect for effect in found if effect.kind != "rows" and self._concerns(effect)]
+        mine = [effect for effect in table_effects if effect.kind != "rows" and self._concerns(effect)]
         old: frozenset[tuple[str, str]] | None = frozenset()
-        if _UNKNOWN in found or any(effect.kind == "drop_database" for effect in mine):
+        if _UNKNOWN in table_effects or any(effect.kind == "drop_database" for effect in mine):
             old = None
         elif mine:
             names = [(effect.database, effect.table) for effect in mine]
             old = frozenset([*names, *(effect.to for effect in mine if effect.to)])
-        changed = [(effect.database, effect.table) for effect in found if effect.kind == "rows"]
+        changed = [(effect.database, effect.table) for effect in table_effects if effect.kind == "rows"]
         if old is None or not changed:
             catalog.forget(old)
         taken_over = {effect.to for effect in mine if effect.kind == "rename"}

@@ -1,4 +1,4 @@
-"""What `lyrebird capture status` says of a source, put together from the log, the run folder and the server."""
+"""Puts together what `lyrebird capture status` says of a source, from the log, the run folder and the server."""
 
 from __future__ import annotations
 
@@ -155,20 +155,22 @@ def lines_of(found: Mapping[str, Any]) -> list[str]:
         return lines + _incidents(found)
     for word, tables in (("aside", found["aside"]), ("in want", found["orphans"])):
         lines += [
-            f"{word:<10} {each['table']} since {iso(each['since_us'])}, {each['gtid'] or '-'} ({each['position']}): "
-            f"{each['cause']}\n{'':10} `lyrebird capture resume-table --source {name} {each['table']}`"
-            for each in tables
+            f"{word:<10} {note['table']} since {iso(note['since_us'])}, {note['gtid'] or '-'} ({note['position']}): "
+            f"{note['cause']}\n{'':10} `lyrebird capture resume-table --source {name} {note['table']}`"
+            for note in tables
         ]
     lines += [
-        f"left out   {each['table']} since {iso(each['since_us'])}: {each['cause']}" for each in found["left_out"]
+        f"left out   {note['table']} since {iso(note['since_us'])}: {note['cause']}" for note in found["left_out"]
     ]
     lines.append(f"uncovered  {', '.join(found['uncovered']) or 'nothing'}")
     lines += [f"owed       snapshot of {', '.join(job['tables'])} ({job['id']})" for job in found["owed"]]
     if found["reading"]:
         lines.append(f"reading    {_reading(found['reading'])}")
     lines.append(f"requests   {', '.join(found['requests']) or 'none'} open")
-    lines += [f"refused    {each['id']} at {iso(each['at_us'])}: {each['note']}" for each in found["refused"]]
-    lines += [f"prepared   {each['xid']} after {each['after']}" for each in found["prepared"]]
+    lines += [
+        f"refused    {request['id']} at {iso(request['at_us'])}: {request['note']}" for request in found["refused"]
+    ]
+    lines += [f"prepared   {xa['xid']} after {xa['after']}" for xa in found["prepared"]]
     return lines + _incidents(found)
 
 

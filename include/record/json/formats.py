@@ -1,4 +1,4 @@
-"""What the bytes of keys and values say: ids of documents, and bodies as canonical JSON.
+"""Reads the bytes of keys as ids of documents, and those of values as bodies in canonical JSON.
 
 Forms are those that a deployment file can name. In the registry's wire format
 (0x00, schema id, value) a schema is Avro's or JSON Schema's; the registry says which, record by record, as writers
@@ -37,13 +37,13 @@ _Reader = Callable[[bytes], Any]
 
 
 class FormatSchemas(Protocol):
-    """What of a registry bytes are read by."""
+    """The part of a schema registry by which bytes are read."""
 
     def schema(self, schema_id: int) -> Mapping[str, Any]:
         """A schema by its id."""
 
     def language(self, schema_id: int) -> str:
-        """What it is written in: `AVRO` or `JSON`."""
+        """The language that a schema is written in: `AVRO` or `JSON`."""
 
 
 class _BySchema:
@@ -139,13 +139,13 @@ def _parsed_image(envelope: Any) -> bytes | None:
 def parsed(text: bytes) -> Any:
     """JSON, with every number as exact as it was written; raises `InvalidRecord`."""
     try:
-        found = orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise InvalidRecord("value is not JSON", reason=str(error)) from error
     if _may_lose_digits(text):
         # Slower, and asked for by few: integers beyond 64 bits and long decimal numbers are doubles by now.
         json.loads(text, parse_float=_exact, parse_int=_exact)
-    return found
+    return value
 
 
 def _may_lose_digits(text: bytes) -> bool:

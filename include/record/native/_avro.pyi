@@ -10,13 +10,13 @@ from include.record.native.program import Step
 FORM: Final[int]
 
 class Fields:
-    """Where the fields of one schema's records are; see `include.record.fields`."""
+    """Finds the fields of one schema's records; see `include.record.fields`."""
 
     def __init__(self, steps: list[Step]) -> None:
         """Raises `KeyError`, `TypeError`, `ValueError` for steps that are none, or not those of a record."""
 
     def borders(self, data: bytes, begin: int, end: int) -> tuple[int, ...] | None:
-        """Where each field of the record in `data[begin:end]` begins, and where the last ends."""
+        """The offsets at which the fields of the record in `data[begin:end]` begin, then the last one's end."""
 
     def cut(self, data: bytes, places: tuple[int, ...], begin: int, end: int) -> tuple[bytes, ...] | None:
         """The bytes of these fields; `IndexError` for a place that is none."""

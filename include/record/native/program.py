@@ -59,17 +59,17 @@ class _Steps:
         if isinstance(schema, str):
             if schema in _PLAIN:
                 return self._put(schema)
-            found = self._named.get(schema)
+            index = self._named.get(schema)
             # Not there: a type that is still being read, or one that fastavro knows and we do not.
-            if found is None:
+            if index is None:
                 raise _UnknownError
-            return found
+            return index
         kind = schema["type"]
         if isinstance(kind, str) and "name" in schema and kind in ("record", "error", "enum", "fixed"):
             # What names itself inside itself finds None.
             self._named[schema["name"]] = None
-            self._named[schema["name"]] = found = self._of_type(schema, kind, depth)
-            return found
+            self._named[schema["name"]] = index = self._of_type(schema, kind, depth)
+            return index
         return self._of_type(schema, kind, depth)
 
     def _of_type(self, schema: Mapping[str, Any], kind: Any, depth: int) -> int:

@@ -43,7 +43,7 @@ _INNER: Final = frozenset(
 
 
 def inflate(reader: BodyReader) -> bytes:
-    """What the rest of the body holds in MariaDB's form: 0x80 | algorithm << 4 | n, size of n bytes, zlib.
+    """Inflates the rest of the body, in MariaDB's form: 0x80 | algorithm << 4 | n, size of n bytes, zlib.
 
     Raises `Terminal` for another algorithm, or content of another size than it says.
     """
@@ -81,16 +81,16 @@ def payload_events(event: Event) -> Iterator[Event]:
     held = bytearray()
     for piece in pieces:
         held += piece
-        at = 0
-        while len(held) - at >= _HEADER.size:
-            length = int.from_bytes(held[at + 9 : at + 13], "little")
+        offset = 0
+        while len(held) - offset >= _HEADER.size:
+            length = int.from_bytes(held[offset + 9 : offset + 13], "little")
             if length < _HEADER.size:
                 raise reader.cut("an event inside of it has no room for its own header")
-            if len(held) - at < length:
+            if len(held) - offset < length:
                 break
-            yield _inner(reader, bytes(held[at : at + length]))
-            at += length
-        del held[:at]
+            yield _inner(reader, bytes(held[offset : offset + length]))
+            offset += length
+        del held[:offset]
     if held:
         raise reader.cut("an event inside of it is cut short")
 

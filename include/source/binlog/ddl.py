@@ -1,4 +1,4 @@
-"""What a statement logged as text does to captured tables.
+"""Finds the effects on tables of a statement that is logged as text.
 
 A row binlog holds DDL as text only. It is not replayed: the text tells which tables lose rows without row events
 (truncate, drop), get a new name, or come into being; columns are learned anew from the server and from table maps.
@@ -64,11 +64,18 @@ def effects(
     in_memory: Callable[[str, str], bool] = lambda _database, _table: False,
     flavour: Flavour = "mariadb",
 ) -> list[TableEffect]:
-    """Effects of a statement run in `database`; raises `Terminal` for a SET STATEMENT of a form that is not understood.
+    """Finds the effects of a statement on tables.
 
-    `sql_mode`: see `Query`. `lower_names`: the server keeps names of tables in small letters, while a statement is
-    logged as it was written.
-    `in_memory` tells tables that a restart empties: older servers log that as a DELETE of all rows.
+    Args:
+        text: the statement.
+        database: the session's, of which names without a database are.
+        sql_mode: bits of the session's, see `QueryEvent`.
+        lower_names: the server keeps names of tables in small letters, while a statement is logged as it was written.
+        in_memory: (database, table) → whether a restart empties it: older servers log that as a DELETE of all rows.
+        flavour: the server's family.
+
+    Raises:
+        Terminal: a SET STATEMENT of a form that is not understood.
     """
     if lower_names:
         text, database = text.lower(), database.lower()
@@ -183,14 +190,14 @@ def _renamed(reader: Reader) -> list[TableEffect]:
     if not (reader.takes("TABLE") or reader.takes("TABLES")):
         return []
     reader.skip_condition()
-    found: list[TableEffect] = []
+    renames: list[TableEffect] = []
     more = True
     while more and (old := reader.tables(most=1)):
         reader.skip_wait()
         reader.takes("TO")
-        found += [TableEffect("rename", *old[0], to=new) for new in reader.tables(most=1)]
+        renames += [TableEffect("rename", *old[0], to=new) for new in reader.tables(most=1)]
         more = reader.takes(",")
-    return found
+    return renames
 
 
 def _altered(reader: Reader) -> list[TableEffect]:
@@ -203,7 +210,7 @@ def _altered(reader: Reader) -> list[TableEffect]:
     if not altered:
         return []
     table, rest = altered[0], list(reader.rest())
-    found = _moved(table, rest, reader.database)
+    moves = _moved(table, rest, reader.database)
     for i, token in enumerate(rest):
         if token.word == "RENAME" and rest[i - 1 : i] != [DOT]:
             after = Reader(rest[i + 1 :], reader.database)
@@ -211,23 +218,23 @@ def _altered(reader: Reader) -> list[TableEffect]:
                 continue
             if not after.takes("TO") and not after.takes("AS"):
                 after.takes("=")
-            return [*found, *(TableEffect("rename", *table, to=new) for new in after.tables(most=1))]
-    return [*found, TableEffect("alter", *table)]
+            return [*moves, *(TableEffect("rename", *table, to=new) for new in after.tables(most=1))]
+    return [*moves, TableEffect("alter", *table)]
 
 
 def _moved(table: tuple[str, str], rest: list[Token], database: str) -> list[TableEffect]:
     """Rows that came or went with a partition; another table may have got or given them."""
-    found: list[TableEffect] = []
+    moves: list[TableEffect] = []
     for i, (verb, what) in enumerate(pairwise(rest)):
         if (verb.word, what.word) not in _MOVES:
             continue
-        found.append(TableEffect("reread", *table))
+        moves.append(TableEffect("reread", *table))
         if verb.word == "CONVERT" and what.word == "TABLE":
-            found += [TableEffect("drop", *other) for other in Reader(rest[i + 2 :], database).tables(most=1)]
+            moves += [TableEffect("drop", *other) for other in Reader(rest[i + 2 :], database).tables(most=1)]
         elif verb.word in ("EXCHANGE", "CONVERT"):
             after = [j for j in range(i + 2, len(rest)) if rest[j].word == "TABLE"]
             others = Reader(rest[after[0] + 1 :], database).tables(most=1) if after else []
             for other in others:
-                found += [TableEffect("create", *other)] if verb.word == "CONVERT" else []
-                found.append(TableEffect("reread", *other))
-    return found
+                moves += [TableEffect("create", *other)] if verb.word == "CONVERT" else []
+                moves.append(TableEffect("reread", *other))
+    return moves

@@ -67,7 +67,7 @@ def _deleted(rest: list[Token], database: str) -> list[tuple[str, str]]:
 
 def _joined(rest: list[Token], database: str) -> list[tuple[str, str]]:
     """The tables of joins that `rest` begins with."""
-    found: list[tuple[str, str]] = []
+    tables: list[tuple[str, str]] = []
     depth, skipped, due, before = 0, 0, True, ""
     for i, token in enumerate(rest):
         word = token.word
@@ -90,7 +90,7 @@ def _joined(rest: list[Token], database: str) -> list[tuple[str, str]]:
         elif due and (token.name or word == "."):
             called = i + 1 < len(rest) and rest[i + 1].word == "("
             if word not in ("LATERAL", "OJ") and not called:
-                found += Reader(rest[i:], database).tables(most=1)
+                tables += Reader(rest[i:], database).tables(most=1)
             due = word in ("LATERAL", "OJ")
         before = word
-    return found
+    return tables

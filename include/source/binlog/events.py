@@ -168,24 +168,24 @@ def parse_heartbeat(event: Event) -> BinlogPosition:
 
 def _status(status: bytes) -> dict[int, int]:
     """The session's sql_mode and its client's collation, by their numbers, as far as they are told."""
-    found: dict[int, int] = {}
-    at = 0
-    while at < len(status):
-        number = status[at]
+    variables: dict[int, int] = {}
+    offset = 0
+    while offset < len(status):
+        number = status[offset]
         if number == _STATUS_CHARSET:
-            if at + 7 <= len(status):
-                found[number] = int.from_bytes(status[at + 1 : at + 3], "little")
+            if offset + 7 <= len(status):
+                variables[number] = int.from_bytes(status[offset + 1 : offset + 3], "little")
             break
         if number not in _STATUS:
             break
         size = _STATUS[number]
         if size is None:
             # Number 2 has a zero byte after its text, from a time when its length was not trusted.
-            size = 1 + (status[at + 1] if at + 1 < len(status) else 0) + (1 if number == 2 else 0)
+            size = 1 + (status[offset + 1] if offset + 1 < len(status) else 0) + (1 if number == 2 else 0)
         elif number == _STATUS_SQL_MODE:
-            found[number] = int.from_bytes(status[at + 1 : at + 1 + size], "little")
-        at += 1 + size
-    return found
+            variables[number] = int.from_bytes(status[offset + 1 : offset + 1 + size], "little")
+        offset += 1 + size
+    return variables
 
 
 def _text(data: bytes, collation: int | None, flavour: Flavour) -> str:

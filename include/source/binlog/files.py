@@ -59,7 +59,7 @@ class BinlogFile:
             raise self._wrong("binlog file is damaged or ends too early", self._at, "Copy it again, whole.") from damage
 
     def transactions(self, reader: EventReader, builder: TransactionBuilder) -> Iterator[SourceTransaction | Heartbeat]:
-        """What `builder` makes of the events that `reader` parses; raises what they do, and as `events`."""
+        """Yields what `builder` makes of the events that `reader` parses; raises what they do, and as `events`."""
         for item in self.items(reader, builder):
             if isinstance(item, PlainRun):
                 yield from item.transactions()
@@ -145,16 +145,16 @@ def binlog_files(source: Path | IO[bytes]) -> Iterator[BinlogFile]:
     Of a stream, which cannot be read again, a tar must have its members in that order already, and a zip is refused.
     Raises `BinlogFileError` for what is neither binlog nor archive, cannot be opened, or ends too early.
     """
-    place = str(source) if isinstance(source, Path) else "stream"
+    source_name = str(source) if isinstance(source, Path) else "stream"
     try:
         if not isinstance(source, Path):
-            yield from _members(unpacked(BinlogInput(source), place), None, place)
+            yield from _members(unpacked(BinlogInput(source), source_name), None, source_name)
             return
         with source.open("rb") as stream:
-            yield from _members(unpacked(BinlogInput(stream), place), source, place)
+            yield from _members(unpacked(BinlogInput(stream), source_name), source, source_name)
     except DAMAGE as damage:
         raise BinlogFileError(
-            "not a binlog or an archive of binlogs, or damaged", file=place, byte=0, answer=str(damage)
+            "not a binlog or an archive of binlogs, or damaged", file=source_name, byte=0, answer=str(damage)
         ) from damage
 
 

@@ -239,14 +239,14 @@ class EventReader:
     def _described(self, data: bytes, stated: int) -> bytes:
         if len(data) < DESCRIPTION_BYTES:
             raise Terminal("format description is cut short", file=self.file, pos=stated, fix=SPOILT)
-        found = parse_format_description(data, self.file)
-        if found.checksum:
+        description = parse_format_description(data, self.file)
+        if description.checksum:
             flags = data[17] & ~_IN_USE
             # The server takes back this flag when it closes the file, and leaves the checksum as it was.
             if isal_zlib.crc32(data[:17] + bytes((flags,)) + data[18:]) != _FITS:
                 raise self._unsummed(EventType.FORMAT_DESCRIPTION, len(data), stated)
-        self._description = found
-        return data[19:-4] if found.footer else data[19:]
+        self._description = description
+        return data[19:-4] if description.footer else data[19:]
 
     def _rotated(self, data: bytes, timestamp: int, server_id: int, stated: int, artificial: bool) -> Event:
         kind = EventType.ROTATE
@@ -281,12 +281,12 @@ class EventReader:
         )
 
     def _unsummed(self, kind: EventType, size: int, stated: int) -> Terminal:
-        place: dict[str, Any] = {"type": int(kind), "file": self.file, "pos": stated or self.end}
+        details: dict[str, Any] = {"type": int(kind), "file": self.file, "pos": stated or self.end}
         if size < _LEAST:
-            return Terminal("binlog event is cut short", **place, fix=SPOILT)
+            return Terminal("binlog event is cut short", **details, fix=SPOILT)
         return Terminal(
             "binlog event fails its checksum",
-            **place,
+            **details,
             fix=SPOILT,
         )
 

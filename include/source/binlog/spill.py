@@ -158,18 +158,18 @@ class Spill:
             return
         self._flush()
         end = self._written
-        buffer, at = b"", 0
-        while offset + at < end:
-            if len(buffer) - at < _RECORD.size:
-                offset, at = offset + at, 0
+        buffer, consumed = b"", 0
+        while offset + consumed < end:
+            if len(buffer) - consumed < _RECORD.size:
+                offset, consumed = offset + consumed, 0
                 buffer = self._read(offset, min(_PIECE, end - offset))
-            kind, number, size = _RECORD.unpack_from(buffer, at)
-            start = at + _RECORD.size
+            kind, number, size = _RECORD.unpack_from(buffer, consumed)
+            start = consumed + _RECORD.size
             if len(buffer) < start + size:
-                offset, at, start = offset + at, 0, _RECORD.size
+                offset, consumed, start = offset + consumed, 0, _RECORD.size
                 buffer = self._read(offset, min(max(_PIECE, start + size), end - offset))
             data = bytes(buffer[start : start + size])
-            at = start + size
+            consumed = start + size
             if kind == _TEXT:
                 text = data.decode("utf-8", "surrogatepass") if number else None
             elif kind == _QUERY:
@@ -205,7 +205,7 @@ class _Disk:
 
     def __exit__(self, kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, OSError):
-            place = {
+            details = {
                 "folder": str(self.folder),
                 "size_bytes": self.size_bytes,
                 "answer": error.strerror or str(error),
@@ -214,11 +214,11 @@ class _Disk:
                 raise Terminal(
                     "a large transaction cannot wait on disk for its commit",
                     fix="Correct `spill_folder` of the source, or the rights there.",
-                    **place,
+                    **details,
                 ) from error
             raise Transient(
                 "a large transaction does not fit on disk while it waits for its commit",
                 fix="Make room in that folder (`spill_folder` of the source): the transaction is then read again.",
                 system="disk",
-                **place,
+                **details,
             ) from error

@@ -1,4 +1,4 @@
-"""What comes out of a binlog: transactions, of rows that one event carries and of statements; heartbeats."""
+"""Definitions of what is read from a binlog: transactions of rows and statements, runs of them, heartbeats."""
 
 from __future__ import annotations
 

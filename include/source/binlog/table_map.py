@@ -196,15 +196,15 @@ class _Fields:
         return {column: collation for column, collation in found.items() if self._types[column] != beside}
 
     def labels(self) -> dict[int, tuple[bytes, ...]]:
-        found: dict[int, tuple[bytes, ...]] = {}
+        labels: dict[int, tuple[bytes, ...]] = {}
         for number, code in ((5, SET), (6, ENUM)):
             if number not in self._fields:
                 continue
             reader = self._reader(number)
             for column in self.of({code}):
-                found[column] = self._texts(reader, reader.lenenc())
+                labels[column] = self._texts(reader, reader.lenenc())
             self._expect(number, not reader.left)
-        return found
+        return labels
 
     def key(self) -> tuple[tuple[int, ...], bool]:
         columns = self._reader(8).lenencs()

@@ -58,20 +58,20 @@ class BinlogInput:
         """`size` bytes, less at the end only."""
         if not self._ahead:
             # Nearly always all in one piece, which then need not be copied.
-            found = self._stream.read(size)
-            if len(found) == size:
-                self.tail = (self.tail + found[-_HEAD_BYTES:])[-_HEAD_BYTES:]
-                return found
-            self._ahead = found
+            data = self._stream.read(size)
+            if len(data) == size:
+                self.tail = (self.tail + data[-_HEAD_BYTES:])[-_HEAD_BYTES:]
+                return data
+            self._ahead = data
         pieces = [self._ahead[:size]]
         self._ahead = self._ahead[size:]
         left = size - len(pieces[0])
         while left > 0 and (piece := self._stream.read(left)):
             pieces.append(piece)
             left -= len(piece)
-        found = b"".join(pieces)
-        self.tail = (self.tail + found[-_HEAD_BYTES:])[-_HEAD_BYTES:]
-        return found
+        data = b"".join(pieces)
+        self.tail = (self.tail + data[-_HEAD_BYTES:])[-_HEAD_BYTES:]
+        return data
 
     def drain(self) -> None:
         """Read on to the end."""

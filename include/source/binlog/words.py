@@ -82,8 +82,8 @@ class Reader:
 
     def tables(self, most: int = 1 << 30) -> list[tuple[str, str]]:
         """The names that are next, with commas between them, as (database, table)."""
-        found: list[tuple[str, str]] = []
-        while len(found) < most:
+        names: list[tuple[str, str]] = []
+        while len(names) < most:
             # A name may begin with its point: it is of the session's database.
             self.takes(".")
             name = self._ahead(0).name
@@ -91,12 +91,12 @@ class Reader:
                 break
             del self._next[0]
             if self.takes(".") and self._ahead(0).name:
-                found.append((name, self._next.pop(0).name))
+                names.append((name, self._next.pop(0).name))
             else:
-                found.append((self.database, name))
-            if len(found) < most and not self.takes(","):
+                names.append((self.database, name))
+            if len(names) < most and not self.takes(","):
                 break
-        return found
+        return names
 
     def skip_condition(self) -> None:
         """IF EXISTS, IF NOT EXISTS."""
@@ -141,7 +141,7 @@ _END: Final = Token("", "")
 
 
 def tokens(text: str, sql_mode: int, flavour: Flavour) -> Iterator[Token]:
-    """Words, names, strings and signs in their order. `sql_mode`: see `Query`."""
+    """Words, names, strings and signs in their order. `sql_mode`: see `QueryEvent`."""
     for found in _CUTTERS[sql_mode & _QUOTES, flavour].finditer(text):
         kind, piece = found.lastgroup, found[0]
         if kind == "word":

@@ -73,19 +73,19 @@ class Cat:
 
     def on_end(self) -> Terminal | None:
         """The file has ended: the error where it did so inside of a transaction."""
-        at = self._builder.unfinished
-        if at is None:
+        group_start = self._builder.unfinished
+        if group_start is None:
             return None
         self._forget()
         return Terminal(
             "binlog file ends inside of a transaction",
-            file=at.file,
-            pos=at.pos,
+            file=group_start.file,
+            pos=group_start.pos,
             fix="Copy the file again, whole; --all prints what there is of it.",
         )
 
     def on_event(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """What the event adds to the output, in the order of the log."""
+        """Yields what the event adds to the output, in the order of the log."""
         try:
             event = self._reader.parse(data)
         except Terminal as error:
@@ -150,20 +150,20 @@ class Cat:
         self._statement.forget()
 
     def _committed(self, event: Event) -> Iterator[dict[str, Any]]:
-        found = self._builder.on_event(event)
-        if isinstance(found, SourceTransaction):
-            place = {
-                "file": found.end.file,
-                "pos": found.end.pos,
-                "gtid": found.gtid or None,
-                "server_id": found.server_id,
-                "timestamp": iso(found.commit_us),
+        completed = self._builder.on_event(event)
+        if isinstance(completed, SourceTransaction):
+            origin = {
+                "file": completed.end.file,
+                "pos": completed.end.pos,
+                "gtid": completed.gtid or None,
+                "server_id": completed.server_id,
+                "timestamp": iso(completed.commit_us),
             }
-            for step in found.steps:
+            for step in completed.steps:
                 if isinstance(step, RowsEvent):
-                    yield from self._rows(step, place)
+                    yield from self._rows(step, origin)
                 else:
-                    self._text(step, file=found.end.file, pos=found.end.pos)
+                    self._text(step, file=completed.end.file, pos=completed.end.pos)
 
     def _each(self, event: Event) -> Iterator[dict[str, Any]]:
         kind = event.type

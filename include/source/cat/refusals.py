@@ -1,4 +1,4 @@
-"""What a reader of binlog files could not read: told once for each cause, and counted."""
+"""Tells once for each cause what a reader of binlog files could not read, and counts the rest."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ class Refusals:
 
     @property
     def more(self) -> int:
-        """How many came after the first of their cause."""
+        """Number of refusals that came after the first of their cause."""
         return self._counted.total() - len(self._counted)

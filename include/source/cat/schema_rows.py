@@ -20,7 +20,7 @@ def described(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], TableI
     hashes of indexes. Raises `Terminal` for a row that
     lacks what is needed, or stands there twice.
     """
-    found: dict[tuple[str, str], dict[int, tuple[Any, str, bool]]] = {}
+    tables: dict[tuple[str, str], dict[int, tuple[Any, str, bool]]] = {}
     for number, given in enumerate(rows, 1):
         try:
             row = {str(name).upper(): value for name, value in given.items()}
@@ -32,7 +32,7 @@ def described(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], TableI
                 row.get("DATETIME_PRECISION"),
                 row.get("CHARACTER_SET_NAME"),
             )
-            table = found.setdefault((str(row["TABLE_SCHEMA"]), str(row["TABLE_NAME"])), {})
+            table = tables.setdefault((str(row["TABLE_SCHEMA"]), str(row["TABLE_NAME"])), {})
             place = int(row["ORDINAL_POSITION"])
             if place in table:
                 raise ValueError(f"a second column {place} of the table")
@@ -46,7 +46,7 @@ def described(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], TableI
                 fix="Each row has TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, "
                 "NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION, CHARACTER_SET_NAME, COLUMN_KEY.",
             ) from error
-    return {name: _info(name, columns) for name, columns in found.items()}
+    return {name: _info(name, columns) for name, columns in tables.items()}
 
 
 def _info(name: tuple[str, str], columns: Mapping[int, tuple[Any, str, bool]]) -> TableInfo:

@@ -1,1 +1,1 @@
-"""What a table is: the server's description, the filter policy and a table map, held together."""
+"""Holds together the server's description of a table, the filter policy and table maps."""

@@ -138,7 +138,7 @@ class TableCatalog:
         return self._changing[name]
 
     def shape(self, info: TableInfo) -> TableShape:
-        """What leaves of a table as the server describes it, and as it is selected; raises `Terminal`."""
+        """The shape of a table as the server describes it, and as it is selected; raises `Terminal`."""
         return self._describer.shape(info)
 
     def layout(self, table: TableMap) -> Layout:
@@ -152,9 +152,9 @@ class TableCatalog:
 
     def _described(self, table: TableMap) -> Layout:
         info = self.table(table.name)
-        found = self._describer.today(table, info)
-        if isinstance(found, Misfit):
+        today = self._describer.today(table, info)
+        if isinstance(today, Misfit):
             self.forget([table.name])
             info = self.table(table.name)
-            found = self._describer.today(table, info)
-        return self._describer.altered(table, info, found) if isinstance(found, Misfit) else found
+            today = self._describer.today(table, info)
+        return self._describer.altered(table, info, today) if isinstance(today, Misfit) else today

@@ -1,4 +1,4 @@
-"""What a table is for the rows under a map: as the server describes it today, else as the map alone tells.
+"""Describes a table for the rows under a map: by the server's description of today, else by the map alone.
 
 A table map says what its rows were when they were written. Where the server's description of today fits it, that is
 used: it knows more (UUID, VECTOR, keys, virtual columns). Where it does not (the table was altered since), the map's
@@ -28,7 +28,7 @@ __all__ = ["Misfit", "TableDescriber"]
 
 
 class Misfit(NamedTuple):
-    """Where the server's description of today is not what a map says: the column, "" for the whole table, and why."""
+    """A difference between a map and the server's description of today: the column, "" for the whole table, and why."""
 
     column: str
     reason: str
@@ -41,7 +41,7 @@ class TableDescriber:
         self._server, self._policy = server, policy
 
     def shape(self, info: TableInfo) -> TableShape:
-        """What leaves of a table as the server describes it, and as it is selected; raises `Terminal`."""
+        """The shape of a table as the server describes it, and as it is selected; raises `Terminal`."""
         until_of(info, logged_columns(info))
         return self._shape(info.name, tuple(info.columns), info.key, info.nullable, unlogged(info, self._server))
 

@@ -96,13 +96,13 @@ def charset_of(collation_id: int, flavour: Literal["mariadb", "mysql"]) -> str |
 
 @cache
 def _collations(flavour: Literal["mariadb", "mysql"]) -> dict[int, str]:
-    found: dict[int, str] = {}
+    charsets: dict[int, str] = {}
     for line in (_COLLATIONS + (_MARIADB if flavour == "mariadb" else "")).splitlines():
         charset, *spans = line.split()
         for span in spans:
             first, _, last = span.partition("-")
-            found |= dict.fromkeys(range(int(first), int(last or first) + 1), charset)
-    return found
+            charsets |= dict.fromkeys(range(int(first), int(last or first) + 1), charset)
+    return charsets
 
 
 def is_utf8(charset: str) -> bool:
@@ -208,16 +208,16 @@ def _multi_byte(charset: str) -> Callable[[bytes], str]:
         return text.translate(renamed) if rename is not None and rename(text) else text
 
     def walk(data: bytes) -> str:
-        out, at = [], 0
-        while at < len(data):
-            piece = data[at : at + size(data, at)]
+        out, offset = [], 0
+        while offset < len(data):
+            piece = data[offset : offset + size(data, offset)]
             char = other.get(piece)
             if char is None:
                 char = piece.decode(codec)
             if len(char) != 1:
-                raise Malformed(f"no character of {charset}: {len(piece)} bytes at byte {at}")
+                raise Malformed(f"no character of {charset}: {len(piece)} bytes at byte {offset}")
             out.append(char)
-            at += len(piece)
+            offset += len(piece)
         return "".join(out)
 
     return decode

@@ -1,4 +1,4 @@
-"""How the servers' charsets differ from Python's codecs. Made by tests/support/golden/make_charset_tables.py."""
+"""Differences of the servers' charsets from Python's codecs. Made by tests/support/golden/make_charset_tables.py."""
 
 from __future__ import annotations
 

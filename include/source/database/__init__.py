@@ -1,1 +1,1 @@
-"""What is asked of the server: connections, its tables, where it stands, whether it fits."""
+"""Asks the server: connections, its tables, its binlog files, whether capture may trust it."""

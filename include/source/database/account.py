@@ -1,4 +1,4 @@
-"""What the account lacks, as SHOW GRANTS tells: for the binlog, for rows of snapshots, and to see what it must know."""
+"""Finds by SHOW GRANTS the privileges that the account lacks: for the binlog, for snapshots, for what it must see."""
 
 from __future__ import annotations
 
@@ -63,28 +63,28 @@ def _unread(grants: list[str], server: Server, source: SourceDefinition) -> Iter
     """Captured databases that it may not read as a whole."""
     whole, parts, revoked = [], set(), set()
     for grant in grants:
-        found = _GRANT.match(grant)
-        if found is None or not _READS.search(found[2]):
+        matched = _GRANT.match(grant)
+        if matched is None or not _READS.search(matched[2]):
             continue
-        database, table = _plain(found[3], server), _plain(found[4], server)
-        if found[1] == "REVOKE":
+        database, table = _plain(matched[3], server), _plain(matched[4], server)
+        if matched[1] == "REVOKE":
             revoked.add(database)
-        elif table == "*" and _SELECT.search(found[2]):
+        elif table == "*" and _SELECT.search(matched[2]):
             whole.append(re.compile(".*" if database == "*" else _pattern(database), re.DOTALL))
         else:
             parts.add(database)
-    for each in source.databases:
-        name = each.lower() if server.lower_names else each
+    for captured in source.databases:
+        name = captured.lower() if server.lower_names else captured
         if name not in revoked and any(pattern.fullmatch(name) for pattern in whole):
             continue
-        fix = f"GRANT SELECT ON {_quoted(each)}.* to it."
+        fix = f"GRANT SELECT ON {_quoted(captured)}.* to it."
         if name in parts:
             problem = (
                 "may be read by the account only in part: other tables have no snapshots, and may not be seen at all"
             )
-            yield ServerFinding(f"database {each}", problem, fix, "warn")
+            yield ServerFinding(f"database {captured}", problem, fix, "warn")
         else:
-            yield ServerFinding("account", f"lacks SELECT on database {each}", fix)
+            yield ServerFinding("account", f"lacks SELECT on database {captured}", fix)
 
 
 def _plain(name: str, server: Server) -> str:

@@ -1,4 +1,4 @@
-"""What a server says of its binlog files: names and sizes, limits, when it began one."""
+"""Asks a server about its binlog files: names and sizes, limits of retention, when it began one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _RDS_UNKNOWN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class BinlogLook:
-    """How the server's binlog stands to a position; `oldest_age_h` None when there is no file or it has no date."""
+    """The server's binlog as seen from a position; `oldest_age_h` None when there is no file or it has no date."""
 
     lag_bytes: int | None
     horizon: Horizon
@@ -70,18 +70,18 @@ def read_retention(ask: Ask, server: Server) -> Retention:
         age_s = seconds
     if (server.variable(ask, "binlog_expire_logs_auto_purge") or "").upper() in ("OFF", "0"):
         age_s = 0.0
-    found = Retention(age_s, int(of("max_binlog_total_size") or 0), up_s=_up_s(ask))
+    retention = Retention(age_s, int(of("max_binlog_total_size") or 0), up_s=_up_s(ask))
     if not (server.variable(ask, "basedir") or "").startswith(_RDS_FOLDER):
-        return found
+        return retention
     try:
         rows = ask(_RDS_HOURS)
     except Terminal:
         # Another account's table, or none: whatever the variables say does not hold here.
-        return replace(found, age_s=None, rule=_RDS_UNKNOWN)
+        return replace(retention, age_s=None, rule=_RDS_UNKNOWN)
     hours = rows[0][0] if rows else None
     if hours is None:
-        return replace(found, at_once=True, rule=_RDS_AT_ONCE)
-    return replace(found, age_s=float(hours) * 3600, rule="RDS's `binlog retention hours`")
+        return replace(retention, at_once=True, rule=_RDS_AT_ONCE)
+    return replace(retention, age_s=float(hours) * 3600, rule="RDS's `binlog retention hours`")
 
 
 def _up_s(ask: Ask) -> float | None:
@@ -133,13 +133,13 @@ class BinlogFiles:
         )
 
     def started(self, file: str) -> int | None:
-        """When the server began the file, µs UTC: the stamp of its format description. None when it has none."""
-        found = self._began.get(file)
-        if found is None:
-            found = self._read_start(file)
-            if found:
-                self._began[file] = found
-        return found or None
+        """The time when the server began the file, µs UTC: its format description's stamp. None when it has none."""
+        began_us = self._began.get(file)
+        if began_us is None:
+            began_us = self._read_start(file)
+            if began_us:
+                self._began[file] = began_us
+        return began_us or None
 
     def _read_start(self, file: str) -> int:
         """The file is asked for as by a replica without an id, which ends no other dump, and given up at once."""

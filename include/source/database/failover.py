@@ -1,7 +1,7 @@
-"""Which server to read from: the source's own, or one of its fallbacks, by GTID.
+"""Chooses the server to read from, by GTID: the source's own, or one of its fallbacks.
 
-The first that answers and has all that capture has. One that lacks transactions is a replica that is behind, and is
-waited for; one that has others under the same numbers refuses the dump itself (MariaDB's strict mode).
+It is the first that answers and has all that capture has. One that lacks transactions is a replica that is behind, and
+is waited for; one that has others under the same numbers refuses the dump itself (MariaDB's strict mode).
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ def chosen(source: SourceDefinition, position: SourcePosition | None) -> SourceD
         return source
     refusals: list[Transient] = []
     reset: Reset | None = None
-    for place in candidates:
+    for candidate in candidates:
         try:
-            asked(place, lambda ask, at=place: _fits(ask, at, position))  # type: ignore[misc]
+            asked(candidate, lambda ask, at=candidate: _fits(ask, at, position))  # type: ignore[misc]
         except Transient as refusal:
-            log.warning("%s cannot be captured now: %s", place.place, refusal)
+            log.warning("%s cannot be captured now: %s", candidate.place, refusal)
             refusals.append(refusal)
         except Reset as refusal:
-            log.warning("%s cannot be captured any more: %s", place.place, refusal)
+            log.warning("%s cannot be captured any more: %s", candidate.place, refusal)
             reset = reset or refusal
         else:
-            return place
+            return candidate
     if reset is not None and not refusals:
         raise reset
     if all(isinstance(refusal, MissingTransactions) for refusal in refusals):
@@ -58,7 +58,7 @@ def chosen(source: SourceDefinition, position: SourcePosition | None) -> SourceD
     raise Transient(
         "no server of the source can go on from capture's position",
         system="mysql",
-        servers=[place.place for place in candidates],
+        servers=[candidate.place for candidate in candidates],
         reasons=[refusal.message for refusal in refusals],
     )
 

@@ -1,4 +1,4 @@
-"""What a look at a server finds: something that a person should know before capture trusts its binlog."""
+"""Definition of a finding: something that a person should know before capture trusts a server's binlog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must be right on the server before capture may trust its binlog; asked at every start and by `check`.
+"""Checks the server before capture may trust its binlog: at every start, and for `check`.
 
 What takes a server with thousands of tables long is asked beside the stream where a capture goes on (`second_look`).
 """
@@ -26,12 +26,12 @@ __all__ = ["Level", "ServerFinding", "first_look", "preflight", "refuse", "secon
 
 
 def preflight(source: SourceDefinition) -> list[ServerFinding]:
-    """What is wrong. Raises `Transient`, `Terminal` when the server cannot be asked."""
+    """Finds all that is wrong. Raises `Transient`, `Terminal` when the server cannot be asked."""
     return [*first_look(source), *second_look(source)]
 
 
 def first_look(source: SourceDefinition) -> list[ServerFinding]:
-    """What is wrong with settings and privileges; raises as `preflight`."""
+    """Finds what is wrong with settings and privileges; raises as `preflight`."""
 
     def found(ask: Ask) -> list[ServerFinding]:
         server = read_server(ask)
@@ -47,7 +47,7 @@ def first_look(source: SourceDefinition) -> list[ServerFinding]:
 
 
 def second_look(source: SourceDefinition) -> list[ServerFinding]:
-    """What is wrong with tables; raises as `preflight`."""
+    """Finds what is wrong with tables; raises as `preflight`."""
 
     def found(ask: Ask) -> list[ServerFinding]:
         server = read_server(ask)
@@ -145,36 +145,36 @@ def _databases(ask: Ask, source: SourceDefinition) -> list[ServerFinding]:
 
 
 def _policy(tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinition) -> list[ServerFinding]:
-    found: list[ServerFinding] = []
+    server_findings: list[ServerFinding] = []
     asked = {name: TableColumns(tuple(info.columns), info.key) for name, info in tables.items()}
     for error in findings(source.policy, asked):
         problem = str(SettingsError(error.message, **{k: v for k, v in error.details.items() if k != "path"}))
-        found.append(ServerFinding(error.details["path"], problem, error.fix))
+        server_findings.append(ServerFinding(error.details["path"], problem, error.fix))
     for rule in source.policy.rules:
         if rule.passes and rule.pattern.exact and not any(rule.pattern.matches(*name) for name in tables):
             at = source.policy.origin.place(("filter", rule.pattern.text))
-            found.append(
+            server_findings.append(
                 ServerFinding(at, "names no table that the server has", "Correct it, or make the table.", "warn")
             )
-    return found
+    return server_findings
 
 
 def _tables(
     tables: Mapping[tuple[str, str], TableInfo], source: SourceDefinition, server: Server, labelled: bool
 ) -> list[ServerFinding]:
-    found: list[ServerFinding] = []
+    server_findings: list[ServerFinding] = []
     aside = "Drop the table in the source's `filter`, or change it."
     for name, info in tables.items():
         table = ".".join(name)
         if not info.transactional:
             problem = f"is a table of {info.engine or 'no engine'}: snapshots see it while it changes"
-            found.append(
+            server_findings.append(
                 ServerFinding(table, problem, "Snapshot it while nobody writes, or change its engine.", "warn")
             )
-        found += [ServerFinding(*each, "warn") for each in needs_care(info, source, server, labelled)]
+        server_findings += [ServerFinding(*each, "warn") for each in needs_care(info, source, server, labelled)]
         if info.by_transactions:
             problem = "is system-versioned by transactions, whose changes MariaDB logs as text"
-            found.append(ServerFinding(table, problem, aside))
+            server_findings.append(ServerFinding(table, problem, aside))
         try:
             shape_of(
                 name,
@@ -186,13 +186,15 @@ def _tables(
             )
         except Terminal as refused:
             column = str(refused.details.get("column", ""))
-            found.append(ServerFinding(f"{table}.{column}" if column else table, refused.message, refused.fix or aside))
+            server_findings.append(
+                ServerFinding(f"{table}.{column}" if column else table, refused.message, refused.fix or aside)
+            )
         missing = [c for c in source.partition_columns(*name) if c not in {x.name for x in info.columns}]
         nullable = [c for c in source.partition_columns(*name) if c in info.nullable]
-        found += [
+        server_findings += [
             ServerFinding(
                 f"{table}.{column}", "chooses the partition, but is missing or may be null", "Correct `partition_by`."
             )
             for column in (*missing, *nullable)
         ]
-    return found
+    return server_findings

@@ -1,4 +1,4 @@
-"""How long a server still keeps the binlog from which capture goes on, and how far its end is.
+"""Estimates how long a server still keeps the binlog from which capture goes on, and counts the bytes to its end.
 
 A server purges whole files, the oldest first: when the last write of one is older than its limit of time, or when all
 together exceed its limit of bytes. It does not purge a file that a replica is reading, so the horizon says how long
@@ -77,9 +77,9 @@ def lag_bytes(files: Sequence[ListedBinlogFile], position: BinlogPosition) -> in
 def horizon(
     files: Sequence[ListedBinlogFile], retention: Retention, position: BinlogPosition, started: Started, now_us: int
 ) -> Horizon:
-    """How long until the position's file may be purged. `files`: the oldest first; asks `started` of three at most."""
-    at = _index(files, position.file)
-    if at is None:
+    """Estimates when the position's file may be purged. `files`: the oldest first; asks `started` of three at most."""
+    index = _index(files, position.file)
+    if index is None:
         if files and _older(position, files[0].name):
             return Horizon(0.0, "the server has purged the file")
         return Horizon(None, f"unknown: {_MISSING}")
@@ -88,7 +88,10 @@ def horizon(
     retention = _believed(files, retention, started, now_us)
     limits = [
         limit
-        for limit in (_by_age(files, at, retention, started, now_us), _by_size(files, at, retention, started, now_us))
+        for limit in (
+            _by_age(files, index, retention, started, now_us),
+            _by_size(files, index, retention, started, now_us),
+        )
         if limit is not None
     ]
     known = [limit for limit in limits if limit.hours is not None]

@@ -1,4 +1,4 @@
-"""What kind of server a source is: its family, its version, whether it numbers transactions."""
+"""Tells a server's family and version, whether it numbers transactions, and whether it has those that capture has."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Reset(Terminal):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a source is.
+    """A source's server.
 
     Attributes:
         text: its version, as it says.

@@ -193,12 +193,12 @@ def _keys(rows: Iterable[tuple[Any, ...]]) -> dict[tuple[str, str], tuple[str, .
         # A primary key over a column's beginning still names the row, with the whole column as key.
         fit = index == "PRIMARY" or (sub_part is None and nullable != "YES" and column is not None)
         indexes.setdefault((database, table), {}).setdefault(index, []).append((column, fit))
-    found = {}
+    keys = {}
     for name, each in indexes.items():
         whole = [columns for columns in each.values() if all(fit for _, fit in columns)]
         if whole:
-            found[name] = tuple(column for column, _ in whole[0])
-    return found
+            keys[name] = tuple(column for column, _ in whole[0])
+    return keys
 
 
 def unlogged(info: TableInfo, server: Server) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Who took over: what a person is told of a capture that was fenced by another one."""
+"""Tells a person from where the newcomer reads that fenced a capture, and what to do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ONLY_ONE: Final = (
 
 
 def newest_dump(ask: Ask) -> tuple[int, str]:
-    """How many dumps of the binlog this account runs, and from where the newest comes: `host:port`, "" without any.
+    """Counts the binlog dumps of this account, and tells from where the newest comes: `host:port`, "" without any.
 
     An account sees its own connections without any privilege.
     """
@@ -50,13 +50,13 @@ def taken_over(error: Fenced, source: SourceDefinition, clock: Clock) -> Fenced:
 def _newcomer(source: SourceDefinition, clock: Clock) -> str:
     began_s = clock.monotonic_s()
     gone_s = min(_LOOK_S, _HEARTBEATS_GONE * source.heartbeat_s)
-    found = ""
+    newest = ""
     while (passed_s := clock.monotonic_s() - began_s) < _LOOK_S:
         try:
-            count, found = asked(source, newest_dump)
+            count, newest = asked(source, newest_dump)
         except LyrebirdError:
             return ""
         if count > 1 or (count and passed_s >= gone_s):
-            return found
+            return newest
         clock.sleep(_LOOK_EVERY_S)
-    return found if source.heartbeat_s * _HEARTBEATS_GONE < _LOOK_S else ""
+    return newest if source.heartbeat_s * _HEARTBEATS_GONE < _LOOK_S else ""

@@ -1,4 +1,4 @@
-"""Whether anybody knows that the server is the source's own: only `tls: verified` looks at its certificate."""
+"""Warns where nobody verifies that the server is the source's own: only `tls: verified` looks at its certificate."""
 
 from __future__ import annotations
 

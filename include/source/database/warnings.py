@@ -40,40 +40,40 @@ def needs_care(
         )
     missing = unlogged(info, server)
     for column in (each for each in info.columns if not policy.ignores(each.name)):
-        place = f"{table}.{column.name}"
+        full_name = f"{table}.{column.name}"
         if column.name in missing:
             yield (
-                place,
+                full_name,
                 "is computed, and the binlog does not have it: it is not copied",
                 "Compute it where the copy is read, or make it a plain column.",
             )
         elif column.name in info.rounded:
             yield (
-                place,
+                full_name,
                 "is FLOAT or DOUBLE with digits: the server shows it padded or rounded, the copy has the number itself",
                 "Make it DECIMAL if the digits matter.",
             )
         elif column.name in info.old_temporals:
             yield (
-                place,
+                full_name,
                 "is stored as before MySQL 5.6 or MariaDB 10.1.2: the binlog alone does not tell its digits",
                 "ALTER TABLE … FORCE rewrites it; until then nobody should alter it while capture is away.",
             )
         elif column.old:
             yield (
-                place,
+                full_name,
                 "is a DECIMAL of before MySQL 5.0: the binlog alone does not tell its digits",
                 "ALTER TABLE … MODIFY rewrites it; until then nobody should alter it while capture is away.",
             )
         elif column.name in info.key and column.type in DATES:
             yield (
-                place,
+                full_name,
                 "is a date in the key: a zero or impossible one, which no key can hold, sets the table aside",
                 "Keep such dates out by sql_mode (NO_ZERO_DATE, NO_ZERO_IN_DATE, without ALLOW_INVALID_DATES).",
             )
         elif not labelled and any("?" in label for label in column.labels):
             yield (
-                place,
+                full_name,
                 "has a label with ?, which may stand for a character of four bytes: its first row sets the table aside",
                 "SET GLOBAL binlog_row_metadata = FULL where the server has it, or ignore the column in `filter`.",
             )

@@ -1,4 +1,4 @@
-"""Which columns of a table can be compared, and what the text of a value is.
+"""Chooses the columns of a table that can be compared, and defines the texts of their values.
 
 The text of a row, or of its key, is that of its columns with `;` between them; null is `N`. Before a text that may have
 any sign stands its length in bytes, as in netstrings (https://cr.yp.to/proto/netstrings.txt): so no two rows have the
@@ -76,7 +76,7 @@ class ComparedColumn:
 
 @dataclass(frozen=True)
 class ComparedRows:
-    """What both sides make texts and hashes of.
+    """The columns that both sides make texts and hashes of.
 
     Args:
         columns: that are compared, in the server's order.
@@ -117,7 +117,7 @@ class ComparedRows:
             Incomparable: a column of the key has no text that both sides make alike.
         """
         leaving = {column.name for column in schema.columns}
-        found: dict[str, ComparedColumn] = {}
+        compared: dict[str, ComparedColumn] = {}
         refused: dict[str, str] = {}
         for column in columns:
             if column.name in leaving:
@@ -128,9 +128,9 @@ class ComparedRows:
                 else:
                     charset = text_charset(column) or "utf8mb4"
                     kind = _KINDS[column.type]
-                    found[column.name] = ComparedColumn(column, kind, mask, charset if charset != "utf8mb4" else "")
+                    compared[column.name] = ComparedColumn(column, kind, mask, charset if charset != "utf8mb4" else "")
         for name in schema.key:
-            if name not in found or isinstance(found[name].mask, Null):
+            if name not in compared or isinstance(compared[name].mask, Null):
                 raise Incomparable(
                     "rows of a table cannot be compared: a column of its key has no text that both sides make alike",
                     table=schema.full_name,
@@ -138,8 +138,8 @@ class ComparedRows:
                     why=refused.get(name, ""),
                     fix="Leave the table out, or give it a key of other columns.",
                 )
-        key = tuple(_named(found[name]) for name in schema.key)
-        return cls(tuple(found.values()), key, refused, schema.invalid_field, digest, keyless)
+        key = tuple(_named(compared[name]) for name in schema.key)
+        return cls(tuple(compared.values()), key, refused, schema.invalid_field, digest, keyless)
 
     def without_salt(self) -> Self:
         """For whoever makes texts of a copy, where masks have done their work."""

@@ -27,21 +27,21 @@ def printed_key(rows: ComparedRows, text: str) -> dict[str, str | None]:
 
 def values_of(columns: Sequence[ComparedColumn], text: str) -> tuple[str | None, ...]:
     """The values that the text of a row, or of a key, with these columns is made of; `ValueError` for another text."""
-    data, at, values = text.encode(), 0, list[str | None]()
-    for each in columns:
-        end = data.find(_BETWEEN, at)
+    data, start, values = text.encode(), 0, list[str | None]()
+    for column in columns:
+        end = data.find(_BETWEEN, start)
         end = len(data) if end < 0 else end
-        value: bytes | None = data[at:end]
+        value: bytes | None = data[start:end]
         if value == _NULL:
             value = None
-        elif each.sized:
-            at, end = end + 1, end + 1 + int(data[at:end])
-            value = data[at:end]
-        if at > len(data) or end > len(data):
+        elif column.sized:
+            start, end = end + 1, end + 1 + int(data[start:end])
+            value = data[start:end]
+        if start > len(data) or end > len(data):
             raise ValueError("a text ends within a value")
         values.append(None if value is None else value.decode())
-        at = end + 1
-    if at != len(data) + 1:
+        start = end + 1
+    if start != len(data) + 1:
         raise ValueError("a text goes on behind its values")
     return tuple(values)
 

@@ -32,7 +32,7 @@ class Scanned:
 
     @property
     def rows(self) -> int:
-        """How many were read."""
+        """Number of rows that were read."""
         return sum(each.rows for each in self.leaves.values())
 
 
@@ -67,22 +67,22 @@ class TableScan:
             Incomparable: its engine has no snapshots, or its key's rows cannot be told apart.
         """
         self._reader, self._name = reader, (database, table)
-        found = reader.describe(database, table)
-        if found is None:
+        described = reader.describe(database, table)
+        if described is None:
             raise Terminal("there is no such table", table=self._called, fix="Name it as the server does.")
-        if not found.info.transactional:
+        if not described.info.transactional:
             raise Incomparable(
                 "a table whose engine has no snapshots cannot be compared while it is written to",
                 table=self._called,
-                engine=found.info.engine,
+                engine=described.info.engine,
                 fix="ALTER TABLE … ENGINE=InnoDB.",
             )
-        shaped = shape(found.info)
-        self._described = _description(found)
+        shaped = shape(described.info)
+        self._described = _description(described)
         digest = server_digest(reader.server.flavour, reader.server.version)
-        keyless = not found.info.key
+        keyless = not described.info.key
         self.rows = ComparedRows.of(shaped.columns, shaped.schema, policy, digest, keyless=keyless)
-        self._order = KeyOrder(found.info.columns, found.info.key, prefixed=found.info.key_prefixed)
+        self._order = KeyOrder(described.info.columns, described.info.key, prefixed=described.info.key_prefixed)
         chosen = Condition.parse(where).bound(leaving(shaped))
         self._where = f"({reader.with_values(chosen)})" if chosen.sql else ""
 

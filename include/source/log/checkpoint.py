@@ -1,4 +1,4 @@
-"""Where the last capture ended: the newest resolved record, and what a new writer of the topic has to know.
+"""Reads where the last capture ended: the newest resolved record, and what a new writer of the topic has to know.
 
 A new writer reads it after the older one was fenced: then the topic's end cannot move, and what is committed there is
 the truth, whatever a broken connection left in doubt.

@@ -96,16 +96,16 @@ class DirectLog(CaptureLog):
         self.close()
         ensure_topics(self._name, self._ports.admin)
         try:
-            self._writer, found = open_writer(self._name, self._ports, self._clock)
+            self._writer, checkpoint = open_writer(self._name, self._ports, self._clock)
             self._begun = self._appended = False
-            point = _resume_point(found.last)
+            point = _resume_point(checkpoint.last)
         except BaseException:
             self.close()
             raise
         if point is not None:
             self._after = _place(point.position)
         self._resolved = ResolvedWriter(
-            self._name, found.last, found.ends, deltas=found.deltas, full_every_us=_FULL_EVERY_US
+            self._name, checkpoint.last, checkpoint.ends, deltas=checkpoint.deltas, full_every_us=_FULL_EVERY_US
         )
         return point
 

@@ -1,4 +1,4 @@
-"""What capture needs of a log that it reaches itself."""
+"""Definition of the ports that capture needs of a log that it reaches itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["LogPorts"]
 
 @dataclass(frozen=True)
 class LogPorts:
-    """How log and registry are reached; `writer()` opens (and fences)."""
+    """The ports of log and registry; `writer()` opens (and fences)."""
 
     writer: Callable[[], LogWriter]
     reader: LogReader

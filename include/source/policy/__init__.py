@@ -1,1 +1,1 @@
-"""Which tables, columns and values may leave."""
+"""Decides which tables, columns and values may leave."""

@@ -20,7 +20,7 @@ __all__ = ["TableColumns", "check_columns", "check_key", "findings", "table_find
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """What is asked about a table: its columns, and its primary or unique key, () when it has none."""
+    """A table to check: its columns, and its primary or unique key, () when it has none."""
 
     columns: tuple[Column, ...]
     key: tuple[str, ...]
@@ -32,25 +32,25 @@ def check_key(policy: Policy, table: tuple[str, str], key_columns: Sequence[str]
     Key columns must be there as they are: hashed ones are refused too. Columns of `partition_by` must leave values
     to choose by, so they are neither ignored nor null. A table that is dropped has nothing to lose.
     """
-    found = policy.of(*table)
-    if not found.passes:
+    table_policy = policy.of(*table)
+    if not table_policy.passes:
         return
-    name, at = ".".join(table), ("filter", found.entry)
+    name, path = ".".join(table), ("filter", table_policy.entry)
     for column in key_columns:
-        if found.ignores(column) or found.mask(column) is not None:
+        if table_policy.ignores(column) or table_policy.mask(column) is not None:
             raise policy.origin.error(
-                (*at, "ignored_columns" if found.ignores(column) else "masks"),
-                f"a key column cannot be {'ignored' if found.ignores(column) else 'masked'}",
+                (*path, "ignored_columns" if table_policy.ignores(column) else "masks"),
+                f"a key column cannot be {'ignored' if table_policy.ignores(column) else 'masked'}",
                 table=name,
                 column=column,
                 key=list(key_columns),
                 fix="Take it out of the list, or drop the table.",
             )
     for column in policy.partition_columns(*table):
-        if found.ignores(column) or isinstance(found.mask(column), Null):
+        if table_policy.ignores(column) or isinstance(table_policy.mask(column), Null):
             raise policy.origin.error(
-                (*at, "ignored_columns" if found.ignores(column) else "masks"),
-                f"a column of `partition_by` cannot be {'ignored' if found.ignores(column) else 'null'}",
+                (*path, "ignored_columns" if table_policy.ignores(column) else "masks"),
+                f"a column of `partition_by` cannot be {'ignored' if table_policy.ignores(column) else 'null'}",
                 table=name,
                 column=column,
                 partition_by=list(policy.partition_columns(*table)),
@@ -64,30 +64,30 @@ def check_columns(policy: Policy, table: tuple[str, str], columns: Sequence[Colu
     An entry that names the table may name its columns only. One with wildcards may name columns that just some of
     its tables have. A mask must give values of the column's type.
     """
-    found = policy.of(*table)
-    if not found.passes or found.whole:
+    table_policy = policy.of(*table)
+    if not table_policy.passes or table_policy.whole:
         return
     there = {column.name.lower() for column in columns}
-    if TablePattern.parse(found.entry).exact:
-        for column, at in _named(policy, found.entry):
+    if TablePattern.parse(table_policy.entry).exact:
+        for column, path in _named(policy, table_policy.entry):
             if column.lower() not in there:
                 raise policy.origin.error(
-                    at,
+                    path,
                     "no such column",
                     table=".".join(table),
                     got=column,
                     allowed=sorted(c.name for c in columns),
                     fix="Correct the name; if the column was renamed, name it as it is called now.",
                 )
-    for each in columns:
-        mask = found.mask(each.name)
-        if mask is not None and not mask.fits(each):
+    for table_column in columns:
+        mask = table_policy.mask(table_column.name)
+        if mask is not None and not mask.fits(table_column):
             raise policy.origin.error(
-                ("filter", found.entry, "masks", _as_listed(each.name, found.masks)),
+                ("filter", table_policy.entry, "masks", _as_listed(table_column.name, table_policy.masks)),
                 "the mask does not fit the column's type",
                 table=".".join(table),
-                column=each.name,
-                type=each.type,
+                column=table_column.name,
+                type=table_column.type,
                 got=str(mask),
                 allowed=list(MASKS[:2]),
                 fix="keep_last is for columns of text.",
@@ -95,17 +95,17 @@ def check_columns(policy: Policy, table: tuple[str, str], columns: Sequence[Colu
 
 
 def table_findings(policy: Policy, name: tuple[str, str], table: TableColumns) -> list[SettingsError]:
-    """What `check_columns` and `check_key` refuse of one table."""
-    found = []
+    """Collects what `check_columns` and `check_key` refuse of one table."""
+    errors = []
     try:
         check_columns(policy, name, table.columns)
     except SettingsError as refused:
-        found.append(refused)
+        errors.append(refused)
     try:
         check_key(policy, name, table.key)
     except SettingsError as refused:
-        found.append(refused)
-    return found
+        errors.append(refused)
+    return errors
 
 
 def findings(policy: Policy, tables: Mapping[tuple[str, str], TableColumns]) -> list[SettingsError]:
@@ -114,31 +114,31 @@ def findings(policy: Policy, tables: Mapping[tuple[str, str], TableColumns]) -> 
     Beside `table_findings` of each: an entry with wildcards that names a column which none of its tables has, and one
     that names a table in other letters than the server: what it should have held back would leave.
     """
-    found: list[SettingsError] = []
+    errors: list[SettingsError] = []
     there: dict[str, set[str]] = {}
     for name, table in tables.items():
         entry = policy.of(*name).entry
         there.setdefault(entry, set()).update(column.name for column in table.columns)
-        found += table_findings(policy, name, table)
+        errors += table_findings(policy, name, table)
     for rule in policy.rules:
         entry = rule.pattern.text
         if rule.pattern.exact:
-            found += _in_other_letters(policy, rule.pattern, tables)
+            errors += _in_other_letters(policy, rule.pattern, tables)
         if rule.pattern.exact or entry not in there:
             continue
         lower = {column.lower() for column in there[entry]}
-        found += [
+        errors += [
             policy.origin.error(
-                at,
+                path,
                 "no table of this entry has such a column",
                 got=column,
                 allowed=sorted(there[entry]),
                 fix="Correct the name, or leave it out.",
             )
-            for column, at in _named(policy, entry)
+            for column, path in _named(policy, entry)
             if column.lower() not in lower
         ]
-    return found
+    return errors
 
 
 def _in_other_letters(

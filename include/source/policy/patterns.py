@@ -71,17 +71,17 @@ def covers(patterns: Sequence[str], pattern: str) -> bool:
 def _within(patterns: Sequence[str], pattern: str) -> bool:
     """Walks the automata of all patterns side by side, to all that they can come to."""
     all_ = (pattern, *patterns)
-    letters = {c for each in all_ for c in each if c not in "*?"} | {_ANY_OTHER}
-    start = tuple(_reached(each, {0}) for each in all_)
+    letters = {c for part in all_ for c in part if c not in "*?"} | {_ANY_OTHER}
+    start = tuple(_reached(part, {0}) for part in all_)
     seen: set[tuple[frozenset[int], ...]] = set()
     open_ = [start]
     while open_:
         at = open_.pop()
         for letter in letters:
-            after = tuple(_step(each, states, letter) for each, states in zip(all_, at, strict=True))
+            after = tuple(_step(part, states, letter) for part, states in zip(all_, at, strict=True))
             if not after[0] or after in seen:
                 continue
-            ends = [len(each) in states for each, states in zip(all_, after, strict=True)]
+            ends = [len(part) in states for part, states in zip(all_, after, strict=True)]
             if (ends[0] and not any(ends[1:])) or len(seen) >= _MOST_STATES:
                 return False
             seen.add(after)
@@ -105,13 +105,13 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def _reached(pattern: str, states: set[int]) -> frozenset[int]:
     """`states` (characters of the pattern that are used up), and all that a star may stand for nothing to get to."""
-    found = set(states)
+    reached = set(states)
     for state in sorted(states):
         at = state
         while at < len(pattern) and pattern[at] == "*":
             at += 1
-            found.add(at)
-    return frozenset(found)
+            reached.add(at)
+    return frozenset(reached)
 
 
 def _step(pattern: str, states: frozenset[int], letter: str) -> frozenset[int]:

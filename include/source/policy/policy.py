@@ -64,7 +64,7 @@ class TableFilter(Strict):
 
 @dataclass(frozen=True)
 class DeclaredAt:
-    """Where a source is declared: gives errors and explanations their file and line."""
+    """The place where a source is declared: gives errors and explanations their file and line."""
 
     deployment: Deployment | None = field(default=None, repr=False, compare=False)
     path: tuple[str | int, ...] = ()
@@ -85,7 +85,7 @@ class DeclaredAt:
 
 @dataclass(frozen=True, slots=True)
 class TablePolicy:
-    """What the policy makes of one table; `entry` is the deciding key of `filter`, "" where none did.
+    """The policy of one table; `entry` is the deciding key of `filter`, "" where none did.
 
     Ask `ignores` and `mask` rather than the two collections: servers do not tell apart letters' case in columns.
     """
@@ -145,7 +145,19 @@ class Policy:
         partition_by: Mapping[str, Sequence[str]] | None = None,
         origin: DeclaredAt | None = None,
     ) -> Policy:
-        """From what a deployment file says; raises `SettingsError` for what can never apply (see the module)."""
+        """Makes the policy of what a deployment file says.
+
+        Args:
+            default: what becomes of tables that no entry names.
+            entries: pattern of tables → what becomes of them, in the file's order.
+            databases: names of the captured databases.
+            salt: goes before every value that is hashed.
+            partition_by: table → columns whose values choose the partition.
+            origin: where the source is declared, for errors.
+
+        Raises:
+            SettingsError: an entry contradicts itself, lacks the salt, or can never apply; or nothing is captured.
+        """
         origin = origin or DeclaredAt()
         rules = [_rule(default, text, entry, salt, origin) for text, entry in entries.items()]
         # Sorting is stable: patterns keep the order of the file.
@@ -160,7 +172,7 @@ class Policy:
         return cls(default, ordered, tuple(databases), partition_by or {}, origin)
 
     def of(self, database: str, table: str) -> TablePolicy:
-        """What becomes of this table, and which line decided it; the table need not exist."""
+        """Tells what becomes of this table, and which line decided it; the table need not exist."""
         found = self._known.get((database, table))
         if found is None:
             found = self._known[database, table] = self._of(database, table)
@@ -179,7 +191,7 @@ class Policy:
         )
 
     def by(self, rule: FilterRule, database: str, table: str) -> TablePolicy:
-        """What becomes of a table that `rule` decides."""
+        """Tells what becomes of a table that `rule` decides."""
         text = rule.pattern.text
         why = f"{'passed' if rule.passes else 'dropped'} by {self.origin.place(('filter', text))}"
         return TablePolicy(database, table, rule.passes, why, text, rule.ignored, rule.masks)
@@ -205,12 +217,12 @@ def _listed(column: str, names: Iterable[str]) -> str | None:
 
 
 def _rule(default: Verdict, text: str, entry: TableFilter, salt: str, origin: DeclaredAt) -> FilterRule:
-    at = ("filter", text)
+    path = ("filter", text)
     try:
         pattern = TablePattern.parse(text)
     except ValueError:
         raise origin.error(
-            at,
+            path,
             "not a table's name",
             got=text,
             allowed="`table` or `database.table`, with the wildcards * and ?",
@@ -219,9 +231,9 @@ def _rule(default: Verdict, text: str, entry: TableFilter, salt: str, origin: De
     columns = bool(entry.ignored_columns or entry.masks)
     if entry.policy == "drop" and columns:
         raise origin.error(
-            at, "the entry drops the table and has columns of it", fix="Leave out `policy`, or the columns."
+            path, "the entry drops the table and has columns of it", fix="Leave out `policy`, or the columns."
         )
-    _refuse_doubles(entry, at, origin)
+    _refuse_doubles(entry, path, origin)
     if any(isinstance(mask, Hash) for mask in entry.masks.values()) and len(salt) < _SALT_LENGTH:
         raise origin.error(
             ("mask_salt",),

@@ -1,4 +1,4 @@
-"""What a source's filter policy makes of tables, column by column: small values for whoever shows them."""
+"""Reports what a source's filter policy makes of tables, column by column: small values for whoever shows them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TablePolicyReport:
 
 
 def report(policy: Policy, table: tuple[str, str], tables: Tables | None) -> TablePolicyReport:
-    """What becomes of `(database, table)`; `tables` are the server's, None when it was not asked."""
+    """Reports what becomes of `(database, table)`; `tables` are the server's, None when it was not asked."""
     found = policy.of(*table)
     there = tables.get(table) if tables is not None else None
     problems = tuple(str(each) for each in table_findings(policy, table, there)) if there else ()

@@ -51,7 +51,16 @@ def column_of(
     digits: int | None = None,
     charset: str | None = None,
 ) -> Column:
-    """From COLUMN_TYPE, NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION, CHARACTER_SET_NAME."""
+    """Makes a column of a row of `information_schema.columns`.
+
+    Args:
+        name: COLUMN_NAME.
+        column_type: COLUMN_TYPE.
+        precision: NUMERIC_PRECISION, in digits.
+        scale: NUMERIC_SCALE, in digits.
+        digits: DATETIME_PRECISION, digits of the seconds' fraction; None: as `column_type` says.
+        charset: CHARACTER_SET_NAME.
+    """
     word = re.match(r"\w*", column_type.strip().lower())
     kind = word[0] if word else ""
     kind = _SYNONYMS.get(kind, kind)

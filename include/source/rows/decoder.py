@@ -1,4 +1,4 @@
-"""Which decoders read a table's rows: the compiled ones, else the Python ones. Both give the same bytes."""
+"""Chooses the decoder of a table's rows: the compiled one, else the Python one. Both give the same bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class NativeImages:
         self.plain = RowImages(layout)
 
     def rows(self, op: RowOp, body: bytes, partial: bool = False) -> list[Pair]:
-        """As `Images.rows`."""
+        """As `RowImages.rows`."""
         found = None if partial else self.decoder.rows(op, body)
         return self.plain.rows(op, body, partial) if found is None else found
 
@@ -41,5 +41,5 @@ def images_of(layout: Layout) -> RowImages | NativeImages:
 
 
 def decoders_told() -> str:
-    """Which decoders run here, for a person."""
+    """Names the decoders that run here, for a person."""
     return f"pure Python row decoders ({WHY_NOT})" if WHY_NOT else "compiled row decoders"

@@ -42,7 +42,7 @@ def _times(us: int) -> bytes:
 
 
 class Stamp:
-    """What the envelopes of one source transaction share: source block and times, as bytes.
+    """The parts that the envelopes of one source transaction share: source block and times, as bytes.
 
     Args of the constructor are the fields of `record.change.SourceBlock` that do not depend on the row; `made_us` is
     when capture made the records.
@@ -97,7 +97,7 @@ class TableEncoder:
 
     @property
     def block(self) -> tuple[bytes, bytes]:
-        """What the source blocks of its rows have before their times, and behind them before their place."""
+        """The bytes of its rows' source blocks before their times, and behind them before their place."""
         return self._who, self._table
 
     def key(self, image: Image) -> bytes:
@@ -122,7 +122,17 @@ class TableEncoder:
         of_table: int = 0,
         query: str | None = None,
     ) -> bytes:
-        """The envelope; `row` counts rows in the source transaction from 0, `of_table` its table's rows from 1."""
+        """The envelope of a row's change: the record's value.
+
+        Args:
+            op: what happened to the row.
+            before: its older image, None without one.
+            after: its newer image, None without one.
+            stamp: of the source transaction.
+            row: the row's number in the source transaction, from 0.
+            of_table: its number among the transaction's rows of this table, from 1.
+            query: the statement's text, None where it is not logged or does not leave.
+        """
         middle, asked, made, transaction = self.parts(stamp, query)
         return b"".join(
             (
@@ -148,7 +158,7 @@ class TableEncoder:
         return [(self.key(image), self.partition(image), head + image.row + tail) for image in images]
 
     def parts(self, stamp: Stamp, query: str | None = None) -> Parts:
-        """What the envelopes of this table's rows of one transaction have in common."""
+        """The parts that the envelopes of this table's rows of one transaction share."""
         if self._last is None or self._last[0] is not stamp:
             self._last = stamp, self._who + stamp.times + self._table + stamp.place
         return self._last[1], stamp.thread + _text(query), stamp.made, stamp.transaction

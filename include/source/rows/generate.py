@@ -6,7 +6,7 @@ one literal. `(image, at) -> (end, row, key, by, invalid)` or, `cells`, `(end, p
 
 * `row`: the row's record without the field of invalid dates, `invalid` (name, text) pairs for it;
 * `key`, `by`: bare values of the key's columns and of those that choose the partition (`by` None without any); with a
-  null among them the function is not made: `Shape.no_key`;
+  null among them the function is not made: `TableShape.no_key`;
 * `pieces`: the piece of each field, None of those absent or skipped. A field in `raw` stands as the bytes of the image.
 
 Bytes that end too early give an `end` beyond the image, an `IndexError` or a `struct.error`; bytes that no server
@@ -69,7 +69,7 @@ class _Maker:
 
     def make(self, cells: bool) -> Made:
         if cells:
-            # `Shape.image` masks them.
+            # `TableShape.image` masks them.
             self.masks = {}
         for i, field in enumerate(self.layout.fields):
             if not self.present[i]:

@@ -17,16 +17,16 @@ def plain_outputs_of(
 
     A record is (key, partition, value), or the same behind its operation: after a delete, its tombstone of one number.
     """
-    found: list[OutgoingRecord] = []
+    outputs: list[OutgoingRecord] = []
     size = 0
     for record in records:
         key, partition, value = record[-3:]
         version += 1
         size += len(value)
-        found.append(kind(topic, key, value, version, partition))
+        outputs.append(kind(topic, key, value, version, partition))
         if len(record) > 3 and record[0] == "d":
-            found.append(kind(topic, key, None, version, partition))
-    return found, version, size
+            outputs.append(kind(topic, key, None, version, partition))
+    return outputs, version, size
 
 
 outputs_of: Final[OutputMaker] = output_maker() or plain_outputs_of

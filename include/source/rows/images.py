@@ -27,7 +27,7 @@ __all__ = ["Cells", "Pair", "RowImages"]
 Pair = tuple[Image | None, Image | None]
 """(before, after): None where the operation has no such side."""
 Cells = tuple[Sequence[bytes | None], Sequence[tuple[str, str]]]
-"""An image as (the piece of each column, None of one that is not told; invalid dates as in `Shape.image`)."""
+"""An image as (the piece of each column, None of one that is not told; invalid dates as in `TableShape.image`)."""
 
 _MOST_PATTERNS: Final = 4096
 _Cells = tuple[list[bytes | None], tuple[tuple[str, str], ...]]
@@ -80,23 +80,23 @@ class RowImages:
     def _walk(
         self, op: RowOp, body: bytes, partial: bool, lost: bool = False
     ) -> Iterator[tuple[_Cells | None, _Cells | None]]:
-        at, bitmaps = self._start(op, body)
+        offset, bitmaps = self._start(op, body)
         if not any(bitmaps):
             # A row takes no byte then, so that their number is not told.
             raise Malformed("images of no column at all")
         documents = frozenset(self._json) if partial else frozenset()
-        while at < len(body):
-            at, before = self._some(body, at, bitmaps[0], diffs=documents)
+        while offset < len(body):
+            offset, before = self._some(body, offset, bitmaps[0], diffs=documents)
             if op != "u":
                 yield (None, before) if op == "c" else (before, None)
                 continue
             if partial:
-                at, after = self._partial(body, at, bitmaps[1], before, lost)
+                offset, after = self._partial(body, offset, bitmaps[1], before, lost)
                 before = self._shown(before)
             else:
-                at, after = self._some(body, at, bitmaps[1])
+                offset, after = self._some(body, offset, bitmaps[1])
             yield before, self._completed(after, before, bitmaps[1])
-        self._at_end(at, body)
+        self._at_end(offset, body)
 
     def _full(self, op: RowOp, body: bytes, at: int) -> list[Pair]:
         """All columns in every image: the way of nearly all events."""
@@ -226,16 +226,16 @@ class RowImages:
 
     def _start(self, op: RowOp, body: bytes) -> tuple[int, list[int]]:
         """Where the images begin, and which columns each side holds."""
-        width, at = _lenenc(body, 0)
+        width, offset = _lenenc(body, 0)
         if width != self._width:
             raise Malformed(f"{width} columns where the table map has {self._width}")
         bitmaps = []
         for _ in range(2 if op == "u" else 1):
-            bitmaps.append(int.from_bytes(body[at : at + self._size], "little") & self._every)
-            at += self._size
-        if at > len(body):
+            bitmaps.append(int.from_bytes(body[offset : offset + self._size], "little") & self._every)
+            offset += self._size
+        if offset > len(body):
             raise IndexError
-        return at, bitmaps
+        return offset, bitmaps
 
     def _at_end(self, at: int, body: bytes) -> None:
         if at != len(body):
@@ -249,21 +249,21 @@ class RowImages:
 
     def _place(self, op: RowOp, body: bytes) -> tuple[str, str, dict[str, Any]] | None:
         try:
-            at, bitmaps = self._start(op, body)
+            offset, bitmaps = self._start(op, body)
             side = 0
-            while at < len(body) and any(bitmaps):
+            while offset < len(body) and any(bitmaps):
                 present = bitmaps[side % len(bitmaps)]
-                nulls, at = self._nulls(body, at, present)
+                nulls, offset = self._nulls(body, offset, present)
                 for i in range(self._width):
                     if not present >> i & 1 or nulls >> i & 1:
                         continue
                     column = self.layout.fields[i].column
-                    more = {"type": column.type, "byte": at, "bytes": len(body)}
+                    more = {"type": column.type, "byte": offset, "bytes": len(body)}
                     try:
-                        at = self._function(1 << i, 0)(body, at)[0]
+                        offset = self._function(1 << i, 0)(body, offset)[0]
                     except (IndexError, OverflowError, ValueError, struct.error) as error:
                         return column.name, told(error), more
-                    if at > len(body):
+                    if offset > len(body):
                         return column.name, told(IndexError()), more
                 side += 1
         except (IndexError, OverflowError, ValueError, struct.error):

@@ -1,4 +1,4 @@
-"""What the bytes of a table's rows are: a `Layout` of `Field`s, from a table map and the columns it was found to have.
+"""Derives the layout of a table's row images, a `Layout` of `Field`s, from a table map and the columns it fits.
 
 Everything that decodes rows is made from a layout: the generated Python decoders, the native ones, the schema's checks.
 Two table maps that give equal layouts give equal bytes. Type codes and metadata: `log_event.h`, `rpl_utility.h` of the

@@ -1,4 +1,4 @@
-"""What leaves of a table's rows under the filter policy."""
+"""Applies the filter policy to a table: makes the shape of its rows that leave."""
 
 from __future__ import annotations
 
@@ -21,10 +21,21 @@ def shape_of(
     policy: TablePolicy,
     by: tuple[str, ...] = (),
 ) -> TableShape:
-    """What leaves of a table, without its columns that are `unlogged`.
+    """Makes the shape of a table's rows that leave.
 
-    Raises `Terminal` for a column of a type that is not read, or a key that may not leave. Without a key all columns
-    that leave are the key, as they are: null where they may be null.
+    Without a key all columns that leave as they are make the key: null where they may be null.
+
+    Args:
+        name: (database, table).
+        columns: the server's, in their order.
+        key: names of the key's columns, () without a key.
+        nullable: names of the columns that may be null.
+        unlogged: names of the columns whose values the binlog does not tell: they are left out.
+        policy: of the table.
+        by: names of the columns that choose the partition; (): the key does.
+
+    Raises:
+        Terminal: a column has a type that is not read; one of `key` or `by` does not leave as it is; or no key is left.
     """
     masks: dict[str, Mask] = {}
     leaving = []
@@ -41,7 +52,7 @@ def shape_of(
         except Terminal as refused:
             raise Terminal(refused.message, fix=refused.fix, table=".".join(name), **refused.details) from None
     chosen = key or tuple(column.name for column in leaving if column.name not in masks)
-    gone = [column for column in (*key, *by) if column in masks or column not in {each.name for each in leaving}]
+    gone = [column for column in (*key, *by) if column in masks or column not in {kept.name for kept in leaving}]
     if gone or not chosen:
         raise Terminal(
             "a column of the key, or one that chooses the partition, is missing, ignored or masked",
@@ -51,6 +62,6 @@ def shape_of(
         )
     schema = TableSchema(*name, tuple(leaving), chosen, frozenset() if key else nullable & set(chosen))
     plain = {column.name: column for column in columns}
-    makers = {each: masked(plain[each], mask) for each, mask in masks.items()}
-    dates = {each: masked_text(mask) for each, mask in masks.items() if plain[each].type in DATES}
+    makers = {masked_name: masked(plain[masked_name], mask) for masked_name, mask in masks.items()}
+    dates = {masked_name: masked_text(mask) for masked_name, mask in masks.items() if plain[masked_name].type in DATES}
     return TableShape(columns, schema, by, makers, dates)

@@ -78,9 +78,9 @@ def uncompressed(data: bytes) -> bytes:
     length = int.from_bytes(data[1 : 1 + size], "big")
     engine = zlib.decompressobj(-15 if head & 8 else 15)
     try:
-        found = engine.decompress(data[1 + size :], length + 1)
+        value = engine.decompress(data[1 + size :], length + 1)
     except zlib.error as error:
         raise Malformed(f"compressed column: {error}") from error
-    if len(found) != length or not engine.eof or engine.unused_data:
-        raise Malformed(f"compressed column of {length} bytes holds {len(found)}")
-    return found
+    if len(value) != length or not engine.eof or engine.unused_data:
+        raise Malformed(f"compressed column of {length} bytes holds {len(value)}")
+    return value

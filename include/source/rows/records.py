@@ -48,7 +48,7 @@ class RowRecords:
             self.target = target_of(self.images.decoder, self._envelope, encoder.topic, *encoder.block)
 
     def of(self, step: RowsEvent, stamp: Stamp, row: int = 0, of_table: int = 1) -> tuple[list[Encoded], int]:
-        """The records of an event, and how many rows they are of; raises `Terminal` as `Images.rows` does.
+        """The records of an event, and how many rows they are of; raises `Terminal` as `RowImages.rows` does.
 
         `row` and `of_table` are those of the event's first row, as `TableEncoder.value` has them.
         """
@@ -72,8 +72,17 @@ class RowRecords:
 def encoded(
     pairs: list[Pair], encoder: TableEncoder, stamp: Stamp, row: int, of_table: int, query: str | None
 ) -> list[Encoded]:
-    """The records of images; a row whose key or partition changes is deleted and created."""
-    found: list[Encoded] = []
+    """The records of images; a row whose key or partition changes is deleted and created.
+
+    Args:
+        pairs: (before, after) of each row.
+        encoder: of the table.
+        stamp: of the source transaction.
+        row: number of the first row in the source transaction, from 0.
+        of_table: its number among the transaction's rows of the table, from 1.
+        query: the statement's text, None where it does not leave.
+    """
+    records: list[Encoded] = []
     for number, (before, after) in enumerate(pairs):
         sides: tuple[Op, ...] = ("u",)
         if before is None:
@@ -87,12 +96,12 @@ def encoded(
             image = new or old
             assert image is not None  # noqa: S101 - every operation has a side
             value = encoder.value(op, old, new, stamp, row + number, of_table + number, query)
-            found.append((op, encoder.key(image), encoder.partition(image), value))
-    return found
+            records.append((op, encoder.key(image), encoder.partition(image), value))
+    return records
 
 
 def of_today(pairs: list[Pair]) -> list[Pair]:
-    """What happened to the rows of today; their images as those of any table. `Shape.until` says where they are from.
+    """The changes of the rows of today, with images as those of any table; see `TableShape.until`.
 
     A row that goes into the past is deleted; what happens in the past alone is left out.
     """

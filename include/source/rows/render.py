@@ -41,31 +41,31 @@ class Renderer:
 
     def row(self, row: bytes) -> dict[str, Any]:
         """Of a row's record."""
-        at = 0
-        found: dict[str, Any] = {}
+        offset = 0
+        values: dict[str, Any] = {}
         for name, read in self._fields:
-            if row[at]:
-                found[name], at = read(row, at + 1)
+            if row[offset]:
+                values[name], offset = read(row, offset + 1)
             else:
-                found[name] = None
-                at += 1
-        if self._dates and row[at]:
-            count, at = _long(row, at + 1)
+                values[name] = None
+                offset += 1
+        if self._dates and row[offset]:
+            count, offset = _long(row, offset + 1)
             for _ in range(count):
-                raw, at = _bytes(row, at)
-                text, at = _bytes(row, at)
-                found[raw.decode()] = text.decode()
-        return found
+                raw, offset = _bytes(row, offset)
+                text, offset = _bytes(row, offset)
+                values[raw.decode()] = text.decode()
+        return values
 
     def cells(self, pieces: Sequence[bytes | None], invalid: Invalid) -> dict[str, Any]:
         """Of the pieces of all columns; those that are None are left out."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for i, name, read in self._places:
             piece = pieces[i]
             if piece is not None:
-                found[name] = read(piece, 1)[0] if piece[0] else None
-        found.update((name, text) for name, text in invalid if name in found)
-        return found
+                values[name] = read(piece, 1)[0] if piece[0] else None
+        values.update((name, text) for name, text in invalid if name in values)
+        return values
 
 
 def json_row(shape: TableShape, row: bytes) -> dict[str, Any]:
@@ -123,12 +123,12 @@ def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _vector(data: bytes, at: int) -> tuple[list[float | str], int]:
-    found: list[float | str] = []
+    numbers: list[float | str] = []
     count, at = _long(data, at)
     while count:
-        found += [_finite(shortest(data[at + 4 * i : at + 4 * i + 4])) for i in range(count)]
+        numbers += [_finite(shortest(data[at + 4 * i : at + 4 * i + 4])) for i in range(count)]
         count, at = _long(data, at + 4 * count)
-    return found, at
+    return numbers, at
 
 
 _SIMPLE: Final[dict[str, _Read]] = {

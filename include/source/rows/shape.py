@@ -1,4 +1,4 @@
-"""What leaves of a table's rows: which columns, in which Avro record, under which key.
+"""Definition of a table's shape: the columns that leave of its rows, their Avro record, and its key.
 
 A row reaches the log by two ways, the binlog and a SELECT. Both make a piece of each column (`avro`), and a
 `TableShape` puts the pieces together: so the bytes are the same on both.

@@ -61,7 +61,22 @@ def _days(year: int, month: int, day: int) -> int | None:
 def parts_piece(
     year: int, month: int, day: int, second: int, micros: int, digits: int | None
 ) -> tuple[bytes, str | None]:
-    """A datetime's piece from its parts (`second` of the day); of a date with `digits` None."""
+    """Makes the piece of a date or a datetime from its parts.
+
+    Args:
+        year: 0 to 9999.
+        month: 0 to 12.
+        day: of the month, 0 to 31.
+        second: of the day.
+        micros: microseconds of the second.
+        digits: of the second's fraction in the column's type; None: the piece is that of a date.
+
+    Returns:
+        (piece, None), or for a day that no calendar has (null, the text that the server shows).
+
+    Raises:
+        Malformed: the date is one that no server holds.
+    """
     days = _days(year, month, day)
     if days is not None:
         return (

@@ -54,26 +54,26 @@ def _images(packets: _Packets, shape: TableShape) -> Iterator[list[Image]]:
     compiled, plain = text_rows_of(shape), row_reader(shape)
     width = len(shape.columns) - len(shape.skipped)
     _described(packets, shape, width)
-    found: list[Image] = []
+    images: list[Image] = []
     received = 0
     while not packets.ended:
         if compiled is not None:
             packets.start, packets.sequence = compiled.feed(
-                packets.data, packets.start, packets.stop, packets.sequence, found
+                packets.data, packets.start, packets.stop, packets.sequence, images
             )
         if not packets.whole():
             if received >= _PIECE:
-                yield found
-                found, received = [], 0
+                yield images
+                images, received = [], 0
             received += packets.fill()
             continue
         row = packets.next()
         if row is None:
             packets.ended = True
         else:
-            found.append(plain(_values(row, width, shape)))
-    if found:
-        yield found
+            images.append(plain(_values(row, width, shape)))
+    if images:
+        yield images
 
 
 def _described(packets: _Packets, shape: TableShape, width: int) -> None:
@@ -89,25 +89,25 @@ def _described(packets: _Packets, shape: TableShape, width: int) -> None:
 
 
 def _values(row: bytes, width: int, shape: TableShape) -> tuple[bytes | None, ...]:
-    found: list[bytes | None] = []
-    at = 0
-    while at < len(row):
-        size = row[at]
-        at += 1
+    values: list[bytes | None] = []
+    offset = 0
+    while offset < len(row):
+        size = row[offset]
+        offset += 1
         if size == _NULL:
-            found.append(None)
+            values.append(None)
             continue
         if size > _NULL:
             more = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(size, len(row))
-            size = int.from_bytes(row[at : at + more], "little")
-            at += more
-        found.append(row[at : at + size])
-        at += size
-    if at != len(row) or len(found) != width:
+            size = int.from_bytes(row[offset : offset + more], "little")
+            offset += more
+        values.append(row[offset : offset + size])
+        offset += size
+    if offset != len(row) or len(values) != width:
         raise Terminal(
-            "a selected row does not end where its packet ends", table=shape.table, columns=width, got=len(found)
+            "a selected row does not end where its packet ends", table=shape.table, columns=width, got=len(values)
         )
-    return tuple(found)
+    return tuple(values)
 
 
 class _Packets:
@@ -146,12 +146,12 @@ class _Packets:
 
     def whole(self) -> bool:
         """Whether a packet has come whole, with all that it goes on in."""
-        at = self.start
-        while self.stop - at >= _HEAD:
-            size = int.from_bytes(self.data[at : at + 3], "little")
-            at += _HEAD + size
+        offset = self.start
+        while self.stop - offset >= _HEAD:
+            size = int.from_bytes(self.data[offset : offset + 3], "little")
+            offset += _HEAD + size
             if size < _LARGEST:
-                return at <= self.stop
+                return offset <= self.stop
         return False
 
     def next(self) -> bytes | None:

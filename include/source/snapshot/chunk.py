@@ -1,4 +1,4 @@
-"""What a snapshot's workers hand over: rows of a range of keys, in pieces, with the place in the binlog they are of."""
+"""Definitions of what a snapshot's workers hand over: rows of a key range, in pieces, with their binlog position."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ChunkFailed:
 
 
 class Left(NamedTuple):
-    """What is left of a table, and the key that its ranges were cut by."""
+    """The ranges of a table that are left to read, and the key that they were cut by."""
 
     ranges: tuple[KeyRange, ...]
     sorted_by: str

@@ -282,15 +282,15 @@ class _Parser:
         self.parts.append(sign)
 
     def _advance(self) -> None:
-        found = _TOKEN.match(self._text, self._next)
-        if found is None:
+        matched = _TOKEN.match(self._text, self._next)
+        if matched is None:
             self._start = self._next
             self.refuse("not part of a condition")
-        kind, token = str(found.lastgroup), found[str(found.lastgroup)]
+        kind, token = str(matched.lastgroup), matched[str(matched.lastgroup)]
         if kind == "word":
             upper = token.upper()
             kind, token = ("keyword", upper) if upper in _WORDS else ("column", token)
         elif kind == "quoted":
             kind, token = "column", token.replace("``", "`")
         self.kind, self.token = kind, token
-        self._start, self._next = found.end() - len(found[0].lstrip()), found.end()
+        self._start, self._next = matched.end() - len(matched[0].lstrip()), matched.end()

@@ -104,13 +104,13 @@ class Ledger:
     @property
     def left(self) -> tuple[KeyRange, ...]:
         """All that is not finished, neighbours as one."""
-        found: list[KeyRange] = []
+        ranges: list[KeyRange] = []
         for each in self._left:
-            if found and found[-1].upto is not None and found[-1].upto == each.after:
-                found[-1] = KeyRange(found[-1].after, each.upto)
+            if ranges and ranges[-1].upto is not None and ranges[-1].upto == each.after:
+                ranges[-1] = KeyRange(ranges[-1].after, each.upto)
             else:
-                found.append(each)
-        return tuple(found)
+                ranges.append(each)
+        return tuple(ranges)
 
     @property
     def free(self) -> KeyRange | None:
@@ -123,14 +123,14 @@ class Ledger:
 
         `boundary` tells the key at which a range ought to be cut, None: it is small enough.
         """
-        for place, each in enumerate(self._left):
-            if each in self._taken:
+        for index, key_range in enumerate(self._left):
+            if key_range in self._taken:
                 continue
-            at = boundary(each)
-            taken = each
-            if at is not None and at != each.upto:
-                taken = KeyRange(each.after, at)
-                self._left[place : place + 1] = [taken, KeyRange(at, each.upto)]
+            at = boundary(key_range)
+            taken = key_range
+            if at is not None and at != key_range.upto:
+                taken = KeyRange(key_range.after, at)
+                self._left[index : index + 1] = [taken, KeyRange(at, key_range.upto)]
             self._taken.add(taken)
             return taken
         return None

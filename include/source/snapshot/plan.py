@@ -1,4 +1,4 @@
-"""What a snapshot would read: each table's size, key and chunks, and the least time at the declared limit."""
+"""Plans a snapshot: each table's size, key and chunks, and the least time that it takes at the limit of rows."""
 
 from __future__ import annotations
 
@@ -112,7 +112,21 @@ def read_plan(
     rows_per_s: int | None,
     clock: Clock,
 ) -> SnapshotPlan:
-    """Ask the server; raises `ConditionError`, `Terminal` where the server refuses one, and as `connect` does."""
+    """Asks the server for the plan of a snapshot; reads no rows.
+
+    Args:
+        name: the source's.
+        source: its definition.
+        tables: names of the tables that are asked for; all captured ones without any.
+        where: a condition on their rows (`snapshot.condition`), "" for all.
+        rows_per_s: limit of rows a second, 0: none; None: as the source declares.
+        clock: of the reader.
+
+    Raises:
+        ConditionError: `where` is no condition, or not one of a table.
+        Terminal: the server refuses the account or the condition, or a table's rows cannot leave.
+        Transient: the server does not answer.
+    """
     reader = SnapshotReader(source, clock)
     try:
         infos = {
@@ -121,15 +135,15 @@ def read_plan(
         chosen, unknown = full_names(tuple(tables), infos)
         condition = Condition.parse(where)
         describer = TableDescriber(reader.server, source.policy)
-        found = []
+        plans = []
         for table in chosen:
             database, _, own = table.partition(".")
             bound = condition.bound(leaving(describer.shape(infos[table])))
             if bound.sql:
                 sql = f"SELECT 1 FROM {quoted(database)}.{quoted(own)} WHERE {reader.with_values(bound)} LIMIT 0"  # noqa: S608
                 reader.ask(sql)
-            found.append(planned(infos[table], reader.measure(database, own), source))
+            plans.append(planned(infos[table], reader.measure(database, own), source))
     finally:
         reader.close()
     limit = source.snapshot_rows_per_s if rows_per_s is None else rows_per_s
-    return SnapshotPlan(name, source.snapshot_workers, limit, tuple(found), tuple(unknown))
+    return SnapshotPlan(name, source.snapshot_workers, limit, tuple(plans), tuple(unknown))

@@ -110,7 +110,7 @@ class SnapshotReader:
         )
 
     def place(self) -> SourcePosition:
-        """Where the server's binlog ends at this moment."""
+        """The position at which the server's binlog ends at this moment."""
         at = self._binlog_end()
         variable = "gtid_binlog_pos" if self.server.flavour == "mariadb" else "gtid_executed"
         gtids = self.ask(f"SELECT @@global.{variable}")[0][0] if self.server.gtids else ""
@@ -176,13 +176,13 @@ class SnapshotReader:
         return Span(low, low if low.covers(high) else high)
 
     def _await_committed(self, end: BinlogPosition) -> None:
-        """Until MariaDB's engine has committed all before `end`: with AFTER_SYNC that is when a replica has it."""
-        at: BinlogPosition | None = None
+        """Wait until MariaDB's engine has committed all before `end`: with AFTER_SYNC, until a replica has it."""
+        committed: BinlogPosition | None = None
         for _ in range(_MOST_TRIES):
-            at = committed_place(self.ask(COMMITTED))
-            if at is None:
+            committed = committed_place(self.ask(COMMITTED))
+            if committed is None:
                 raise self._nowhere()
-            if at >= end:
+            if committed >= end:
                 return
             self._clock.sleep(_AGAIN_S)
         raise Transient(
@@ -190,7 +190,7 @@ class SnapshotReader:
             system="mysql",
             server=self._source.place,
             logged=str(end),
-            committed=str(at),
+            committed=str(committed),
             fix="Does a replica answer (`rpl_semi_sync_master_wait_point`)? The snapshot is tried again.",
         )
 
@@ -218,7 +218,7 @@ def first_position(
     watcher: SessionWatcher,
     reader: Callable[[SourceDefinition, Clock], SnapshotReader] = SnapshotReader,
 ) -> SourcePosition | None:
-    """Where a stream may begin that is to see whole transactions; None at a stop request.
+    """Finds a position where a stream may begin that is to see whole transactions; None at a stop request.
 
     No XA transaction is prepared there: its rows would stand in the binlog before it.
     """

@@ -62,7 +62,7 @@ class StreamGroup(Protocol):
         """Keys that have no row at `position`."""
 
     def on_answer(self, answer: Answer) -> None:
-        """How far a request is."""
+        """The answer that tells how far a request is."""
 
     def on_control(self, kind: ControlKind, table: str, *, floor: int) -> None:
         """A control record."""
@@ -127,7 +127,7 @@ class Copying:
 
     @property
     def patience_s(self) -> float:
-        """How long the stream may wait for its next event: not at all while rows lie ready."""
+        """Seconds that the stream may wait for its next event: not at all while rows lie ready."""
         return _BUSY_S if self._moved else _IDLE_S
 
     @property
@@ -199,13 +199,13 @@ class Copying:
     def _emit(self) -> bool:
         """Put the first piece that may go out into the group; pieces of one chunk keep their order."""
         waiting: set[Chunk] = set()
-        for place, piece in enumerate(self._held):
+        for index, piece in enumerate(self._held):
             chunk = piece.chunk
             if chunk.given_up or chunk in waiting:
                 continue
             verdict = self._verdict(piece)
             if verdict == "go":
-                del self._held[place]
+                del self._held[index]
                 self._put(piece)
                 return True
             if verdict == "wait":

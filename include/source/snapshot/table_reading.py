@@ -22,7 +22,7 @@ __all__ = ["TableReading"]
 
 
 class TableReading:
-    """What is left of a table, and how it is cut. Not for several threads at once, but for `pieces`.
+    """The ranges that are left of a table, and how they are cut. Not for several threads at once, but for `pieces`.
 
     What asks the server (`prepare`, `boundary`, `recut`, `pieces`) may wait long for it; nothing else does. Whoever
     cuts the table holds `cutting` meanwhile.
@@ -65,7 +65,7 @@ class TableReading:
 
     @property
     def free(self) -> KeyRange | None:
-        """What the next chunk is cut from, None when all is taken."""
+        """The range that the next chunk is cut from, None when all is taken."""
         return self._ledger.free
 
     def prepare(self, reader: SnapshotReader) -> None:
@@ -113,25 +113,25 @@ class TableReading:
         An iterator that is not read to its end leaves the reader of no use.
         """
         span = chunk.span = reader.open(chunk.since.position)
-        found = reader.describe(self._database, self._name)
-        if found is None:
+        described = reader.describe(self._database, self._name)
+        if described is None:
             reader.end()
             yield ChunkPiece(chunk, [], span.high, last=True, gone=True)
             return
-        if found.sorted_by != chunk.sorted_by:
+        if described.sorted_by != chunk.sorted_by:
             reader.end()
             return
-        shaped = chunk.shape = shape(found.info)
-        order = _order(found.info)
+        shaped = chunk.shape = shape(described.info)
+        order = _order(described.info)
         chosen = Condition.parse(self._where).bound(leaving(shaped))
         where = f"({reader.with_values(chosen)})" if chosen.sql else ""
-        wanted = WantedKeys.of(shaped, found.info.key, self._keys) if self._keys else None
+        wanted = WantedKeys.of(shaped, described.info.key, self._keys) if self._keys else None
         conditions = [part for part in (order.condition(chunk.rows), where, wanted.condition if wanted else "") if part]
         sql = f"SELECT {select_list(shaped)} FROM {self._quoted}"  # noqa: S608 - quoted
         if conditions:
             sql += " WHERE " + " AND ".join(conditions)
         # Rows of an engine without snapshots are of the moment at which they are read.
-        beside = None if found.info.transactional else another()
+        beside = None if described.info.transactional else another()
         seen: set[bytes] = set()
         try:
             high = span.high

@@ -106,12 +106,12 @@ def _why_not(shape: TableShape, columns: Sequence[Column]) -> str:
 
 def _values(table: str, key: Sequence[str], text: str) -> tuple[str, ...]:
     try:
-        found = orjson.loads(text)
+        parsed = orjson.loads(text)
     except orjson.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict) or found.keys() != {*key} or not all(isinstance(v, str) for v in found.values()):
+        parsed = None
+    if not isinstance(parsed, dict) or parsed.keys() != {*key} or not all(isinstance(v, str) for v in parsed.values()):
         raise _strange(table, text, f"expected a JSON object with the texts of {', '.join(key)}")
-    return tuple(found[name] for name in key)
+    return tuple(parsed[name] for name in key)
 
 
 def _literal(column: Column, value: str) -> str:

@@ -1,4 +1,4 @@
-"""Where a snapshot's chunks are sewn to the stream, so that no key ever steps back in time.
+"""Fits a snapshot's chunks into the stream, so that no key ever steps back in time.
 
 A chunk was read in a snapshot that has all transactions up to `low` and none beyond `high`. It may go out once the
 stream has passed `high`, without the rows whose keys the stream has changed beyond `low`: what it said of those is
@@ -47,7 +47,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What a snapshot shows: all up to `low`, nothing beyond `high`; of what is between, anything."""
+    """The extent of a snapshot: it shows all up to `low`, nothing beyond `high`; of what is between, anything."""
 
     low: SourcePosition
     high: SourcePosition
@@ -97,7 +97,7 @@ class WatermarkWindow:
             self._alters[self.number] = self._ends[self.number]
 
     def verdict(self, table: str, since: Now, span: Span, position: SourcePosition) -> Verdict:
-        """What to do with rows that were read in `span`, opened after `since`, while the stream is at `position`."""
+        """Decides on rows that were read in `span`, opened after `since`, while the stream is at `position`."""
         lost = self._lost.get(table)
         if lost is not None and since.number < lost.number and not span.low.covers(lost.position):
             return "again"

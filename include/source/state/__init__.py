@@ -1,1 +1,1 @@
-"""What capture keeps in its resolved records for a restart."""
+"""Definitions of the state that capture keeps in its resolved records for a restart."""

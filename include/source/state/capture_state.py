@@ -1,4 +1,4 @@
-"""What capture keeps in its resolved records for a restart, beside the position."""
+"""Definition of the state that capture keeps in its resolved records for a restart, beside the position."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SnapshotState = Literal["running", "done"]
 
 @dataclass(frozen=True, slots=True)
 class TableSetAside:
-    """Why a table was set aside: the transaction whose rows could not be read, and the error in one line."""
+    """The reason why a table was set aside: the transaction whose rows could not be read, and the error in one line."""
 
     gtid: str
     position: str
@@ -106,7 +106,7 @@ class CaptureState:
         return tuple(sorted({*self.aside, *self.orphans, *self.left_out, *owed}))
 
     def needed(self, position: SourcePosition) -> BinlogPosition:
-        """From where a capture that stands at `position` reads the binlog at its next start."""
+        """The position from which a capture that stands at `position` reads the binlog at its next start."""
         oldest = self.waiting[0].after.binlog if self.waiting else position.binlog
         # After a failover the place of a prepared transaction is one of another server's files.
         same = oldest.file.rpartition(".")[0] == position.binlog.file.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""What `native` offers for rows, in the words of this package; None, or what gives None, where it is not there.
+"""Offers the functions of `native` for rows in this package's types; None, or what gives None, where it is missing.
 
 Equal to the Python ones (`images`, `text`, `encode`) byte by byte, and never the judge: events and rows that they do
 not take or cannot read go to those.
@@ -78,7 +78,7 @@ def text_rows_of(shape: TableShape) -> _decoder.TextRows[Image] | None:
 
 
 def envelope_of(key_head: bytes, value_head: bytes, partitions: int) -> _decoder.Envelope | None:
-    """What a table's envelopes share, for `Decoder.records`; None where nothing is compiled."""
+    """The parts that a table's envelopes share, for `Decoder.records`; None where nothing is compiled."""
     if WHY_NOT:
         return None
     from include.source.native._decoder import Envelope
@@ -89,14 +89,14 @@ def envelope_of(key_head: bytes, value_head: bytes, partitions: int) -> _decoder
 def target_of(
     decoder: _decoder.Decoder[Image], envelope: _decoder.Envelope, topic: str, who: bytes, table: bytes
 ) -> _decoder.Target:
-    """Where rows of runs go that this decoder reads."""
+    """The target of rows of runs that this decoder reads."""
     from include.source.native._decoder import Target
 
     return Target(decoder, envelope, topic, who, table)
 
 
 def run_maker() -> RunMaker:
-    """What makes the outputs of runs; it gives None for all where nothing is compiled."""
+    """The function that makes the outputs of runs; it gives None for all where nothing is compiled."""
     if WHY_NOT:
         return lambda *_: None
     from include.source.native._decoder import run_outputs
@@ -105,7 +105,7 @@ def run_maker() -> RunMaker:
 
 
 def snapshot_maker(key_head: bytes, value_head: bytes, partitions: int) -> SnapshotMaker | None:
-    """What makes the records of a snapshot's rows; None where nothing is compiled."""
+    """The function that makes the records of a snapshot's rows; None where nothing is compiled."""
     envelope = envelope_of(key_head, value_head, partitions)
     if envelope is None:
         return None
@@ -115,7 +115,7 @@ def snapshot_maker(key_head: bytes, value_head: bytes, partitions: int) -> Snaps
 
 
 def output_maker() -> OutputMaker | None:
-    """What makes outputs of records; None where nothing is compiled."""
+    """The function that makes outputs of records; None where nothing is compiled."""
     if WHY_NOT:
         return None
     from include.source.native._decoder import outputs_of
@@ -124,7 +124,7 @@ def output_maker() -> OutputMaker | None:
 
 
 def stamp_maker() -> StampMaker:
-    """What makes the attributes of an `encode.Stamp`; it gives None for all where nothing is compiled."""
+    """The function that makes the attributes of an `encode.Stamp`; it gives None for all where nothing is compiled."""
     if WHY_NOT:
         return lambda *_: None
     from include.source.native._decoder import stamp_pieces

@@ -199,12 +199,12 @@ class _Names:
         if at + last > end:
             raise Malformed(f"the keys of a JSON object end at byte {at + last}, it ends at {end}")
         keys = data[at + first : at + last]
-        found = texts.get(keys)
-        if found is None:
-            found = self._texts(entries, keys, first)
+        key_texts = texts.get(keys)
+        if key_texts is None:
+            key_texts = self._texts(entries, keys, first)
             if self._remembers(len(keys) + len(entries)):
-                texts[keys] = found
-        return found, at + last
+                texts[keys] = key_texts
+        return key_texts, at + last
 
     def _extent(self, entries: bytes, count: int) -> tuple[int, int]:
         low = self._head + count * self._both

@@ -45,15 +45,15 @@ def apply_diffs(before: bytes, diffs: bytes) -> bytes:
     tree = _tree(before)
     # Objects that got a key, by identity: the server keeps keys in order of length and bytes.
     grown: dict[int, dict[str, _Tree]] = {}
-    at = 0
-    while at < len(diffs):
-        operation = diffs[at]
+    offset = 0
+    while offset < len(diffs):
+        operation = diffs[offset]
         if operation > _REMOVE:
             raise Malformed(f"operation {operation} of a change of JSON")
-        path, at = _counted(diffs, at + 1)
+        path, offset = _counted(diffs, offset + 1)
         value: _Tree = None
         if operation != _REMOVE:
-            found, at = _counted(diffs, at)
+            found, offset = _counted(diffs, offset)
             value = _tree(found)
         _apply(tree, operation, path, value, grown)
     for each in grown.values():
@@ -74,23 +74,23 @@ def _apply(tree: _Tree, operation: int, path: bytes, value: _Tree, grown: dict[i
     legs = _legs(path)
     if not legs:
         _misfit(path)
-    place = tree
+    parent = tree
     for leg in legs[:-1]:
-        place = _child(place, leg, path)
+        parent = _child(parent, leg, path)
     leg = legs[-1]
     if operation != _INSERT:
-        _child(place, leg, path)
-        key = _index(place, leg) if isinstance(place, list) else leg
+        _child(parent, leg, path)
+        key = _index(parent, leg) if isinstance(parent, list) else leg
         if operation == _REPLACE:
-            place[key] = value
+            parent[key] = value
         else:
-            del place[key]
-    elif isinstance(place, dict) and isinstance(leg, str) and leg not in place:
-        place[leg] = value
-        grown[id(place)] = place
-    elif isinstance(place, list) and not isinstance(leg, str):
+            del parent[key]
+    elif isinstance(parent, dict) and isinstance(leg, str) and leg not in parent:
+        parent[leg] = value
+        grown[id(parent)] = parent
+    elif isinstance(parent, list) and not isinstance(leg, str):
         # Beyond the end means behind the last; before the first means before it.
-        place.insert(max(_index(place, leg), 0), value)
+        parent.insert(max(_index(parent, leg), 0), value)
     else:
         _misfit(path)
 
@@ -112,12 +112,12 @@ def _legs(path: bytes) -> list[_Leg]:
     if path[:1] != b"$":
         raise Malformed(f"the path of a change of JSON, of {len(path)} bytes, has no root")
     legs: list[_Leg] = []
-    at = 1
-    while at < len(path):
-        found = _LEG.match(path, at)
-        if found is None:
-            raise Malformed(f"the path of a change of JSON, from its byte {at} on")
-        name, quoted, index, last, back = found.groups()
+    offset = 1
+    while offset < len(path):
+        matched = _LEG.match(path, offset)
+        if matched is None:
+            raise Malformed(f"the path of a change of JSON, from its byte {offset} on")
+        name, quoted, index, last, back = matched.groups()
         if name is not None:
             legs.append(name.decode())
         elif quoted is not None:
@@ -126,7 +126,7 @@ def _legs(path: bytes) -> list[_Leg]:
             legs.append(_number(index))
         else:
             legs.append((_number(back or b"0"),))
-        at = found.end()
+        offset = matched.end()
     return legs
 
 
