@@ -67,7 +67,7 @@ class RowsEvent:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return "Rows({!r}, {!r}, {!r}, {!r}, {!r})".format(*self._all())
+        return "RowsEvent({!r}, {!r}, {!r}, {!r}, {!r})".format(*self._all())
 
     def _all(self) -> tuple[TableMap, RowOp, bytes, bool, str | None]:
         return self.table, self.op, self.body, self.partial, self.query
