@@ -24,7 +24,8 @@ SINGLE_CODECS = (
     "cp1251", "cp1252", "cp1256", "cp1257", "cp850", "cp852", "cp866", "koi8_r", "koi8_u", "mac_latin2", "mac_roman",
     "tis_620", "hp_roman8",
 )  # fmt: skip
-HEAD = '''"""Differences of the servers' charsets from Python's codecs. Made by tests/support/golden/make_charset_tables.py."""
+HEAD = '''\
+"""Differences of the servers' charsets from Python's codecs. Made by tests/support/golden/make_charset_tables.py."""
 
 from __future__ import annotations
 
