@@ -63,14 +63,14 @@ class SearchAuditSpec:
 
 def declared_audits(deployment: Deployment) -> dict[str, AuditDefinition]:
     """All entries; raises `SettingsError` when one names an index or a join that is not declared."""
-    found = deployment.section(SECTION, AuditDefinition)
+    audits = deployment.section(SECTION, AuditDefinition)
     indexes, joins = declared_indexes(deployment), declared_joins(deployment)
-    for name, audit in found.items():
+    for name, audit in audits.items():
         if audit.index is not None and audit.index not in indexes:
             raise unknown_name(deployment, (SECTION, name, "index"), audit.index, "indexes")
         if audit.join is not None and audit.join not in joins:
             raise unknown_name(deployment, (SECTION, name, "join"), audit.join, "joins")
-    return found
+    return audits
 
 
 def audited_indexes(deployment: Deployment) -> dict[str, str]:
@@ -86,12 +86,12 @@ def join_audits(deployment: Deployment, names: Collection[str] = ()) -> dict[str
     """
     joins = declared_joins(deployment)
     declared = {name: joins[each.join] for name, each in declared_audits(deployment).items() if each.join is not None}
-    found = {}
+    chosen = {}
     for name in names or declared:
         if name not in declared and name not in joins:
             raise unknown_name(deployment, (SECTION,), name, SECTION)
-        found[name] = declared[name] if name in declared else joins[name]
-    return found
+        chosen[name] = declared[name] if name in declared else joins[name]
+    return chosen
 
 
 def search_audits(deployment: Deployment, name: str) -> list[SearchAuditSpec]:
@@ -116,9 +116,9 @@ def search_audits(deployment: Deployment, name: str) -> list[SearchAuditSpec]:
 
 def search_audit(deployment: Deployment, name: str) -> SearchAuditSpec:
     """The same for an index of one topic, or one of its topics; raises `SettingsError` for one of several."""
-    found = search_audits(deployment, name)
-    if len(found) != 1:
+    specs = search_audits(deployment, name)
+    if len(specs) != 1:
         raise deployment.error(
-            (SECTION,), "the audit is of several topics", name=name, allowed=[each.name for each in found]
+            (SECTION,), "the audit is of several topics", name=name, allowed=[each.name for each in specs]
         )
-    return found[0]
+    return specs[0]

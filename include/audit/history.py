@@ -1,4 +1,4 @@
-"""What audits that ran under Airflow have found, kept as files: the newest runs of each kind.
+"""Keeps the reports of audits that ran under Airflow as files: the newest runs of each kind.
 
 | file in `$LYREBIRD_STATE/audit/<kind>` | content |
 |---|---|
@@ -104,7 +104,7 @@ class History:
             shutil.rmtree(self._parts_of(run), ignore_errors=True)
 
     def runs(self) -> list[KeptRun]:
-        """What is kept, the newest first; files that cannot be read are left out."""
+        """The kept runs, the newest first; files that cannot be read are left out."""
         files = self._files()
         found = [_kept(run, files[run]) for run in sorted(files, key=lambda run: _newest(files[run]), reverse=True)]
         return [each for each in found if each.report or each.expectations]

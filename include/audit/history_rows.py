@@ -1,4 +1,4 @@
-"""What a kept run of an audit came to, a row for each thing that it looked at: for the page and the command alike."""
+"""Makes the rows of a kept audit run, one for each thing that it looked at: for the page and the command alike."""
 
 from __future__ import annotations
 
@@ -49,22 +49,22 @@ class HistoryRow:
 def rows_of(kind: Kind, kept: KeptRun) -> list[HistoryRow]:
     """The rows of one run."""
     if kind == "chain":
-        return [_chain(kept.run_id, topic, each) for topic, each in sorted(kept.report.get("topics", {}).items())]
+        return [_chain(kept.run_id, topic, report) for topic, report in sorted(kept.report.get("topics", {}).items())]
     if kind == "join":
-        return [_join(kept.run_id, name, each) for name, each in sorted(kept.report.get("audits", {}).items())]
+        return [_join(kept.run_id, name, report) for name, report in sorted(kept.report.get("audits", {}).items())]
     if kind == "replay":
-        return [_replay(kept.run_id, each) for each in kept.report.get("replays", ())]
+        return [_replay(kept.run_id, report) for report in kept.report.get("replays", ())]
     if kind == "document":
-        return [_documents(kept.run_id, each) for _, each in sorted(kept.report.get("documents", {}).items())]
+        return [_documents(kept.run_id, report) for _, report in sorted(kept.report.get("documents", {}).items())]
     if kind == "table":
-        return [_table(kept.run_id, each) for _, each in sorted(kept.report.get("tables", {}).items())]
-    rows = [_search(kept.run_id, name, each) for name, each in sorted(kept.report.get("audits", {}).items())]
-    return [*rows, *(_expectations(kept.run_id, *each) for each in sorted(kept.expectations.items()))]
+        return [_table(kept.run_id, report) for _, report in sorted(kept.report.get("tables", {}).items())]
+    rows = [_search(kept.run_id, name, report) for name, report in sorted(kept.report.get("audits", {}).items())]
+    return [*rows, *(_expectations(kept.run_id, *entry) for entry in sorted(kept.expectations.items()))]
 
 
 def _search(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
-    found = {fault: report.get(fault) or () for fault in _FAULTS}
-    counts = ", ".join(f"{len(keys):,} {fault}" for fault, keys in found.items() if keys)
+    keys_by_fault = {fault: report.get(fault) or () for fault in _FAULTS}
+    counts = ", ".join(f"{len(keys):,} {fault}" for fault, keys in keys_by_fault.items() if keys)
     if buckets := report.get("unresolved_buckets"):
         counts = f"incomplete, {counted(buckets, 'bucket')} differ further; {counts or 'no key so far'}"
     if unsettled := report.get("unsettled"):
@@ -75,7 +75,7 @@ def _search(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
     aside = [str(each["doc_id"]) for each in report.get("set_aside", ())]
     if aside:
         counts = f"{counts or 'both sides equal'}, {len(aside):,} set aside"
-        found["set aside"] = aside
+        keys_by_fault["set aside"] = aside
     findings = int(report.get("findings", 0))
     clean = not findings
     requests = report.get("requests")
@@ -93,7 +93,7 @@ def _search(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
         str(report.get("next_command", "")),
         tuple(
             f"{fault}: {', '.join(keys[:_NAMED])}{f' and {len(keys) - _NAMED:,} more' if len(keys) > _NAMED else ''}"
-            for fault, keys in found.items()
+            for fault, keys in keys_by_fault.items()
             if keys
         )
         + tuple(beside.told()),
@@ -112,9 +112,9 @@ def _offsets(window: Mapping[str, int]) -> str:
 
 def _expectations(run_id: str, audit: str, report: Mapping[str, Any]) -> HistoryRow:
     results = results_of(report)
-    failed = [each for each in results if not each.success]
-    documents = sum(each["documents"] for each in report["topics"])
-    windows = "; ".join(f"{each['topic']} {_offsets(each['window'])}" for each in report["topics"])
+    failed = [result for result in results if not result.success]
+    documents = sum(topic["documents"] for topic in report["topics"])
+    windows = "; ".join(f"{topic['topic']} {_offsets(topic['window'])}" for topic in report["topics"])
     said = f"{counted(len(results), 'expectation')} met: {documents:,} documents"
     if failed:
         said = f"{len(failed)} of {counted(len(results), 'expectation')} failed"
@@ -127,13 +127,13 @@ def _expectations(run_id: str, audit: str, report: Mapping[str, Any]) -> History
         "",
         f"offsets {windows}",
         f"lyrebird audit history --audit {shlex.quote(audit)}" if failed else "",
-        tuple(f"{each.name}: {each.said}" for each in failed),
+        tuple(f"{result.name}: {result.said}" for result in failed),
     )
 
 
 def _join(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
-    found, keys = report.get("found") or {}, report.get("keys") or {}
-    counts = ", ".join(f"{count:,} {fault}" for fault, count in found.items() if count)
+    counts_by_fault, keys = report.get("found") or {}, report.get("keys") or {}
+    counts = ", ".join(f"{count:,} {fault}" for fault, count in counts_by_fault.items() if count)
     sample = int(report.get("sample", 1))
     return HistoryRow(
         run_id,
@@ -144,7 +144,9 @@ def _join(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
         "",
         "; ".join(f"{source} {position}" for source, position in (report.get("positions") or {}).items()),
         str(report.get("next_command", "")),
-        tuple(f"{fault}: {', '.join(keys.get(fault, ())[:_NAMED])}" for fault, count in found.items() if count),
+        tuple(
+            f"{fault}: {', '.join(keys.get(fault, ())[:_NAMED])}" for fault, count in counts_by_fault.items() if count
+        ),
     )
 
 
@@ -171,21 +173,21 @@ def _replay(run_id: str, report: Mapping[str, Any]) -> HistoryRow:
 
 
 def _table(run_id: str, report: Mapping[str, Any]) -> HistoryRow:
-    found = [RowFinding(each["kind"], each["key"], each["columns"]) for each in report["found"]]
-    counts = Counter(each.kind for each in found)
+    findings = [RowFinding(finding["kind"], finding["key"], finding["columns"]) for finding in report["found"]]
+    counts = Counter(finding.kind for finding in findings)
     said = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
     if left := report["left_out"]:
         said += f"{', ' if said else ''}{counted(left, 'leaf')} more"
     if silent := report.get("unexplained"):
         said += f"{', ' if said else ''}{counted(silent, 'leaf')} with a key twice in the copy"
-    failed = [each for each in results_of({"results": report.get("expected") or ()}) if not each.success]
+    failed = [result for result in results_of({"results": report.get("expected") or ()}) if not result.success]
     if failed:
         said += f"{', ' if said else ''}{counted(len(failed), 'expectation')} not met"
     verdict = report["verdict"]
     said = said or f"{verdict}: {report['error'] or counted(report['rows'], 'row')}"
-    details = [str(each) for each in found[:_NAMED]]
-    details += [f"and {len(found) - _NAMED:,} more"] if len(found) > _NAMED else []
-    details += [f"{each.name}: {each.said}" for each in failed]
+    details = [str(finding) for finding in findings[:_NAMED]]
+    details += [f"and {len(findings) - _NAMED:,} more"] if len(findings) > _NAMED else []
+    details += [f"{result.name}: {result.said}" for result in failed]
     if verdict == "incomplete":
         details += [f"not compared: {column}: {why}" for column, why in report["not_compared"].items()]
         details += ["the copy does not cover the table"] if report["uncovered"] else []
@@ -207,14 +209,16 @@ def _table(run_id: str, report: Mapping[str, Any]) -> HistoryRow:
 
 
 def _documents(run_id: str, report: Mapping[str, Any]) -> HistoryRow:
-    found = [DocumentFinding(**each) for each in report["found"]]
-    said = ", ".join(f"{count:,} {kind}" for kind, count in sorted(Counter(each.kind for each in found).items()))
+    findings = [DocumentFinding(**finding) for finding in report["found"]]
+    said = ", ".join(
+        f"{count:,} {kind}" for kind, count in sorted(Counter(finding.kind for finding in findings).items())
+    )
     if left := report["left_out"]:
         said += f"{', ' if said else ''}{left:,} more"
     verdict, repaired = report["verdict"], report["repaired"]
     said = said or f"{verdict}: {counted(report['documents'], 'document')}"
-    details = [str(each) for each in found[:_NAMED]]
-    details += [f"and {len(found) - _NAMED:,} more"] if len(found) > _NAMED else []
+    details = [str(finding) for finding in findings[:_NAMED]]
+    details += [f"and {len(findings) - _NAMED:,} more"] if len(findings) > _NAMED else []
     details += [f"{counted(report['unsure'], 'document')} changed whenever looked at"] if report["unsure"] else []
     details += [f"{counted(report['unknown'], 'key')} without a document to compare"] if report["unknown"] else []
     details += [f"{counted(report['unreadable'], 'record')} that nobody can read"] if report["unreadable"] else []

@@ -45,18 +45,18 @@ def command(deployment: Path | None, as_json: bool) -> None:
     from include.source.definition import declared_sources
 
     loaded = Deployment.load(deployment)
-    found = check(loaded)
+    sections = check(loaded)
     warnings = [
         f"{each.place} {each.problem}. {each.fix}"
         for source in declared_sources(loaded).values()
         for each in unverified(source)
     ]
     if as_json:
-        click.echo(json.dumps({"ok": True, "sections": found, "warnings": warnings}))
+        click.echo(json.dumps({"ok": True, "sections": sections, "warnings": warnings}))
         return
     for line in warnings:
         click.echo(f"warn: {line}")
-    for section, names in found.items():
+    for section, names in sections.items():
         click.echo(f"{section:14} {', '.join(names)}".rstrip())
     click.echo("all right")
 

@@ -59,25 +59,25 @@ def up(only: list[str], without: list[str], fetch: bool, as_json: bool) -> None:
         cache = stack.fetch(only, without=without)
         click.echo(json.dumps({"cache": str(cache)}) if as_json else f"All programs are in {cache}.")
         return
-    found = stack.up(only, without=without)
+    env = stack.up(only, without=without)
     took_s = clock.monotonic_s() - begin_s
-    addresses = {name: found[variable] for name, variable in _PAGES.items() if variable in found}
-    if "LYREBIRD_MYSQL_PORT" in found:
-        addresses["mariadb"] = f"{found['LYREBIRD_MYSQL_HOST']}:{found['LYREBIRD_MYSQL_PORT']}"
-    if "LYREBIRD_ADS_PORT" in found:
-        addresses["mariadb-ads"] = f"{found['LYREBIRD_ADS_HOST']}:{found['LYREBIRD_ADS_PORT']}"
+    addresses = {name: env[variable] for name, variable in _PAGES.items() if variable in env}
+    if "LYREBIRD_MYSQL_PORT" in env:
+        addresses["mariadb"] = f"{env['LYREBIRD_MYSQL_HOST']}:{env['LYREBIRD_MYSQL_PORT']}"
+    if "LYREBIRD_ADS_PORT" in env:
+        addresses["mariadb-ads"] = f"{env['LYREBIRD_ADS_HOST']}:{env['LYREBIRD_ADS_PORT']}"
     if as_json:
         click.echo(
-            json.dumps({"seconds": round(took_s, 1), "env": f"{found['LYREBIRD_STATE']}/env", "addresses": addresses})
+            json.dumps({"seconds": round(took_s, 1), "env": f"{env['LYREBIRD_STATE']}/env", "addresses": addresses})
         )
         return
     click.echo(f"\nUp in {took_s:.0f} s.")
     for name, address in addresses.items():
         click.echo(f"  {name:<14} {address}")
     if "airflow" in addresses:
-        user, password = found["LYREBIRD_AIRFLOW_USER"], found["LYREBIRD_AIRFLOW_PASSWORD"]
+        user, password = env["LYREBIRD_AIRFLOW_USER"], env["LYREBIRD_AIRFLOW_PASSWORD"]
         click.echo(f"  Airflow: user {user}, password {password}")
-    click.echo(f"Names and passwords: {found['LYREBIRD_STATE']}/env. Next: lyrebird status, lyrebird demo.")
+    click.echo(f"Names and passwords: {env['LYREBIRD_STATE']}/env. Next: lyrebird status, lyrebird demo.")
 
 
 @click.command()
@@ -168,30 +168,30 @@ def _print_applications(applications: tuple[ApplicationStatus, ...]) -> None:
 @_json
 def logs(name: str, follow: bool, lines: int, as_json: bool) -> None:
     """Show the log of NAME: a server as in `lyrebird status`, `supervisor`, or a supervised application."""
-    found = _log_files(state_folder(), name)
+    files = _log_files(state_folder(), name)
     if as_json:
-        for path in found:
+        for path in files:
             for line in _last(path, lines):
                 click.echo(json.dumps({"log": path.stem, "line": line}))
     else:
-        for path in found:
-            if len(found) > 1:
+        for path in files:
+            if len(files) > 1:
                 click.echo(f"==> {path} <==")
             for line in _last(path, lines):
                 click.echo(line)
     if follow:
-        _follow(found, as_json, SystemClock())
+        _follow(files, as_json, SystemClock())
 
 
 def _log_files(state: Path, name: str) -> list[Path]:
     known = {row.name: list(row.processes) for row in SERVICES}
     names = known.get(name, [name])
-    found = [path for path in (state / "log" / f"{one}.log" for one in names) if path.exists()]
+    files = [path for path in (state / "log" / f"{one}.log" for one in names) if path.exists()]
     application = state / "run" / name / "app.log"
     if application.exists():
-        found.append(application)
-    if found:
-        return found
+        files.append(application)
+    if files:
+        return files
     there = {path.stem for path in (state / "log").glob("*.log")}
     there |= {path.parent.name for path in (state / "run").glob("*/app.log")}
     have = f"There are logs of: {', '.join(sorted(there))}." if there else "There are none yet: run `lyrebird up`."

@@ -1,4 +1,4 @@
-"""What `status` of things that applications host has in common: one by its name or all, for people or as JSON."""
+"""Prints the status of one hosted thing by its name, or of all: for people or as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class StreamStatus(Protocol):
-    """How far one of them is."""
+    """The status of one of them."""
 
     def lines(self) -> list[str]:
         """For a person."""
@@ -35,7 +35,7 @@ def tell_status(
     *,
     as_json: bool,
 ) -> None:
-    """Print how far those of a kind (`job`, `join`) are that the deployment declares, or the one of this name.
+    """Print the status of those of a kind (`job`, `join`) that the deployment declares, or of the one of this name.
 
     Raises:
         SettingsError: there is none of this name, with the nearest ones.

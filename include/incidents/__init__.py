@@ -1,1 +1,1 @@
-"""What a person must know of a running application: kinds that stages declare, and a ledger of what is open."""
+"""Incidents of running applications: kinds that stages declare, and a ledger of what is open."""

@@ -1,4 +1,4 @@
-"""What is open of an application's incidents, kept in its run folder so that a restart gives nothing a new id.
+"""Keeps an application's open incidents in its run folder, so that a restart gives none of them a new id.
 
 Airflow mails each id that stands in `incidents` of progress.json once.
 """
@@ -121,7 +121,7 @@ class IncidentLedger:
                 self.end(kind, subject)
 
     def find(self, kind: IncidentKind, subject: str = "") -> dict[str, Any]:
-        """What is kept of an incident: `at_us` when it began, its words, and `more`; empty for none."""
+        """The kept fields of an incident: `at_us` when it began, its words, and `more`; empty for none."""
         return self._open.get(_key(kind, subject)) or {}
 
     def subjects(self, kind: IncidentKind, start: str = "") -> list[str]:

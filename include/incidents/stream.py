@@ -1,4 +1,4 @@
-"""What a person must know of any stream that copies topics: records set aside, a growing delay."""
+"""Incidents of any stream that copies topics: records set aside, a growing delay."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What every process shows of itself: Prometheus metrics and, to its guardian, progress."""
+"""Prometheus metrics of every process, and its progress reports to its guardian."""

@@ -1,4 +1,4 @@
-"""What a supervised application tells its guardian, and hears from it, by files in its run folder.
+"""A supervised application reports to its guardian, and hears from it, by files in its run folder.
 
 `progress.json`: any change of it counts as progress. `stop`: when it is there, end cleanly with exit code 0.
 `gave-up.json`: why it ends, where no restart helps. Files of the application's own (`keep`) are left for its next run;
@@ -42,7 +42,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def last_run_folder(application: str, state: Path) -> Path:
-    """Where an application on this host reported last, under a guardian or by hand."""
+    """The run folder in which an application on this host reported last, under a guardian or by hand."""
     folders = [state / "run" / name for name in (application, f"by-hand-{application}")]
     return max(folders, key=lambda folder: read_file(folder / PROGRESS).get("at_us", 0))
 
@@ -114,12 +114,12 @@ class _PartFolder(RunFolder):
             self.told[self.part] = fields
             parts = list(self.told.values())
             whole: dict[str, Any] = {name: fields[name] for name in ("application",) if name in fields}
-            commits = [each["commit_us"] for each in parts if "commit_us" in each]
+            commits = [part["commit_us"] for part in parts if "commit_us" in part]
             if commits:
                 whole["commit_us"] = min(commits)
-            whole["incidents"] = [incident for each in parts for incident in each.get("incidents", ())]
+            whole["incidents"] = [incident for part in parts for incident in part.get("incidents", ())]
             for name in ("rows", "lag_records"):
-                whole[name] = sum(each.get(name, 0) for each in parts)
+                whole[name] = sum(part.get(name, 0) for part in parts)
             super().report(**whole, parts=self.told)
 
     def keep(self, name: str, value: dict[str, Any]) -> None:

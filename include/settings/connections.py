@@ -1,4 +1,4 @@
-"""Where the servers are: the sections that every stage shares."""
+"""Definitions of the sections that name the servers, which every stage shares."""
 
 from __future__ import annotations
 

@@ -185,14 +185,16 @@ def _merge(values: dict[str, Any], more: Mapping[str, Any], places: Mapping[Path
             double = values[section].keys() & content.keys()
             if double:
                 name = sorted(map(str, double))[0]
-                place = places[(section, name)]
+                file_place = places[(section, name)]
                 raise SettingsError(
-                    "name is declared twice", file=str(place.file), line=place.line, path=f"{section}.{name}"
+                    "name is declared twice", file=str(file_place.file), line=file_place.line, path=f"{section}.{name}"
                 )
             values[section].update(content)
         else:
-            place = places[(section,)]
-            raise SettingsError("section is declared twice", file=str(place.file), line=place.line, path=section)
+            file_place = places[(section,)]
+            raise SettingsError(
+                "section is declared twice", file=str(file_place.file), line=file_place.line, path=section
+            )
 
 
 def _read(file: Path, places: dict[Path_, FilePlace], env: Mapping[str, str], known: set[str]) -> dict[str, Any]:

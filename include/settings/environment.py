@@ -55,15 +55,15 @@ def deployment_folder(env: Mapping[str, str] = os.environ) -> Path:
 
 def environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
     """All LYREBIRD_* values; those of the process win over the file that `lyrebird up` wrote."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     file = state_folder(env) / "env"
     if file.is_file():
         for line in file.read_text(encoding="utf-8").splitlines():
             name, equals, value = line.partition("=")
             if equals and name.startswith("LYREBIRD_"):
-                found[name] = value
-    found.update({name: value for name, value in env.items() if name.startswith("LYREBIRD_")})
-    return found
+                values[name] = value
+    values.update({name: value for name, value in env.items() if name.startswith("LYREBIRD_")})
+    return values
 
 
 def require(name: str, env: Mapping[str, str] = os.environ) -> str:

@@ -1,4 +1,4 @@
-"""What somebody may have meant by a name that there is not."""
+"""Finds the known names that an unknown one may have meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person may ask of a run: a model, each of whose fields is a knob, declared once.
+"""Base of a run's parameters: a model, each of whose fields is a knob, declared once.
 
     class UploadRun(RunParams):
         groups: Names = knob("Groups that are stored; none means all.", (), option="--group", among="group")
@@ -100,37 +100,37 @@ class RunParams(Strict):
         for name, schema in cls.model_json_schema(by_alias=False).get("properties", {}).items():
             field = cls.model_fields[name]
             declared: Any = field.json_schema_extra
-            found: Knob = declared["knob"]
+            declared_knob: Knob = declared["knob"]
             for one in schema.pop("anyOf", []):
                 schema |= one if one["type"] != "null" else {}
             del schema["knob"]
             default = schema.pop("default", None)
             schema["title"] = field.title or name.replace("_", " ").capitalize()
             cls._knobs[name] = replace(
-                found,
-                param=None if found.param is None else found.param or name,
-                option=found.option or f"--{name.replace('_', '-')}",
-                schema=schema | found.schema,
+                declared_knob,
+                param=None if declared_knob.param is None else declared_knob.param or name,
+                option=declared_knob.option or f"--{name.replace('_', '-')}",
+                schema=schema | declared_knob.schema,
                 required=field.is_required(),
                 default=default,
             )
 
     @classmethod
     def params(cls, **names: Collection[str]) -> dict[str, dict[str, Any]]:
-        """What Airflow's `Param` takes, by the Params' names; `names` are those that a field may take."""
-        found = {}
-        for name, each in cls._knobs.items():
-            schema = copy.deepcopy(each.schema)
-            default = schema.pop("default", each.default)
+        """The arguments of Airflow's `Param`, by the Params' names; `names` are those that a field may take."""
+        params_by_name = {}
+        for name, field in cls._knobs.items():
+            schema = copy.deepcopy(field.schema)
+            default = schema.pop("default", field.default)
             if chosen := list(names.get(name, ())):
                 schema.get("items", schema)["enum"] = chosen
-                default = chosen[0] if each.required else default
-            if not each.required and default in ("", None):
+                default = chosen[0] if field.required else default
+            if not field.required and default in ("", None):
                 default, schema["type"] = None, ["null", schema["type"]]
                 schema |= {"enum": [None, *schema["enum"]]} if "enum" in schema else {}
-            if each.param is not None:
-                found[each.param] = {"default": default, **schema}
-        return found
+            if field.param is not None:
+                params_by_name[field.param] = {"default": default, **schema}
+        return params_by_name
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any], **names: Collection[str]) -> Self:
@@ -139,38 +139,38 @@ class RunParams(Strict):
         Raises:
             SettingsError: a value is none, or a name is unknown or stands twice, or there are no names to choose from.
         """
-        said = {name: params.get(each.param) for name, each in cls._knobs.items() if each.param is not None}
+        said = {name: params.get(field.param) for name, field in cls._knobs.items() if field.param is not None}
         given = {name: value for name, value in said.items() if value not in (None, "")}
         try:
-            asked = cls(**{name: "" for name, each in cls._knobs.items() if each.required} | given)
+            asked = cls(**{name: "" for name, field in cls._knobs.items() if field.required} | given)
         except ValidationError as refused:
             first = refused.errors()[0]
-            each = cls._knobs[str(first["loc"][0])]
+            field = cls._knobs[str(first["loc"][0])]
             raise SettingsError(
-                first["msg"], path=f"params.{each.param}", got=first.get("input"), fix=each.schema["description"]
+                first["msg"], path=f"params.{field.param}", got=first.get("input"), fix=field.schema["description"]
             ) from refused
         return asked.model_copy(update={name: asked._chosen(name, names.get(name)) for name in given | names})
 
     def _chosen(self, name: str, known: Collection[str] | None) -> Any:
-        each, value = self._knobs[name], getattr(self, name)
-        path = f"params.{each.param}"
-        if each.several and len(set(value)) < len(value):
+        field, value = self._knobs[name], getattr(self, name)
+        path = f"params.{field.param}"
+        if field.several and len(set(value)) < len(value):
             raise SettingsError("something is named twice", path=path, got=list(value), fix="Name it once.")
         if known is None:
             return value
-        if each.section and not known:
+        if field.section and not known:
             fix = "Declare one in the deployment files, or pause this DAG."
-            raise SettingsError(f"no {each.among} is declared", path=each.section, fix=fix)
-        wrong = sorted(set(value) - set(known)) if each.several else value not in known and (value or each.required)
+            raise SettingsError(f"no {field.among} is declared", path=field.section, fix=fix)
+        wrong = sorted(set(value) - set(known)) if field.several else value not in known and (value or field.required)
         if wrong:
             raise SettingsError(
-                f"no {each.among} of this name is declared",
+                f"no {field.among} of this name is declared",
                 path=path,
-                got=wrong if each.several else value,
+                got=wrong if field.several else value,
                 allowed=sorted(known),
-                fix="Choose some of them, or leave it empty." if each.several else "Choose one of them.",
+                fix="Choose some of them, or leave it empty." if field.several else "Choose one of them.",
             )
-        return tuple(sorted(known)) if each.fills and not value else value
+        return tuple(sorted(known)) if field.fills and not value else value
 
     @classmethod
     def options(cls, *names: str, **more: Any) -> Callable[[F], F]:
@@ -188,18 +188,18 @@ class RunParams(Strict):
 
     @classmethod
     def _knobs_option(cls, name: str, more: Mapping[str, Any]) -> Callable[[F], F]:
-        each = cls._knobs[name]
-        if not each.option.startswith("-"):
-            shown = {"nargs": -1, "metavar": f"[{each.option}]..."} if each.several else {"metavar": each.option}
+        field = cls._knobs[name]
+        if not field.option.startswith("-"):
+            shown = {"nargs": -1, "metavar": f"[{field.option}]..."} if field.several else {"metavar": field.option}
             return click.argument(name, **{**shown, **more})
-        said: dict[str, Any] = {"required": each.required, "help": each.schema["description"]}
-        if each.several:
+        said: dict[str, Any] = {"required": field.required, "help": field.schema["description"]}
+        if field.several:
             said |= {"multiple": True, "help": f"{said['help']} Again for another."}
-        elif each.schema["type"] == "boolean":
+        elif field.schema["type"] == "boolean":
             said |= {"is_flag": True}
         else:
-            said |= {"default": each.default, "show_default": each.default not in ("", None)} | _typed(each.schema)
-        return click.option(each.option, name, **{**said, **more})
+            said |= {"default": field.default, "show_default": field.default not in ("", None)} | _typed(field.schema)
+        return click.option(field.option, name, **{**said, **more})
 
     def words(self, *names: str) -> list[str]:
         """These fields (all by default) on a command line: arguments first; what has its default is left out."""

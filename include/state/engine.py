@@ -1,4 +1,4 @@
-"""What a bucket asks of the embedded store that holds it; both adapters pass `tests/contract/test_engine.py`."""
+"""The port of the embedded store that holds a bucket; both adapters pass `tests/contract/test_engine.py`."""
 
 from __future__ import annotations
 

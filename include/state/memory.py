@@ -46,12 +46,12 @@ class MemoryEngine(Engine):
 
     @override
     def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        found = []
+        rows = []
         for key in self._keys[bisect.bisect_left(self._keys, max(prefix, start)) :]:
             if not key.startswith(prefix):
                 break
-            found.append((key, self._rows[key]))
-        return iter(found)
+            rows.append((key, self._rows[key]))
+        return iter(rows)
 
     @override
     def write(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:

@@ -1,4 +1,4 @@
-"""What the object store holds of one bucket: logs, snapshots, and the files that snapshots share.
+"""Stores one bucket in the object store: logs, snapshots, and the files that snapshots share.
 
 ```
 <prefix>log-<uid>        the rows that made version <uid>
@@ -62,13 +62,13 @@ class BucketObjects:
     uid: Callable[[], str] = new_uid
 
     def put_log(self, uid: str, rows: Mapping[bytes, bytes | None]) -> Log:
-        """Keep what made a version."""
+        """Keep the rows that made a version."""
         body = pack(rows.items())
         self.store.put(self._key("log", uid), body)
         return Log(uid, len(body))
 
     def log(self, uid: str) -> Iterator[tuple[bytes, bytes | None]]:
-        """What made a version; raises `Terminal` when it is gone or damaged."""
+        """The rows that made a version; raises `Terminal` when it is gone or damaged."""
         return unpack(self._body("log", uid))
 
     def put_snapshot(self, uid: str, folder: Path, there: Manifest) -> None:
@@ -118,14 +118,14 @@ class BucketObjects:
         file.write_bytes(body)
 
     def _body(self, kind: str, uid: str) -> bytes:
-        found = self.store.get(self._key(kind, uid))
-        if found is None:
+        stored = self.store.get(self._key(kind, uid))
+        if stored is None:
             raise Terminal(
                 "an object that the committed state is made of is gone",
                 key=self._key(kind, uid),
                 fix="Bring it back from the bucket's versions, or ask for a rebuild of the state.",
             )
-        return found.body
+        return stored.body
 
     def _key(self, kind: str, uid: str) -> str:
         return f"{self.prefix}{kind}-{uid}"

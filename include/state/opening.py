@@ -57,9 +57,18 @@ def open_bucket(
     *,
     engine: OpenEngine = RocksEngine.open,
 ) -> Iterator[Bucket]:
-    """A bucket at the committed version; None: nothing was ever committed.
+    """Open a bucket at its committed version; the store is closed when the context ends.
+
+    Args:
+        place: where the application's buckets are.
+        store: has their objects.
+        stage: of the bucket.
+        bucket: its number.
+        pointer: the committed version; None: nothing was ever committed.
+        engine: opens stores.
 
     Raises:
+        BrokenStore: a snapshot does not hold the version that it is named by.
         Terminal: an object that the version is made of is gone or damaged, or the pointer is of another release.
         Transient: the object store does not answer, or the host has no room.
     """

@@ -1,4 +1,4 @@
-"""What a stage reads of a bucket's state, and the same in memory, for what needs neither store nor host: replays."""
+"""The port by which a stage reads a bucket's state, and the same in memory: replays need neither store nor host."""
 
 from __future__ import annotations
 

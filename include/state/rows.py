@@ -74,11 +74,11 @@ def unpack(packed: bytes) -> Iterator[tuple[bytes, bytes | None]]:
         lengths.byteswap()
     keys, values = lengths[:count], lengths[count:]
     key_at = list(accumulate(keys, initial=begin))
-    at = key_at[-1]
+    offset = key_at[-1]
     for place, length in enumerate(values):
         key = plain[key_at[place] : key_at[place + 1]]
         if length == _DELETED:
             yield key, None
         else:
-            yield key, plain[at : at + length]
-            at += length
+            yield key, plain[offset : offset + length]
+            offset += length

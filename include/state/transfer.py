@@ -126,9 +126,19 @@ def imported(
 
     Objects go to the place's own prefix, beside those that are there: nothing that is committed is changed.
 
+    Args:
+        place: where the new buckets are.
+        store: gets their objects.
+        folder: that holds the export.
+        home: gives each row its bucket, and the name that it is counted by.
+        of: what the state is of, as the export was told.
+        engine: opens stores.
+        on_rows: hears how many rows are read, now and then.
+
     Raises:
         SettingsError: the folder holds no export, or that of another state.
         Terminal: it is damaged, or its rows are not all there.
+        Transient: the object store does not answer, or the host has no room.
     """
     said = _said(folder, of)
     pointers: dict[BucketId, bytes] = {}
@@ -136,9 +146,9 @@ def imported(
     waiting: dict[BucketId, dict[bytes, bytes | None]] = {}
     counts: dict[BucketId, Counter[str]] = {}
 
-    def commit(each: BucketId) -> None:
-        with open_bucket(place, store, *each, pointers.get(each), engine=engine) as opened:
-            pointers[each] = opened.commit(waiting.pop(each), more=counts.pop(each))
+    def commit(bucket_id: BucketId) -> None:
+        with open_bucket(place, store, *bucket_id, pointers.get(bucket_id), engine=engine) as opened:
+            pointers[bucket_id] = opened.commit(waiting.pop(bucket_id), more=counts.pop(bucket_id))
 
     for stage, key, value in _rows(folder):
         total.add(stage, key, value)
@@ -152,8 +162,8 @@ def imported(
             commit(into)
         if total.rows % _FRAME_ROWS == 0:
             on_rows(total.rows)
-    for each in sorted(waiting):
-        commit(each)
+    for bucket_id in sorted(waiting):
+        commit(bucket_id)
     done = total.done()
     if (done.rows, done.digest) != (said["rows"], said["digest"]):
         raise Terminal("the export does not hold what it says", folder=str(folder), says=said, holds=done.rows)

@@ -1,4 +1,4 @@
-"""What a stage may ask of an object store. `store.s3` and `store.memory` both pass `tests/contract/test_store.py`.
+"""The port of an object store. `store.s3` and `store.memory` both pass `tests/contract/test_store.py`.
 
 Exactly-once protocols rest on the conditional writes: of any number of writers at most one succeeds, and the
 others are told so. A refusal is a value (None), as it is the normal way to learn of another writer.

@@ -106,10 +106,10 @@ def _round(pool: ThreadPoolExecutor, stores: Sequence[ObjectStore], kind: Race, 
     outcomes = list(pool.map(write, range(len(stores))))
     if "not implemented" in outcomes:
         return "not implemented"
-    found = stores[0].get(key)
+    stored = stores[0].get(key)
     winners = [writer for writer, won in enumerate(outcomes) if won]
     if len(winners) > 1:
         return f"{len(winners)} winners"
     if not winners:
         return None if None in outcomes else "no winner"
-    return "" if found and found.body == b"writer %d" % winners[0] else "another's bytes than the winner's"
+    return "" if stored and stored.body == b"writer %d" % winners[0] else "another's bytes than the winner's"

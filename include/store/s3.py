@@ -136,12 +136,12 @@ class S3Store(ObjectStore):
         if_match: str | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> ObjectInfo | None:
-        place = {"Bucket": self.bucket, "Key": key}
+        target = {"Bucket": self.bucket, "Key": key}
         condition = {"IfNoneMatch": "*"} if if_absent else {"IfMatch": if_match} if if_match is not None else {}
         begun = self._call(
             self._patient.create_multipart_upload,
             key,
-            **place,
+            **target,
             Metadata=dict(metadata or {}),
             **self._kept(_LEAST_CLASSED),
         )
@@ -151,7 +151,7 @@ class S3Store(ObjectStore):
             size, sent = 0, []
             for number, part in enumerate(_at_least_one(parts), 1):
                 answer = self._call(
-                    self._patient.upload_part, key, **place, UploadId=upload_id, PartNumber=number, Body=part
+                    self._patient.upload_part, key, **target, UploadId=upload_id, PartNumber=number, Body=part
                 )
                 sent.append({"PartNumber": number, "ETag": answer["ETag"]})
                 size += len(part)
@@ -159,7 +159,7 @@ class S3Store(ObjectStore):
                 answer = self._call(
                     self._once.complete_multipart_upload,
                     key,
-                    **place,
+                    **target,
                     UploadId=upload_id,
                     MultipartUpload={"Parts": sent},
                     **condition,
@@ -171,7 +171,7 @@ class S3Store(ObjectStore):
             if not done:
                 # After a lost answer it may be finished: then there is nothing to abort.
                 with contextlib.suppress(ClientError, BotoCoreError):
-                    self._once.abort_multipart_upload(**place, UploadId=upload_id)
+                    self._once.abort_multipart_upload(**target, UploadId=upload_id)
 
     @override
     def get(self, key: str) -> StoredObject | None:

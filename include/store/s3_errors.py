@@ -1,4 +1,4 @@
-"""What an error of botocore means here, named by the reaction that it asks for."""
+"""Maps botocore's errors to those of Lyrebird, which are named by the reaction that they ask for."""
 
 from __future__ import annotations
 

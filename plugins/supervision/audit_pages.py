@@ -54,13 +54,13 @@ def audits_page() -> str:
 def audit_page(kind: Kind, run_id: str) -> str:
     """What one run has found, then the history of its kind."""
     kept = History.of(kind).run(run_id)
-    found = (
+    content = (
         _table(kind, [kept]) + _trees(kept)
         if kept
         else "<p>Nothing of this run is kept: it has not ended, or is an old one.</p>"
     )
     title = f"Audit {run_id}"
-    body = f"<p>{_TITLES[kind]}. In Airflow: {_run(kind, run_id)}</p>{found}{_history(kind)}"
+    body = f"<p>{_TITLES[kind]}. In Airflow: {_run(kind, run_id)}</p>{content}{_history(kind)}"
     return framed(title, body, every_s=_REFRESH_S)
 
 

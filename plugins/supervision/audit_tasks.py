@@ -1,4 +1,4 @@
-"""What the DAGs of audits share: a run's place in the history, and tasks that lead to its page."""
+"""Builds the tasks that DAGs of audits share: a run's place in the history, and the way to its page."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def expectation_tasks(
         alerts: who gets the mails.
         assembled: topics whose documents can be assembled anew.
     """
-    several = len({each.topic for each in expectations}) > 1
+    several = len({expectation.topic for expectation in expectations}) > 1
     with TaskGroup(group_id="".join(c if c.isalnum() or c in "-_" else "_" for c in audit)):
         job = ExpectationsOperator(
             task_id="expectations",
@@ -109,15 +109,15 @@ def expectation_tasks(
             driver_memory="512m",
             execution_timeout=timedelta(hours=6),
         )
-        for each in expectations:
+        for expectation in expectations:
             verdict = AuditVerdictOperator(
-                task_id=f"expect_{each.topic}.{each.name}" if several else f"expect_{each.name}",
+                task_id=f"expect_{expectation.topic}.{expectation.name}" if several else f"expect_{expectation.name}",
                 python_callable=refusing(judge_expectation),
                 op_kwargs={
                     "result": checked[f"result {audit}"],
-                    "topic": each.topic,
-                    "name": each.name,
-                    "assembled": each.topic in assembled,
+                    "topic": expectation.topic,
+                    "name": expectation.name,
+                    "assembled": expectation.topic in assembled,
                 },
                 retries=0,
                 **mails(alerts, run_next=f"lyrebird audit history --audit {shlex.quote(audit)}"),

@@ -1,4 +1,4 @@
-"""What operator and trigger decide, as functions of what they see. No Airflow, no files, no clock.
+"""Decides for operator and trigger, as functions of what they see. No Airflow, no files, no clock.
 
 A generation is one start of an application, named by its token. An application that ended because somebody asked is
 started again by a task that still wants it: a clear may let the new try meet the application that the old one's trigger
@@ -62,7 +62,7 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Event:
-    """What a trigger tells the task.
+    """A trigger's message to the task.
 
     Attributes:
         what: see `What`.
@@ -120,7 +120,7 @@ class StartAgain:
 
 
 def on_start(seen: Observed, owner: str) -> Launch | Reconnect | AwaitEnd | Refuse:
-    """What a task that wants its application running does next."""
+    """Decides what a task that wants its application running does next."""
     if not seen.held:
         return Launch()
     if seen.stop or seen.run is None:
@@ -131,7 +131,7 @@ def on_start(seen: Observed, owner: str) -> Launch | Reconnect | AwaitEnd | Refu
 
 
 def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float) -> Event | None:
-    """What a trigger that watches generation `token` fires, if anything.
+    """Decides which event a trigger that watches generation `token` fires, if any.
 
     Args:
         seen: the folder now.
@@ -163,7 +163,7 @@ def untold(report: Mapping[str, Any], told: Collection[str]) -> list[dict[str, A
 
 
 def on_event(event: Event) -> Finish | GiveUp | GoOn | StartAgain:
-    """What the task does about its trigger's event, once its incidents are told."""
+    """Decides what the task does about its trigger's event, once its incidents are told."""
     if event.what == "noticed":
         return GoOn()
     if event.what == "replaced":

@@ -201,17 +201,17 @@ class StreamingOperator(BaseOperator):
     def _tell(self, context: Context, incidents: Sequence[dict[str, Any]]) -> bool:
         """Mail each incident once; False when a mail did not go out, which is then tried again later."""
         told = set(self._folder.told())
-        for each in incidents:
-            if each["id"] in told:
+        for incident in incidents:
+            if incident["id"] in told:
                 continue
-            self.log.error("%s\nrun next: %s", each.get("text"), each.get("fix"))
+            self.log.error("%s\nrun next: %s", incident.get("text"), incident.get("fix"))
             if self.alerts is not None:
                 try:
-                    incident_mail(self.alerts)({**context, "incident": each})
+                    incident_mail(self.alerts)({**context, "incident": incident})
                 except (OSError, AirflowException):
                     self.log.exception("the mail about it did not go out, and is tried again")
                     return False
-            self._folder.remember_told(each["id"])
+            self._folder.remember_told(incident["id"])
         return True
 
     def _defer(self, token: str, *, tell_after_us: int = 0) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What all pages look like, and how they write times."""
+"""Frames all pages alike, and writes their times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a DAG asks of a person, by the model of its runs."""
+"""Makes a DAG's Params from the model of its runs."""
 
 from __future__ import annotations
 

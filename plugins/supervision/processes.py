@@ -49,14 +49,14 @@ def start_time(pid: int) -> float:
 def marked(name: str, value: str) -> list[int]:
     """Pids, other than our own, of living processes whose environment at exec held `name=value`."""
     mark = f"{name}={value}".encode()
-    found = []
+    pids = []
     for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) != os.getpid():
             # A zombie's environment reads empty, another user's not at all: neither is ours to wait for.
             with contextlib.suppress(OSError):
                 if mark in Path(f"/proc/{entry}/environ").read_bytes().split(b"\0"):
-                    found.append(int(entry))
-    return found
+                    pids.append(int(entry))
+    return pids
 
 
 def end_all_marked(name: str, value: str, *, within_s: float) -> list[int]:

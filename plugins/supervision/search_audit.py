@@ -36,14 +36,14 @@ def check_search_audit(
     history = begin_run("search", run_id)
     report = history.report(run_id or "")
     results = {audit: history.expectations(run_id or "", audit) for audit in expecting}
-    found: dict[str, Any] = {
+    job: dict[str, Any] = {
         "audits": list(asked.audits),
         "arguments": asked.arguments(report, results),
         "report": str(report),
     }
     for audit, result in results.items():
-        found |= {f"expectations {audit}": arguments(audit, report, result), f"result {audit}": str(result)}
-    return found
+        job |= {f"expectations {audit}": arguments(audit, report, result), f"result {audit}": str(result)}
+    return job
 
 
 def judge_search_audit(report: str) -> int:

@@ -77,21 +77,21 @@ def judge_table_audit(jobs: Sequence[Sequence[str]], run_id: str | None = None) 
     Raises:
         Terminal: some table has findings, or none was made of it; it names keys and columns, `fix` the commands.
     """
-    found: dict[str, Any] = {}
+    tables: dict[str, Any] = {}
     for part in (Path(job[-1]) for job in jobs):
         if part.is_file():
             # Tables of two sources may have one name.
             reports = json.loads(part.read_text(encoding="utf-8"))["tables"].values()
-            found |= {f"{each['source']} {each['table']}": each for each in reports}
-    content = {"tables": found}
+            tables |= {f"{each['source']} {each['table']}": each for each in reports}
+    content = {"tables": tables}
     write_atomically(History.of("table").report(run_id or ""), json.dumps(content))
     rows = rows_of("table", KeptRun("", 0, content))
     dirty = [row for row in rows if row.next_command]
     unseen = [f"{job[1]} {job[3]}" for job in jobs]
-    unseen = [name for name in unseen if name not in found or found[name]["verdict"] == "failed"]
+    unseen = [name for name in unseen if name not in tables or tables[name]["verdict"] == "failed"]
     if dirty or unseen:
         told = [f"{row.what}: {row.said} ({'; '.join(row.details)})" for row in dirty]
-        errors = {name: found.get(name, {}).get("error") or "no report of it" for name in sorted(unseen)}
+        errors = {name: tables.get(name, {}).get("error") or "no report of it" for name in sorted(unseen)}
         told += [f"not looked at: {'; '.join(f'{name} ({why})' for name, why in errors.items())}"] if errors else []
         again = " and ".join(f"`{row.next_command}`" for row in dirty)
         fix = f"Run {again}." if again else "Clear the failed tasks of this run, or start it again."

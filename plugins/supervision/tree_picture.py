@@ -40,12 +40,12 @@ def _level(tree: Tree, bits: int, wrong: set[int], changed: set[int]) -> str:
     below = tree.bits - bits
     bad, moved = {leaf >> below for leaf in wrong}, {leaf >> below for leaf in changed}
     sums, width = tree.level(bits), _WIDTH / (1 << bits)
-    found = []
+    rectangles = []
     for node in range(1 << bits):
         rows = sums[node].rows if node in sums else 0
         colour = _WRONG if node in bad else _CHANGED if node in moved else _SAME if rows else _EMPTY
         place = (
             f'x="{node * width:.2f}" y="{bits * _HEIGHT}" width="{max(width - 0.5, 0.5):.2f}" height="{_HEIGHT - 1}"'
         )
-        found.append(f'<rect {place} fill="{colour}"><title>{rows:,} rows</title></rect>')
-    return "".join(found)
+        rectangles.append(f'<rect {place} fill="{colour}"><title>{rows:,} rows</title></rect>')
+    return "".join(rectangles)

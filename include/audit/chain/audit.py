@@ -70,6 +70,14 @@ def audit_chain(
 ) -> ChainReport:
     """Audit `topic` in these groups; those that have nothing of it are left out.
 
+    Args:
+        store: holds the chains and objects of all groups.
+        groups: groups of the lake, by name.
+        topic: name of the Kafka topic.
+        now_us: time of the report, in microseconds since 1970; tells which intents are stale.
+        options: how the audit is made; None: the defaults of `Options`.
+        progress: hears how far it is; None: nobody does.
+
     Raises:
         SettingsError: no group has the topic.
         Transient: the store did not answer: nothing can be said.
@@ -79,20 +87,20 @@ def audit_chain(
         GroupAudit(store, name, group, topic, watched, asked.mend)
         for name, group in sorted(groups.items(), key=lambda each: (each[1].kind, each[0]))
     ]
-    found = [audit for audit in audits if audit.walk(now_us, asked.stale_s)]
-    if not found:
+    relevant = [audit for audit in audits if audit.walk(now_us, asked.stale_s)]
+    if not relevant:
         known = {life.topic for group in groups.values() for life in stored_topics(store, group.prefix)}
         raise unknown(topic, known, "no group of the lake has anything of this topic", groups=sorted(groups))
-    for audit in found:
+    for audit in relevant:
         audit.check_objects(labels=asked.depth == "labels")
     if asked.depth == "bytes":
-        for audit in found:
-            audit.read_objects(marks=[other for other in found if other is not audit])
-    findings: list[ChainFinding] = [finding for audit in found for finding in audit.findings]
-    differing, notes = _versus(found, compacted=cache(partial(asked.compacted, topic)), deep=asked.depth == "bytes")
+        for audit in relevant:
+            audit.read_objects(marks=[other for other in relevant if other is not audit])
+    findings: list[ChainFinding] = [finding for audit in relevant for finding in audit.findings]
+    differing, notes = _versus(relevant, compacted=cache(partial(asked.compacted, topic)), deep=asked.depth == "bytes")
     findings += differing
     return ChainReport(
-        topic, iso(now_us), asked.depth, tuple(audit.figures for audit in found), tuple(findings), tuple(notes)
+        topic, iso(now_us), asked.depth, tuple(audit.figures for audit in relevant), tuple(findings), tuple(notes)
     )
 
 
@@ -110,12 +118,12 @@ def _versus(
     for audit in (each for each in audits if each.kind != "backup"):
         for backup in backups:
             noted = Findings(audit.name)
-            for place, segments in audit.segments.items():
-                for each in differences(segments, backup.segments.get(place, [])):
+            for topic_partition, segments in audit.segments.items():
+                for difference in differences(segments, backup.segments.get(topic_partition, [])):
                     if compacted():
-                        notes.append(_note(audit, backup, place[1], each))
+                        notes.append(_note(audit, backup, topic_partition[1], difference))
                     else:
-                        _add_difference(noted, audit, backup, place, each, deep=deep)
+                        _add_difference(noted, audit, backup, topic_partition, difference, deep=deep)
             findings += noted
     return findings, notes
 

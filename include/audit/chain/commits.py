@@ -72,24 +72,24 @@ class CommitReader:
         return self._summing(found) if self._summed else found
 
     def _read(self) -> Iterator[Commit | Unreadable]:
-        firsts, at, count, last = sorted(self._folder.commits), 0, 0, -1
+        firsts, index, count, last = sorted(self._folder.commits), 0, 0, -1
         for summary in sorted(self._folder.summaries):
-            alone = firsts[at : bisect.bisect_left(firsts, summary, at)]
+            alone = firsts[index : bisect.bisect_left(firsts, summary, index)]
             yield from self._one_by_one(alone)
-            at += len(alone)
+            index += len(alone)
             count += len(alone)
             held = self._held(summary, misplaced=summary <= last or bool(count % chains.SUMMARY_COMMITS))
             if held is None:
                 continue
             last = held[-1].first
-            inside = firsts[at : bisect.bisect_right(firsts, last, at)]
-            at += len(inside)
+            inside = firsts[index : bisect.bisect_right(firsts, last, index)]
+            index += len(inside)
             known = {commit.first for commit in held}
-            found = [*held, *self._one_by_one([first for first in inside if first not in known])]
-            yield from sorted(found, key=lambda each: each.first)
-            count += len(found)
+            commits = [*held, *self._one_by_one([first for first in inside if first not in known])]
+            yield from sorted(commits, key=lambda each: each.first)
+            count += len(commits)
             self._progress.advance(len(held))
-        yield from self._one_by_one(firsts[at:])
+        yield from self._one_by_one(firsts[index:])
 
     def _held(self, summary: int, *, misplaced: bool) -> list[Commit] | None:
         """The commits of a summary; None, and it is noted, where it must not be believed."""
@@ -220,15 +220,15 @@ class CommitReader:
         """Writes each summary that is due and missing, of whole chains only: what follows a fault waits."""
         block: list[Commit] = []
         whole, end = True, None
-        for each in found:
-            yield each
-            next_ = each.next
-            whole = whole and isinstance(each, Commit) and end in (None, each.first)
-            whole = whole and (each.first in self._folder.commits or self._eraser is not None)
+        for commit in found:
+            yield commit
+            next_ = commit.next
+            whole = whole and isinstance(commit, Commit) and end in (None, commit.first)
+            whole = whole and (commit.first in self._folder.commits or self._eraser is not None)
             end = next_
-            if not whole or not isinstance(each, Commit):
+            if not whole or not isinstance(commit, Commit):
                 continue
-            block.append(each)
+            block.append(commit)
             if len(block) == chains.SUMMARY_COMMITS:
                 self._sum_up(block)
                 block = []

@@ -1,4 +1,4 @@
-"""Whether two groups read the same numbers of records of a Kafka partition, though they cut it at other places.
+"""Compares the record counts of two groups for one Kafka partition, though each cuts it at its own boundaries.
 
 A cut that a boundary of the other group divides has between so many records before it and so many: as many as it has
 less the offsets behind, up to as many as there are offsets before. Where offsets are dense that is one number, so what
@@ -35,20 +35,20 @@ class CountDifference(NamedTuple):
 
 def segments_of(cuts: Iterable[WalkedCut]) -> list[Segment]:
     """Cuts as readers find them, by `first`; what lies between them or is in two of them has no number."""
-    found: list[Segment] = []
+    segments: list[Segment] = []
     end: int | None = None
     for cut in cuts:
         if end is not None and cut.next <= end:
             continue
         if end is not None and cut.first > end:
-            found.append(Segment(end, cut.first, None))
+            segments.append(Segment(end, cut.first, None))
         whole = end is None or cut.first >= end
         if not whole:
-            found[-1] = found[-1]._replace(records=None)
+            segments[-1] = segments[-1]._replace(records=None)
         known = cut.records if whole and not cut.gone else None
-        found.append(Segment(cut.first if whole or end is None else end, cut.next, known))
+        segments.append(Segment(cut.first if whole or end is None else end, cut.next, known))
         end = cut.next
-    return found
+    return segments
 
 
 def differences(one: Sequence[Segment], other: Sequence[Segment]) -> Iterator[CountDifference]:
@@ -61,18 +61,20 @@ def differences(one: Sequence[Segment], other: Sequence[Segment]) -> Iterator[Co
     # What one has more than the other, as far as it is known: it must not change.
     drift = (0, 0) if one[0].first == other[0].first else _ANY
     before = begin
-    for at in _boundaries(one, other, begin, end):
-        counts, counts_other = left.to(at), right.to(at)
+    for boundary in _boundaries(one, other, begin, end):
+        counts, counts_other = left.to(boundary), right.to(boundary)
         if counts is None or counts_other is None:
             drift = _ANY
         else:
             seen = (counts[0] - counts_other[1], counts[1] - counts_other[0])
             low, high = max(drift[0], seen[0]), min(drift[1], seen[1])
             if low > high:
-                yield CountDifference(before, at, seen[0] - drift[1] if seen[0] > drift[1] else seen[1] - drift[0])
+                yield CountDifference(
+                    before, boundary, seen[0] - drift[1] if seen[0] > drift[1] else seen[1] - drift[0]
+                )
                 low, high = seen
             drift = low, high
-        before = at
+        before = boundary
 
 
 def _boundaries(one: Sequence[Segment], other: Sequence[Segment], begin: int, end: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""What readers find of a Kafka partition by the pointer: every offset in one cut, up to the head."""
+"""Checks the cuts that readers find by the pointer: every offset of a partition in one cut, up to the head."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["check_pointer", "read_cuts"]
 
 
 def check_pointer(listing: LifeListing, pointer: ReadersPointer, findings: Findings) -> None:
-    """Whether the pointer's numbers are sound, and every chain has one of them."""
+    """Notes a missing pointer, and generations that it reserves twice, does not reserve or does not know."""
     topic = listing.topic
     if not listing.pointer:
         findings.add("pointer wrong", topic, "is gone: readers find nothing of this topic", key=topic.pointer)
@@ -44,7 +44,7 @@ def read_cuts(
 
     `chains` are those of the partition, by generation.
     """
-    found = sorted(
+    cuts = sorted(
         (cut, generation)
         for generation, chain in chains.items()
         for cut in chain.cuts
@@ -52,11 +52,11 @@ def read_cuts(
     )
     end = min((start for entry in pointer.entries if (start := entry.start(partition)) is not None), default=0)
     end = max(end, pointer.floor(partition))
-    for cut, generation in found:
+    for cut, generation in cuts:
         key = ChainKey(listing.topic, generation, partition)
         if cut.first > end:
             sent_to = pointer.generation_of(partition, end) or generation
-            oldest = cut is found[0][0]
+            oldest = cut is cuts[0][0]
             _hole(ChainKey(listing.topic, sent_to, partition), end, cut.first, chains, findings, oldest=oldest)
         elif cut.first < end and not _known((each.overlaps for each in chains.values()), cut.first, end):
             findings.add(
@@ -71,7 +71,7 @@ def read_cuts(
     needed, generation = _needed(pointer, partition)
     if needed > end:
         _hole(ChainKey(listing.topic, generation, partition), end, needed, chains, findings)
-    return [cut for cut, _ in found]
+    return [cut for cut, _ in cuts]
 
 
 def _needed(pointer: ReadersPointer, partition: int) -> tuple[int, int]:

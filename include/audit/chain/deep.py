@@ -62,7 +62,7 @@ def read_objects(
         if isinstance(commit, Unreadable):
             continue
         _check_intent(store, chain, commit, findings)
-        found: list[array[int]] = []
+        object_offsets: list[array[int]] = []
         told = commit.filtered == 0
         for file in commit.files:
             progress.advance(file.bytes)
@@ -83,8 +83,8 @@ def read_objects(
             if offsets is None:
                 told = False
             else:
-                found.append(offsets)
-        merged = sorted(offset for offsets in found for offset in offsets)
+                object_offsets.append(offsets)
+        merged = sorted(offset for offsets in object_offsets for offset in offsets)
         _check_apart(chain, commit, merged, findings)
         check.segments += _divided(commit, merged, marks) if told else [_whole(commit)]
     return check

@@ -1,4 +1,4 @@
-"""What an audit of the lake's chains may find: where it is, what it means, and the command that comes next."""
+"""Definitions of findings about the lake's chains: coordinates, meaning, and the command that comes next."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class ChainFinding:
 
     def line(self) -> str:
         """For a person, on one line."""
-        place = [f"generation {self.generation}"] if self.generation is not None else []
-        place += [f"partition {self.partition}"] if self.partition is not None else []
+        coordinates = [f"generation {self.generation}"] if self.generation is not None else []
+        coordinates += [f"partition {self.partition}"] if self.partition is not None else []
         if self.first is not None:
             until = f" to {self.until - 1}" if self.until is not None and self.until > self.first + 1 else ""
-            place.append(f"{'offsets' if until else 'offset'} {self.first}{until}")
-        where = f" ({', '.join(place)})" if place else ""
+            coordinates.append(f"{'offsets' if until else 'offset'} {self.first}{until}")
+        where = f" ({', '.join(coordinates)})" if coordinates else ""
         key = f" {self.key}" if self.key else ""
         return f"{self.fault}: {self.group}{where}:{key} {self.meaning}"
 
@@ -88,10 +88,17 @@ class Findings(list[ChainFinding]):
         key: str = "",
         run: str = "",
     ) -> None:
-        """Note a fault at `place`, a topic's name where no life of it is meant; `run` is the command that comes next.
+        """Note a fault of the group.
 
-        `{topic}`, `{group}` and `{key}` in it are filled in, fit for a shell. Without it: a backfill's plan where that
-        helps, else what tells of the offset.
+        Args:
+            fault: its kind.
+            place: the chain, or a life of the topic; the topic's name where no life of it is meant.
+            meaning: what is wrong, in words.
+            first: offset at which it begins, None where it is no matter of offsets.
+            until: offset before which it ends, None where nobody knows.
+            key: of the object, "" for none.
+            run: command that comes next, with `{topic}`, `{group}` and `{key}`, which are filled in, fit for a shell;
+                "": a backfill's plan where that helps, else what tells of the offset.
         """
         chain = place if isinstance(place, ChainKey) else None
         life = place if isinstance(place, TopicKey) else chain.of if chain else None

@@ -1,4 +1,4 @@
-"""One topic in one group of the lake, audited step by step: `chain` says in which order."""
+"""One topic in one group of the lake, audited step by step: `audit` says in which order."""
 
 from __future__ import annotations
 
@@ -187,9 +187,9 @@ class GroupAudit:
         rule = self._group.rule(self._topic)
         known = self._checked.absent | self._checked.changed
         for life, chain in self._chains():
-            place = life.topic.topic_id, chain.partition
+            topic_partition = life.topic.topic_id, chain.partition
             pointer = life.pointer
-            ends = sorted({each.next for other in marks for each in other.segments.get(place, ())})
+            ends = sorted({each.next for other in marks for each in other.segments.get(topic_partition, ())})
             deep = read_objects(
                 self._store,
                 chain,
@@ -202,7 +202,7 @@ class GroupAudit:
                 marks=ends,
             )
             self.figures.bytes_read += deep.bytes
-            self._divide(place, pointer, chain, deep.segments)
+            self._divide(topic_partition, pointer, chain, deep.segments)
 
     def _reads_now(self, chain: ChainKey, first: int) -> bool:
         """By the pointer as it is now: what was replaced since may be gone already."""
@@ -211,12 +211,12 @@ class GroupAudit:
     def _divide(self, place: Place, pointer: ReadersPointer, chain: ChainKey, found: Sequence[Segment]) -> None:
         """Put finer segments in the place of those of the same cuts, where they are of whole ones that readers find."""
         finer: dict[int, list[Segment]] = {}
-        whole = {each.first: each for each in self.segments.get(place, ()) if each.records is not None}
+        whole = {segment.first: segment for segment in self.segments.get(place, ()) if segment.records is not None}
         cut = None
-        for each in found:
-            cut = whole.get(each.first, cut)
-            if cut is not None and each.next <= cut.next:
-                finer.setdefault(cut.first, []).append(each)
+        for segment in found:
+            cut = whole.get(segment.first, cut)
+            if cut is not None and segment.next <= cut.next:
+                finer.setdefault(cut.first, []).append(segment)
         kept: list[Segment] = []
         for each in self.segments.get(place, ()):
             parts = finer.get(each.first, [])

@@ -62,6 +62,18 @@ def check_objects(
     """List the objects of the topic's folder and compare; to be called after the chains were listed.
 
     What is committed meanwhile is asked for again, so it may run beside writers.
+
+    Args:
+        store: the group's bucket.
+        topic: name of the Kafka topic.
+        prefix: of the group's keys.
+        lives: the topic's lives with their walked chains.
+        findings: takes what is wrong.
+        progress: hears of listed objects.
+
+    Raises:
+        Terminal: a pointer cannot be read any more, or the store refuses access.
+        Transient: the store does not answer.
     """
     check = ObjectCheck()
     expected = {key: size for life in lives for chain in life.chains.values() for key, size in chain.expected.items()}
@@ -100,14 +112,14 @@ def labels_differ(
         info = store.head(key)
         return key, info is not None, (info.metadata or {}).get("sha256") if info else None
 
-    found: dict[str, str | None] = {}
+    differing: dict[str, str | None] = {}
     with ThreadPoolExecutor(at_once) as pool:
         for number, (key, there, sha) in enumerate(pool.map(label, shas), 1):
             if there and sha != shas[key]:
-                found[key] = sha
+                differing[key] = sha
             if not number % 100:
                 progress.advance(100)
-    return found
+    return differing
 
 
 def _chain_of(key: str, prefix: str, lives: Sequence[LifeChains]) -> tuple[ObjectKey, LifeChains | None]:

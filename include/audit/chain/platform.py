@@ -36,9 +36,19 @@ def audit_on_servers(
     *,
     mend: bool = False,
 ) -> Iterator[ChainReport]:
-    """A report for each topic, by name, as it is made. Raises what `audit_chain` raises, and `SettingsError`.
+    """Audit topics in the deployment's bucket: gives the report of each, by name, as it is made.
 
-    `mend` takes the credentials of the section `expiry` for what has to be deleted.
+    Args:
+        deployment: the deployment files.
+        asked: names of topics and groups; none of either means all.
+        clock: for the reports' times.
+        options: how the audits are made; `compacted` and, with `mend`, `mend` are replaced. None: the defaults.
+        progress: hears how far an audit is; None: nobody does.
+        mend: write wrong summaries anew; the credentials of the section `expiry` delete what has to go.
+
+    Raises:
+        SettingsError: a section is missing, no group is declared or has a topic, or `expiry` names another bucket.
+        Transient: the store did not answer: nothing can be said.
     """
     settings = deployment.one("store", Connection)
     store = store_of(settings)
@@ -59,7 +69,20 @@ def audit_in_bucket(
     options: Options | None = None,
     progress: ProgressListener | None = None,
 ) -> Iterator[ChainReport]:
-    """The same in a bucket at hand."""
+    """The same in a bucket at hand.
+
+    Args:
+        store: the bucket.
+        groups: groups of the lake, by name.
+        topics: names of Kafka topics; none means all that the groups have anything of.
+        clock: for the reports' times.
+        options: how the audits are made; None: the defaults of `Options`.
+        progress: hears how far an audit is; None: nobody does.
+
+    Raises:
+        SettingsError: no group has a topic.
+        Transient: the store did not answer: nothing can be said.
+    """
     for topic in tuple(topics) or topics_in(store, groups.values()):
         yield audit_chain(store, groups, topic, clock.now_us(), options, progress)
 
@@ -76,12 +99,12 @@ def topics_in(store: ObjectStore, groups: Iterable[LakeGroup]) -> list[str]:
 def _folders(store: ObjectStore, folder: str) -> Iterator[str]:
     """Topics that have objects: folders right below, but those that readers skip."""
     after = ""
-    while (found := next(iter(store.list(folder, start_after=after)), None)) is not None:
-        name, slash, _ = found.key.removeprefix(folder).partition("/")
+    while (info := next(iter(store.list(folder, start_after=after)), None)) is not None:
+        name, slash, _ = info.key.removeprefix(folder).partition("/")
         if slash and topic_of(name):
             yield topic_of(name)
         # "0" sorts right behind "/": all that lies in this folder is passed over.
-        after = f"{folder}{name}0" if slash else found.key
+        after = f"{folder}{name}0" if slash else info.key
 
 
 def _groups(deployment: Deployment, names: tuple[str, ...]) -> dict[str, LakeGroup]:
@@ -92,12 +115,12 @@ def _groups(deployment: Deployment, names: tuple[str, ...]) -> dict[str, LakeGro
 
 
 def _eraser(deployment: Deployment, settings: Connection) -> ObjectStore:
-    found = deployment.one("expiry", Connection)
-    if found.bucket != settings.bucket:
+    expiry = deployment.one("expiry", Connection)
+    if expiry.bucket != settings.bucket:
         raise deployment.error(
-            ("expiry",), "another bucket than `store`", got=found.bucket, fix="Change the credentials alone."
+            ("expiry",), "another bucket than `store`", got=expiry.bucket, fix="Change the credentials alone."
         )
-    return store_of(found)
+    return store_of(expiry)
 
 
 def _compacted(kafka: Kafka) -> Callable[[str], bool | None]:

@@ -1,4 +1,4 @@
-"""What an audit of a topic's chains found, in words and as JSON, each finding with the command that comes next."""
+"""The report of a chain audit of one topic, in words and as JSON: each finding with the command that comes next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN = 20
 
 @dataclass
 class GroupFigures:
-    """What one group has of the topic.
+    """The figures of one group for the topic.
 
     `heads`: by life (its topic id) and Kafka partition up to where readers find all offsets. `under_way` are cuts begun
     and not committed, of this generation or an overtaken one; `replaced` objects of cuts that readers find elsewhere,

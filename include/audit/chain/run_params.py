@@ -1,4 +1,4 @@
-"""What a person may ask of the nightly audit of chains by its DAG's Params, and what its report means for the run."""
+"""Parameters of a run of the nightly chain audit, and the verdict on its report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ChainAuditRun(RunParams):
 
 @dataclass(frozen=True)
 class ChainVerdict:
-    """What a report says; `next_command` is empty when it is clean."""
+    """The verdict on a report; `next_command` is empty when it is clean."""
 
     topics: int
     findings: int
@@ -51,12 +51,12 @@ def verdict_of(report: Mapping[str, Any]) -> ChainVerdict:
     name, found = next(iter(sorted(findings.items())))
     first = found[0]
     others = f"; {len(findings)} topics are not clean: {', '.join(sorted(findings))}" if len(findings) > 1 else ""
-    place = f"{first['group']}, topic {name}"
+    coordinates = f"{first['group']}, topic {name}"
     if first["partition"] is not None:
-        place += f", partition {first['partition']}"
+        coordinates += f", partition {first['partition']}"
     if first["first"] is not None:
-        place += f", offset {first['first']}"
-    text = f"the lake's chains are not clean: {counted(count, 'finding')}, the first: {first['fault']} ({place})"
+        coordinates += f", offset {first['first']}"
+    text = f"the lake's chains are not clean: {counted(count, 'finding')}, the first: {first['fault']} ({coordinates})"
     key = f" {first['key']}" if first["key"] else ""
     deep = " --deep" if report["topics"][name].get("depth") == "bytes" else ""
     return ChainVerdict(

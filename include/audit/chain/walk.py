@@ -78,26 +78,26 @@ def walk(
     walked = WalkedChain(folder)
     end: int | None = start
     blind: int | None = None
-    for each in commits:
+    for commit in commits:
         if blind is not None:
             # Where a commit and its intent tell nothing, the next commit tells where the cut ended.
-            walked.cuts.append(WalkedCut(blind, max(each.first, blind + 1)))
-        blind = each.first if each.next is None else None
-        while start is not None and end is not None and end < each.first and (missed := again(end)) is not None:
+            walked.cuts.append(WalkedCut(blind, max(commit.first, blind + 1)))
+        blind = commit.first if commit.next is None else None
+        while start is not None and end is not None and end < commit.first and (missed := again(end)) is not None:
             # Committed while it was being listed: the listing had passed its place.
             _count(walked, missed)
             end = missed.next
-        _place(walked, each, findings, start, end)
-        end = each.next if end is None or each.next is None else max(end, each.next)
-        _count(walked, each)
-        if each.first not in folder.intents and each.first in folder.commits:
+        _place(walked, commit, findings, start, end)
+        end = commit.next if end is None or commit.next is None else max(end, commit.next)
+        _count(walked, commit)
+        if commit.first not in folder.intents and commit.first in folder.commits:
             findings.add(
                 "intent broken",
                 folder.key,
                 "is gone, though its commit stands: what was promised cannot be told any more",
-                first=each.first,
-                until=each.next,
-                key=folder.key.intent(each.first),
+                first=commit.first,
+                until=commit.next,
+                key=folder.key.intent(commit.first),
             )
     if start is None:
         # A backfill's cuts lie anywhere; what readers miss of them shows when its ranges are followed.

@@ -123,8 +123,8 @@ def first_look(
             ).collect()[0]
             both = made.join(there, "k", "full_outer")
             wrong = both.where("coalesce(known, true) and not (body <=> there)").select("k", "version", "there")
-            found = wrong.limit(most + 1).collect()
-            left_out = wrong.count() - most if len(found) > most else 0
+            wrong_rows = wrong.limit(most + 1).collect()
+            left_out = wrong.count() - most if len(wrong_rows) > most else 0
             unreadable = read.where("k is null").agg(functions.sum("version")).collect()[0][0] or 0
     finally:
         made.unpersist()
@@ -134,7 +134,7 @@ def first_look(
             -1 if row["version"] is None else row["version"],
             None if row["there"] is None else orjson.loads(row["there"]),
         )
-        for row in found[:most]
+        for row in wrong_rows[:most]
     }
     return FirstLook(counted[0], counted[1], unreadable, suspects, left_out)
 

@@ -1,4 +1,4 @@
-"""Which documents are wrong: what the database makes of a key, beside the newest that the topic has. Pure.
+"""Judges documents of a topic: compares what the database gives for a key with the topic's newest record. Pure.
 
 Each round reads the database at a moment that has all that the topic spoke of before, then the topic as far as it
 speaks for that moment. A document is wrong when two rounds in a row find the same on both sides, and the sides
@@ -45,7 +45,7 @@ class DocumentDifference:
 
 @dataclass
 class Judged:
-    """What became of the keys that were asked about.
+    """The outcome for the keys that were asked about.
 
     `unsure` changed whenever they were looked at, so that nothing can be said of them. `unknown` have no document to
     compare: a row that they need is missing, or a hook fails on them, or all their rows are transient.
@@ -87,13 +87,13 @@ def judged(keys: Collection[str], database: DocumentDatabase, topic: Topic) -> J
             if key not in documents:
                 out.unknown.append(key)
                 continue
-            found = documents[key], stands.get(key, Stand())
-            if found[0] == found[1].body:
+            pair = documents[key], stands.get(key, Stand())
+            if pair[0] == pair[1].body:
                 continue
-            if before.get(key) == found:
-                out.wrong.append(_difference(key, *found))
+            if before.get(key) == pair:
+                out.wrong.append(_difference(key, *pair))
             else:
-                again[key] = found
+                again[key] = pair
         left, before = set(again), again
     out.unsure += sorted(left)
     out.wrong.sort(key=lambda each: each.key)

@@ -1,4 +1,4 @@
-"""What the audit of a topic's documents found, in words and as JSON, with the command that comes next."""
+"""The report of an audit of a topic's documents, in words and as JSON, with the command that comes next."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class DocumentsReport:
 
     def lines(self, shown: int = _SHOWN) -> list[str]:
         """For a person: the verdict, what is wrong, the next step."""
-        counts = Counter(each.kind for each in self.found)
+        counts = Counter(wrong_document.kind for wrong_document in self.found)
         said = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
         if self.left_out:
             said += f"{', ' if said else ''}{self.left_out:,} more that differ"
@@ -122,7 +122,7 @@ class DocumentsReport:
             )
             if error := self.repaired.get("error"):
                 out.append(f"  the repair did not come about: {error}")
-        out += [f"  {each}" for each in self.found[:shown]]
+        out += [f"  {wrong_document}" for wrong_document in self.found[:shown]]
         if len(self.found) > shown:
             out.append(f"  … and {len(self.found) - shown:,} more")
         if self.next_command:

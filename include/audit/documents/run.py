@@ -87,12 +87,12 @@ class DocumentsAudit:
         with (
             closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader,
             closing(MysqlTables(server, self.definition.database, self.clock)) as tables,
-            closing(SnapshotReader(source, self.clock)) as place,
+            closing(SnapshotReader(source, self.clock)) as source_reader,
         ):
             load = ReadLoad(self.definition.read_rows_per_s, self.clock)
             metered = Metered(tables, load)
-            at = complete(reader, self.topic, self.definition.source, self.clock, self.patience_s)
-            pages = self._pages(metered, load, at[0], part)
+            complete_at = complete(reader, self.topic, self.definition.source, self.clock, self.patience_s)
+            pages = self._pages(metered, load, complete_at[0], part)
             # Servers end connections that are idle for long.
             tables.close()
             self.say(f"{self.topic}: {sum(map(len, pages)):,} keys to look at")
@@ -104,13 +104,20 @@ class DocumentsAudit:
                 kafka,
                 registry,
                 pages,
-                at,
+                complete_at,
                 chosen=(part, self.share),
                 most=_MOST,
             )
             decode = Decoder(ConfluentRegistry(registry).schema)
             topic = TopicDocuments(
-                reader, self.topic, self.definition.source, decode, look.suspects, at, self.clock, self.patience_s
+                reader,
+                self.topic,
+                self.definition.source,
+                decode,
+                look.suspects,
+                complete_at,
+                self.clock,
+                self.patience_s,
             )
             maker = DocumentMaker(self.topic, self.definition, metered)
 
@@ -118,21 +125,21 @@ class DocumentsAudit:
                 load.begin()
                 return topic.spoken
 
-            database = AssembledDocuments(maker, metered, place.place, spoken)
+            database = AssembledDocuments(maker, metered, source_reader.place, spoken)
             self.say(f"{self.topic}: {len(look.suspects):,} differ or were changed meanwhile")
-            found = judged(look.suspects, database, topic)
-            report = self._report(look, found, topic.spoken, iso(now_us))
-            if self.repair and found.wrong:
-                keys = [each.key for each in found.wrong]
+            judgement = judged(look.suspects, database, topic)
+            report = self._report(look, judgement, topic.spoken, iso(now_us))
+            if self.repair and judgement.wrong:
+                keys = [each.key for each in judgement.wrong]
                 tables.close()
                 repaired: dict[str, Any] = {"found": len(keys), "asked": 0}
                 try:
                     repaired["asked"] = self._mend(kafka, keys)
-                    found = judged(keys, database, topic)
+                    judgement = judged(keys, database, topic)
                 except LyrebirdError as error:
                     # What was found is worth more than that nobody has mended it.
                     repaired["error"] = str(error)
-                report = replace(self._report(look, found, topic.spoken, report.at), repaired=repaired)
+                report = replace(self._report(look, judgement, topic.spoken, report.at), repaired=repaired)
         return replace(report, took_s=round(self.clock.monotonic_s() - begun_s, 1))
 
     def _pages(self, tables: Metered, load: ReadLoad, position: SourcePosition, part: int) -> list[list[str]]:
@@ -142,13 +149,13 @@ class DocumentsAudit:
         while True:
             load.begin()
             with tables.snapshot(position) as snapshot:
-                found = snapshot.keys_after(fact.table, fact.key, after, _PAGE)
-                keys = spelled(snapshot, fact.table, fact.key, found)
+                key_rows = snapshot.keys_after(fact.table, fact.key, after, _PAGE)
+                keys = spelled(snapshot, fact.table, fact.key, key_rows)
             texts = [values_text(key) for key in dict.fromkeys(keys) if None not in key]
             pages.append([each for each in texts if zlib.crc32(each.encode()) % self.share == part])
-            if len(found) < _PAGE:
+            if len(key_rows) < _PAGE:
                 return [page for page in pages if page]
-            after = found[-1]
+            after = key_rows[-1]
 
     def _report(self, look: FirstLook, found: Judged, spoken: SourcePosition, at: str) -> DocumentsReport:
         return DocumentsReport(

@@ -1,4 +1,4 @@
-"""What a person may ask of the DAG audit_documents and of `lyrebird audit documents`."""
+"""Parameters of the DAG audit_documents and of `lyrebird audit documents`."""
 
 from __future__ import annotations
 

@@ -37,6 +37,17 @@ def complete(
     It is that of a resolved record which came after one looked at the ends: what its writer committed before belongs to
     this record or to earlier ones. Records that others wrote by hand are below the ends, too.
 
+    Args:
+        reader: of the log.
+        topic: the documents'.
+        source: name of the database in the deployment files.
+        clock: for waiting.
+        patience_s: seconds to wait at most.
+        at: position that the found one has to cover; None: any will do.
+
+    Returns:
+        The position, and partition → end offset of the topic.
+
     Raises:
         Transient: no such record comes within `patience_s`, or those that come name tables of whose changes documents
             may lack some: a part of what was signalled still waits, or capture does not cover them.
@@ -69,7 +80,10 @@ def _newest(reader: LogReader, name: str, source: str) -> Resolved | None:
 
 
 class AssembledDocuments:
-    """As `judge.Database`. `place` says where the source's binlog ends now; `spoken`, what the topic spoke for last."""
+    """As `judge.DocumentDatabase`.
+
+    `place` says where the source's binlog ends now; `spoken`, what the topic spoke for last.
+    """
 
     def __init__(
         self,
@@ -81,7 +95,7 @@ class AssembledDocuments:
         self._maker, self._tables, self._place, self._spoken = maker, tables, place, spoken
 
     def documents(self, keys: Collection[str]) -> tuple[SourcePosition, Mapping[str, Body | None]]:
-        """As `judge.Database`."""
+        """As `judge.DocumentDatabase`."""
         with self._tables.snapshot(self._spoken()) as snapshot:
             found = {
                 values_text(key): body for key, body in self._maker.of(snapshot, list(map(values_of, sorted(keys))))

@@ -1,4 +1,4 @@
-"""Which expectations and arguments there are, without loading Great Expectations for it.
+"""Lists the known expectations and their arguments without loading Great Expectations.
 
 `catalogue.json` is what `great.installed()` says of the pinned version, as a test makes sure: name -> argument (with
 `!` when it is required) -> JSON types, or `=` and a choice.

@@ -111,18 +111,18 @@ class AvroValueReader:
             self._written[schema_id] = fastavro.parse_schema(plain_schema(self._lookup(schema_id)))
         stream = io.BytesIO(data)
         try:
-            found: Any = fastavro.schemaless_reader(stream, self._written[schema_id], self._wanted)
+            record: Any = fastavro.schemaless_reader(stream, self._written[schema_id], self._wanted)
         except Exception as error:
             raise InvalidRecord("value cannot be read", reason=repr(error), schema_id=schema_id) from error
         if stream.tell() != len(data):
             raise InvalidRecord("value is longer than its schema says", reason="trailing bytes", schema_id=schema_id)
         if not self._body.changes:
-            return dict(found)
-        if found.get("op") == "d":
+            return dict(record)
+        if record.get("op") == "d":
             return None
-        if not isinstance(found.get("after"), dict):
-            raise InvalidRecord("change has no newer image", reason="op", op=found.get("op"))
-        return dict(found["after"])
+        if not isinstance(record.get("after"), dict):
+            raise InvalidRecord("change has no newer image", reason="op", op=record.get("op"))
+        return dict(record["after"])
 
 
 def body_of(schema: Mapping[str, Any], value: ValueForm, language: SchemaLanguage = "AVRO") -> Body:
@@ -130,12 +130,12 @@ def body_of(schema: Mapping[str, Any], value: ValueForm, language: SchemaLanguag
     form = None
     if language == "JSON":
         try:
-            found = body_form(schema, language, value)
+            document_form = body_form(schema, language, value)
         except Terminal as error:
             raise InvalidRecord(error.message, reason="schema") from error
-        if not isinstance(found, FormRecord) or not found.fields:
+        if not isinstance(document_form, FormRecord) or not document_form.fields:
             raise InvalidRecord("documents are objects whose names the schema has", reason="schema")
-        form, bodies = found, avro_of(found)
+        form, bodies = document_form, avro_of(document_form)
     else:
         bodies = dict(_image(schema) if value == "change" else schema)
     columns = columns_of(bodies)

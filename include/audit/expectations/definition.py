@@ -80,10 +80,10 @@ def declared_expectations(deployment: Deployment) -> dict[str, TopicExpectations
     Raises `SettingsError`, with place and allowed values, for an unknown expectation or argument, an argument of
     another type, and a topic that no audit looks at.
     """
-    found = deployment.section(SECTION, TopicExpectations)
+    entries = deployment.section(SECTION, TopicExpectations)
     indexes = declared_indexes(deployment)
     audited = {t for alias in audited_indexes(deployment).values() for t in indexes[alias].topics}
-    for topic, entry in found.items():
+    for topic, entry in entries.items():
         if topic not in audited and not _kept(deployment, topic):
             raise deployment.error(
                 (SECTION, topic),
@@ -96,7 +96,7 @@ def declared_expectations(deployment: Deployment) -> dict[str, TopicExpectations
             raise deployment.error((SECTION, topic, "columns", KEY), "this column is the key", fix="Choose a name.")
         for name, call in entry.expect.items():
             _check(deployment, (SECTION, topic, "expect", name), call)
-    return found
+    return entries
 
 
 def expectations_of_table(deployment: Deployment, topic: str) -> TopicExpectations | None:

@@ -95,14 +95,14 @@ def expectations_after(
     """
 
     def then(spark: SparkSession, reports: Sequence[SearchReport]) -> None:
-        found = together(reports)
+        merged = together(reports)
         if report is not None:
-            write_atomically(report, json.dumps(found))
+            write_atomically(report, json.dumps(merged))
         for audit, file in results.items():
             index = ElasticsearchIndex(deployment.one("elasticsearch", Elasticsearch))
             try:
                 feeds = feeds_of(deployment, audit, index)
-                result = look(spark, deployment, audit, windows_of(found, audit), feeds, clock)
+                result = look(spark, deployment, audit, windows_of(merged, audit), feeds, clock)
             except (LyrebirdError, PySparkException, Py4JError) as error:
                 LOGGER.warning("expectations of %s are not known: %s", audit, str(error).partition("\n")[0])
             else:
@@ -121,30 +121,53 @@ def look(
     feeds: Mapping[str, Feed],
     clock: Clock,
 ) -> ExpectationsReport:
-    """`expectations_by_spark` in a session that stays, of topics whose feeds are known."""
+    """`expectations_by_spark` in a session that stays, of topics whose feeds are known.
+
+    Args:
+        spark: made by `log.running.batches_spark.session`.
+        deployment: the deployment files.
+        audit: name of the search audit.
+        windows: topic → the offsets below which it is looked at.
+        feeds: topic → how its records become documents.
+        clock: for the report's time.
+
+    Raises:
+        SettingsError: no window of a topic is given, or a computed column is no SQL that fits the documents.
+        Terminal: a topic does not exist, or its values have no fields that could be columns.
+        Transient: a server did not answer.
+    """
     entries = expectations_of_audit(deployment, audit)
     if absent := sorted(entries.keys() - windows.keys()):
         raise SettingsError("the audit's report does not say where to cut", topics=absent, fix="Run the audit again.")
     figures: list[TopicFigures] = []
     results: list[Result] = []
     for topic, entry in entries.items():
-        found = documents(spark, deployment, feeds[topic], windows[topic])
+        newest = documents(spark, deployment, feeds[topic], windows[topic])
         try:
-            judged = _results(deployment, topic, entry, found)
-            results += [each.without(entry.hidden).doubted(found.figures.unreadable) for each in judged]
+            judged = _results(deployment, topic, entry, newest)
+            results += [each.without(entry.hidden).doubted(newest.figures.unreadable) for each in judged]
         finally:
-            found.forget()
-        figures.append(found.figures)
+            newest.forget()
+        figures.append(newest.figures)
     return ExpectationsReport(audit, iso(clock.now_us()), tuple(figures), tuple(results))
 
 
 def look_at_table(
     spark: SparkSession, deployment: Deployment, topic: str, version: int, generation: int, key: Sequence[str]
 ) -> list[Result]:
-    """What is expected of the rows of a version of a topic's lake table, which columns `key` name; [] without any.
+    """Check the expectations of a topic on the rows of a version of its lake table; [] where it declares none.
+
+    Args:
+        spark: made by `log.running.batches_spark.session`.
+        deployment: the deployment files.
+        topic: whose table it is.
+        version: of the table.
+        generation: of the table.
+        key: columns that name a row.
 
     Raises:
         SettingsError: as `declared_expectations`, or a computed column is no SQL that fits the rows.
+        Terminal: the table does not keep that version any more.
     """
     entry = expectations_of_table(deployment, topic)
     if entry is None:
@@ -201,14 +224,14 @@ def _decoded(feed: Feed, registry: Registry, window: Window, newest: DataFrame) 
         decoded, body, to_arrow_schema(schema, timezone="UTC"), functools.partial(ConfluentRegistry, registry)
     )
     living = newest.where("doc_id is null or value is not null")
-    found = living.mapInArrow(decode, schema).persist(StorageLevel.DISK_ONLY)
+    frame = living.mapInArrow(decode, schema).persist(StorageLevel.DISK_ONLY)
     try:
-        counted = found.agg(functions.count("doc_id"), functions.sum(UNREADABLE)).collect()[0]
+        counted = frame.agg(functions.count("doc_id"), functions.sum(UNREADABLE)).collect()[0]
     except BaseException:
-        found.unpersist()
+        frame.unpersist()
         raise
     figures = TopicFigures(feed.name, window, counted[0], counted[1] or 0, left_out)
-    return Documents(found.where("doc_id is not null").drop(UNREADABLE), figures, (newest, found))
+    return Documents(frame.where("doc_id is not null").drop(UNREADABLE), figures, (newest, frame))
 
 
 def _identified(feed: Feed, registry: Registry, batches: Iterable[Any]) -> Iterator[Any]:
@@ -252,12 +275,12 @@ def _typed(body: Body) -> tuple[list[StructField], tuple[str, ...]]:
 
 def _computed(deployment: Deployment, topic: str, entry: TopicExpectations, rows: DataFrame) -> DataFrame:
     for name, sql in entry.columns.items():
-        place = ("expectations", topic, "columns", name)
+        path = ("expectations", topic, "columns", name)
         if name in rows.columns:
-            raise deployment.error(place, "the documents have a field of this name", fix="Choose another name.")
+            raise deployment.error(path, "the documents have a field of this name", fix="Choose another name.")
         try:
             rows = rows.withColumn(name, functions.expr(sql))
         except PySparkException as error:
             reason = str(error).strip().splitlines()[0]
-            raise deployment.error(place, "this is no SQL that fits the documents", got=sql, reason=reason) from error
+            raise deployment.error(path, "this is no SQL that fits the documents", got=sql, reason=reason) from error
     return rows

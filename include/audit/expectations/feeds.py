@@ -1,4 +1,4 @@
-"""How topics with expectations fill their index, as the index knows: which document a record is, in which version."""
+"""Makes the feed of each topic with expectations, as its index has it: a record's document and its version."""
 
 from __future__ import annotations
 

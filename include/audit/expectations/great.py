@@ -44,7 +44,7 @@ def loaded() -> ModuleType:
 def installed() -> dict[str, dict[str, list[str]]]:
     """What of the installed version runs on Spark, in the form of `catalogue.json`."""
     module = loaded().expectations
-    found: dict[str, dict[str, list[str]]] = {}
+    catalogue: dict[str, dict[str, list[str]]] = {}
     for name in sorted(vars(module)):
         kind = getattr(module, name)
         if not name.endswith("Expectation") and not name.startswith("Expect"):
@@ -54,11 +54,11 @@ def installed() -> dict[str, dict[str, list[str]]]:
         if _ENGINE not in about.get("supported_data_sources", {}).get("const", ()):
             continue
         arguments = {field: each for field, each in kind.__fields__.items() if field not in _OWN}
-        found[name] = {
+        catalogue[name] = {
             f"{field}{'!' if each.required else ''}": _kinds(schema["properties"][field], schema)
             for field, each in sorted(arguments.items())
         }
-    return found
+    return catalogue
 
 
 def validated(frame: Any, expectations: Sequence[Declared], key: str) -> list[Result]:
@@ -89,7 +89,9 @@ def validated(frame: Any, expectations: Sequence[Declared], key: str) -> list[Re
     source = context.data_sources.add_spark("topic", persist=False)
     asset = source.add_dataframe_asset("documents")
     batch = asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": frame})
-    suite = gx.ExpectationSuite(name="declared", expectations=[_expectation(gx, each) for each in expectations])
+    suite = gx.ExpectationSuite(
+        name="declared", expectations=[_expectation(gx, expectation) for expectation in expectations]
+    )
     outcome = batch.validate(
         suite,
         result_format={
@@ -98,8 +100,8 @@ def validated(frame: Any, expectations: Sequence[Declared], key: str) -> list[Re
             "partial_unexpected_count": _EXAMPLES,
         },
     )
-    by_name = {each.expectation_config.meta["name"]: each for each in outcome.results}
-    return [_result(each, by_name[each.name], key) for each in expectations]
+    by_name = {result.expectation_config.meta["name"]: result for result in outcome.results}
+    return [_result(expectation, by_name[expectation.name], key) for expectation in expectations]
 
 
 def _expectation(gx: ModuleType, declared: Declared) -> Any:

@@ -1,4 +1,4 @@
-"""What a topic's expectations came to, in words and as JSON, each failed one with documents by key."""
+"""The report of a topic's expectations, in words and as JSON: each failed one with documents by key."""
 
 from __future__ import annotations
 
@@ -61,12 +61,14 @@ class Result:
 
     def without(self, hidden: Collection[str]) -> Result:
         """The same without a value of the columns `hidden`."""
-        named = {each for value in self.arguments.values() for each in (value if isinstance(value, list) else [value])}
+        named = {name for value in self.arguments.values() for name in (value if isinstance(value, list) else [value])}
         examples = [
-            UnexpectedDocument(each.key, {n: _HIDDEN if n in hidden else value for n, value in each.values.items()})
-            for each in self.examples
+            UnexpectedDocument(
+                example.key, {n: _HIDDEN if n in hidden else value for n, value in example.values.items()}
+            )
+            for example in self.examples
         ]
-        if not any(each in hidden for each in named if isinstance(each, str)):
+        if not any(name in hidden for name in named if isinstance(name, str)):
             return replace(self, examples=tuple(examples))
         # What was observed of the column, and errors, may quote a value of it.
         return replace(
@@ -113,7 +115,7 @@ class Result:
 
 @dataclass(frozen=True)
 class TopicFigures:
-    """What was looked at: living documents below the offsets of `window`.
+    """The documents that were looked at: the living below the offsets of `window`.
 
     `unreadable` records have no key or version, or no body, that can be read; `left_out` fields have a type that Spark
     has none for.
@@ -164,14 +166,14 @@ class ExpectationsReport:
         """The verdict, what was looked at, each expectation."""
         verdict = f"{len(self.failed)} failed" if self.failed else "all as expected"
         out = [f"expectations of {self.audit}: {verdict} ({self.at})"]
-        for each in self.topics:
-            ends = ", ".join(f"{p}:{offset}" for p, offset in sorted(each.window.items()))
-            out.append(f"  {each.topic}: {each.documents:,} documents below offsets {ends}")
-            if each.unreadable:
-                out.append(f"  {each.unreadable:,} records that cannot be read are not judged")
-            if each.left_out:
-                out.append(f"  fields of types that Spark does not have: {', '.join(each.left_out)}")
-        return [*out, *(each.line() for each in self.results)]
+        for figures in self.topics:
+            ends = ", ".join(f"{p}:{offset}" for p, offset in sorted(figures.window.items()))
+            out.append(f"  {figures.topic}: {figures.documents:,} documents below offsets {ends}")
+            if figures.unreadable:
+                out.append(f"  {figures.unreadable:,} records that cannot be read are not judged")
+            if figures.left_out:
+                out.append(f"  fields of types that Spark does not have: {', '.join(figures.left_out)}")
+        return [*out, *(result.line() for result in self.results)]
 
 
 def results_of(report: Mapping[str, Any]) -> list[Result]:

@@ -1,4 +1,4 @@
-"""How expectations follow a search audit in its DAG: where they are cut, what is run, what a result means."""
+"""Arguments of the job that runs expectations after a search audit: its windows; and the verdict on its result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIX: Final = "Let `spark_apps/audit_search.py --audit NAME --report FILE` write
 
 @dataclass(frozen=True)
 class ExpectationVerdict:
-    """What one expectation's result means: `text` names it, `next_command` is empty when it is as expected."""
+    """The verdict on one expectation: `text` names it, `next_command` is empty when it is as expected."""
 
     failed: bool
     text: str
@@ -49,13 +49,13 @@ def windows_of(report: Mapping[str, Any], audit: str) -> dict[str, dict[int, int
 def windows_in(file: Path, audit: str) -> dict[str, dict[int, int]]:
     """`windows_of` the report in a file; raises `SettingsError` when it is no report of this audit."""
     try:
-        found = windows_of(json.loads(file.read_text(encoding="utf-8")), audit)
+        windows = windows_of(json.loads(file.read_text(encoding="utf-8")), audit)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise SettingsError("no report of a search audit", file=str(file), reason=reason, fix=_FIX) from error
-    if not found:
+    if not windows:
         raise SettingsError("the report is not of this audit", file=str(file), audit=audit, fix=_FIX)
-    return found
+    return windows
 
 
 def verdict_of(result: Mapping[str, Any], topic: str, name: str, *, assembled: bool) -> ExpectationVerdict:
@@ -70,18 +70,20 @@ def verdict_of(result: Mapping[str, Any], topic: str, name: str, *, assembled: b
     Raises:
         Terminal: the result does not have it.
     """
-    found = next((each for each in results_of(result) if (each.topic, each.name) == (topic, name)), None)
-    if found is None:
+    expectation = next((each for each in results_of(result) if (each.topic, each.name) == (topic, name)), None)
+    if expectation is None:
         raise Terminal(
             "the result does not have this expectation: the deployment files have changed meanwhile",
             topic=topic,
             expectation=name,
             fix="Run the audit again.",
         )
-    if found.success:
-        return ExpectationVerdict(False, f"{name} of {topic}: {found.said}", "")
+    if expectation.success:
+        return ExpectationVerdict(False, f"{name} of {topic}: {expectation.said}", "")
     command = f"lyrebird audit history --audit {shlex.quote(result['audit'])}"
-    if assembled and found.examples and found.examples[0].key:
-        key = shlex.quote(found.examples[0].key)
+    if assembled and expectation.examples and expectation.examples[0].key:
+        key = shlex.quote(expectation.examples[0].key)
         command = f"lyrebird documents assemble --topic {shlex.quote(topic)} --key {key}"
-    return ExpectationVerdict(True, f"expectation {name} of {topic} failed ({found.kind}): {found.said}", command)
+    return ExpectationVerdict(
+        True, f"expectation {name} of {topic} failed ({expectation.kind}): {expectation.said}", command
+    )

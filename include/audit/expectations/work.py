@@ -1,4 +1,4 @@
-"""What Spark's tasks do with batches of Arrow: ids and versions of records, then fields of living documents."""
+"""Spark tasks on Arrow batches: read ids and versions of records, then decode the fields of living documents."""
 
 from __future__ import annotations
 

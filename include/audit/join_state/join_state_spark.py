@@ -88,7 +88,7 @@ def verify_state(spark: SparkSession, deployment: Deployment, join: DeployedJoin
     held = _held(spark, deployment, join, committed).cache()
     wanted = wanted.cache()
     try:
-        found, some_of = _compared(wanted, held)
+        counts, some_of = _compared(wanted, held)
         return StateReport(
             join.name,
             iso(clock.now_us()),
@@ -96,7 +96,7 @@ def verify_state(spark: SparkSession, deployment: Deployment, join: DeployedJoin
             len(committed.pointers),
             wanted.count(),
             held.count(),
-            found,
+            counts,
             some_of,
             cut.uncovered,
             unreadable,
@@ -166,12 +166,14 @@ def _compared(wanted: DataFrame, held: DataFrame) -> tuple[dict[str, int], dict[
     wrong = both.select(kind.alias("kind"), told.alias("told")).where("kind IS NOT NULL").cache()
     counts = {row["kind"]: row["count"] for row in wrong.groupBy("kind").count().collect()}
     some = {
-        each: tuple(row["told"] for row in wrong.where(functions.col("kind") == each).orderBy("told").take(SHOWN))
-        for each in KINDS
-        if each in counts
+        kind_name: tuple(
+            row["told"] for row in wrong.where(functions.col("kind") == kind_name).orderBy("told").take(SHOWN)
+        )
+        for kind_name in KINDS
+        if kind_name in counts
     }
     wrong.unpersist()
-    return {each: counts[each] for each in KINDS if each in counts}, some
+    return {kind_name: counts[kind_name] for kind_name in KINDS if kind_name in counts}, some
 
 
 def _stood(plan: bytes, batches: Iterable[Any]) -> Iterator[Any]:
@@ -181,19 +183,19 @@ def _stood(plan: bytes, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _buckets(plan: bytes, batches: Iterable[Any]) -> Iterator[Any]:
-    place, connection, buckets = pickle.loads(plan)  # noqa: S301 - this application's own driver made it
-    store, below = store_of(connection), Path(place.folder)
+    location, connection, buckets = pickle.loads(plan)  # noqa: S301 - this application's own driver made it
+    store, below = store_of(connection), Path(location.folder)
     below.mkdir(parents=True, exist_ok=True)
     sweep(below, _OWN)
     try:
-        for each in itertools.chain.from_iterable(batch.to_pylist() for batch in batches):
+        for row in itertools.chain.from_iterable(batch.to_pylist() for batch in batches):
             with (
                 task_folder(below, _OWN) as folder,
                 open_bucket(
-                    StatePlace(str(folder), place.prefix), store, each["stage"], each["bucket"], each["pointer"]
+                    StatePlace(str(folder), location.prefix), store, row["stage"], row["bucket"], row["pointer"]
                 ) as opened,
             ):
-                rows = held_rows(each["stage"], each["bucket"], opened.scan(b""), buckets)
+                rows = held_rows(row["stage"], row["bucket"], opened.scan(b""), buckets)
                 yield from arrow_of(rows, _HELD)
     finally:
         store.close()

@@ -1,4 +1,4 @@
-"""What the audit of a join's state found, in words and as JSON, with the command that comes next."""
+"""The report of an audit of a join's state, in words and as JSON, with the command that comes next."""
 
 from __future__ import annotations
 

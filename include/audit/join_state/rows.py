@@ -47,17 +47,19 @@ class HeldRow(NamedTuple):
 
 def stood(record: Record, reader: InputReader) -> StoodRow:
     """Read a record as the join does."""
-    at = record.partition, record.offset
+    coordinates = record.partition, record.offset
     try:
         if record.key is None:
             raise InvalidRecord("record of a keyed input has no key", reason="key")
         version = version_of(record.headers, record.offset, change=reader.change)
         for move in reader.read(record.key, record.value, 0, version):
             if move.row is not None and move.join_key is not None:
-                return StoodRow(reader.number, record.key, version, *at, True, move.join_key, _digest(move.row))
+                return StoodRow(
+                    reader.number, record.key, version, *coordinates, True, move.join_key, _digest(move.row)
+                )
     except InvalidRecord:
-        return StoodRow(reader.number, None, 0, *at, False, b"", b"")
-    return StoodRow(reader.number, record.key, version, *at, False, b"", b"")
+        return StoodRow(reader.number, None, 0, *coordinates, False, b"", b"")
+    return StoodRow(reader.number, record.key, version, *coordinates, False, b"", b"")
 
 
 def held_rows(stage: str, bucket: int, kept: Iterable[tuple[bytes, bytes]], buckets: int) -> Iterator[HeldRow]:

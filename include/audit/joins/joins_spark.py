@@ -69,15 +69,17 @@ def audit_join(
         floors = floors_at(checked, cut, reader)
     plan = pickle.dumps((checked, kafka, registry))
     unreadable = 0
-    for number, each in enumerate(checked.inputs):
-        rows = rows_of(spark, kafka, cut.inputs, each.topic, functools.partial(_inputs, plan, number), _INPUT).cache()
+    for number, checked_input in enumerate(checked.inputs):
+        rows = rows_of(
+            spark, kafka, cut.inputs, checked_input.topic, functools.partial(_inputs, plan, number), _INPUT
+        ).cache()
         unreadable += rows.where("key IS NULL").count()
-        newest_of_each(rows.where("key IS NOT NULL"), floors.get(each.topic, 0)).createOrReplaceTempView(
+        newest_of_each(rows.where("key IS NOT NULL"), floors.get(checked_input.topic, 0)).createOrReplaceTempView(
             f"input_{number}"
         )
     decoder = Decoder(ConfluentRegistry(registry).schema)
     absent = [InputSide(checked, number, decoder).absent() for number in range(len(checked.inputs))]
-    expected = spark.sql(expected_sql([each.type == "left" for each in checked.join.join], absent))
+    expected = spark.sql(expected_sql([clause.type == "left" for clause in checked.join.join], absent))
     records = rows_of(spark, kafka, cut.output, join.topic, functools.partial(_outputs, plan), _OUTPUT)
     held = (
         # Not by what the key says: an older `pkey` may have said the same of other rows.
@@ -87,7 +89,7 @@ def audit_join(
         .where("live")
     )
     if sample > 1:
-        expected, held = (each.where(f"pmod(xxhash64(key), {int(sample)}) = 0") for each in (expected, held))
+        expected, held = (frame.where(f"pmod(xxhash64(key), {int(sample)}) = 0") for frame in (expected, held))
     expected, held = expected.cache(), held.cache()
     try:
         return _judged(name, join, cut, expected, held, unreadable, sample, clock)
@@ -112,11 +114,13 @@ def _judged(
         "WHEN e.vector <> h.vector THEN 'stale' ELSE 'altered' END"
     )
     wrong = both.where("NOT (e.shown <=> h.shown)").select("key", "h.raw", kind.alias("kind")).cache()
-    found = {row["kind"]: row["count"] for row in wrong.groupBy("kind").count().collect()}
+    counts = {row["kind"]: row["count"] for row in wrong.groupBy("kind").count().collect()}
     keys = {
-        each: tuple(row["key"] for row in wrong.where(functions.col("kind") == each).orderBy("key").take(_SHOWN))
-        for each in KINDS
-        if each in found
+        kind_name: tuple(
+            row["key"] for row in wrong.where(functions.col("kind") == kind_name).orderBy("key").take(_SHOWN)
+        )
+        for kind_name in KINDS
+        if kind_name in counts
     }
     named = tuple(row["raw"] for row in wrong.where("raw IS NOT NULL").orderBy("raw").take(_REPAIRED + 1))
     wrong.unpersist()
@@ -127,13 +131,13 @@ def _judged(
         cut.positions,
         expected.count(),
         held.count(),
-        {each: found[each] for each in KINDS if each in found},
+        {kind_name: counts[kind_name] for kind_name in KINDS if kind_name in counts},
         keys,
         cut.uncovered,
         unreadable,
         sample,
         named=named[:_REPAIRED],
-        whole="missing" in found or len(named) > _REPAIRED,
+        whole="missing" in counts or len(named) > _REPAIRED,
     )
 
 
@@ -190,9 +194,9 @@ def newest_of_each(rows: DataFrame, floor: int) -> DataFrame:
 
 def floors_at(join: CheckedJoin, cut: JoinCut, reader: KafkaReader) -> Mapping[str, int]:
     """Topic → version below which no row of it lives, by the control records below the cut."""
-    found: dict[str, int] = {}
-    for each in join.inputs:
-        name = topics.TopicName.parse(each.topic)
+    floors_by_topic: dict[str, int] = {}
+    for checked_input in join.inputs:
+        name = topics.TopicName.parse(checked_input.topic)
         if name.kind != "change" or name.source is None:
             continue
         control = topics.control(name.source)
@@ -200,14 +204,29 @@ def floors_at(join: CheckedJoin, cut: JoinCut, reader: KafkaReader) -> Mapping[s
             if topic == control:
                 begin = reader.begin_offsets(topic)[partition]
                 floors = floors_of(name.source, reader.read(topic, partition, begin, end))
-                found[each.topic] = max(found.get(each.topic, 0), floors.get(each.topic, 0))
-    return found
+                floors_by_topic[checked_input.topic] = max(
+                    floors_by_topic.get(checked_input.topic, 0), floors.get(checked_input.topic, 0)
+                )
+    return floors_by_topic
 
 
 def rows_of(
     spark: SparkSession, kafka: Kafka, ends: Mapping[Partition, int], topic: str, task: Any, schema: str
 ) -> DataFrame:
-    """What tasks make of a topic's records below `ends`: `task` gets slices and gives Arrow batches of `schema`."""
+    """Run `task` in Spark on a topic's records below `ends`; gives the rows that it makes.
+
+    Args:
+        spark: made by `stream.session`.
+        kafka: the brokers.
+        ends: (topic, partition) → offset below which records are read; other topics are passed over.
+        topic: that is read.
+        task: function of slices that gives Arrow batches of `schema`; goes to Spark's workers.
+        schema: of the rows, as Spark's DDL.
+
+    Raises:
+        Terminal: the topic does not exist.
+        Transient: the log does not answer.
+    """
     end: dict[str, dict[int, int]] = {topic: {}}
     for (name, partition), offset in ends.items():
         if name == topic:

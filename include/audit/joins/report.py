@@ -1,4 +1,4 @@
-"""What the audit of a join found, in words and as JSON, with the command that comes next."""
+"""The report of an audit of a join, in words and as JSON, with the command that comes next."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class JoinReport:
 
 
 def counted(found: Mapping[str, int], kinds: Sequence[str]) -> str:
-    """What was found by kind, or that nothing was."""
+    """Counts of findings by kind in words; `clean` without any."""
     return ", ".join(f"{found[kind]:,} {kind}" for kind in kinds if found.get(kind)) or "clean"
 
 

@@ -1,4 +1,4 @@
-"""What a person may ask of the DAG audit_join and of `lyrebird audit join`."""
+"""Parameters of the DAG audit_join and of `lyrebird audit join`."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class InputSide:
 
     def row(self, record: Record) -> InputRow:
         """What a record says of its row."""
-        at = record.partition, record.offset
+        coordinates = record.partition, record.offset
         try:
             if record.key is None:
                 raise InvalidRecord("record of a keyed input has no key", reason="key")
@@ -84,16 +84,16 @@ class InputSide:
             if value is not None and self._change:
                 value = None if value["op"] == "d" else value["after"]
         except (InvalidRecord, KeyError, TypeError):
-            return InputRow(None, 0, *at, False, None, "", "")
+            return InputRow(None, 0, *coordinates, False, None, "", "")
         if value is None or not isinstance(value, Mapping):
-            return InputRow(record.key, version, *at, False, None, "", "")
+            return InputRow(record.key, version, *coordinates, False, None, "", "")
         of_row, of_key = {**key, **value}, {**value, **key}
         live = all(of_row.get(field) in wanted for field, wanted in self._definition.where.items())
         joined = [of_row.get(field) for field in self._definition.join_keys]
         return InputRow(
             record.key,
             version,
-            *at,
+            *coordinates,
             live,
             None if None in joined else text_of(joined),
             text_of({name: of_key.get(field) for field, name in self._grouped}),

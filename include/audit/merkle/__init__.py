@@ -1,1 +1,1 @@
-"""Whether two copies of a table hold the same rows: sums of hashes by leaf, then the rows of leaves that differ."""
+"""Compares two copies of a table: sums of hashes by leaf, then the rows of leaves that differ."""

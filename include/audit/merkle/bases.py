@@ -1,4 +1,4 @@
-"""Where the copy's side begins: a version of a lake table that is complete to a position, or a topic as it is."""
+"""Finds the base of the copy's side: a lake table's version that is complete to a position, or a topic as it is."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Base:
 
 
 def newest_resolved(reader: LogReader, topic: str) -> tuple[Resolved, dict[tuple[str, int], int]]:
-    """What a change topic is complete to, and ends of it and of its source's control topic there.
+    """Reads a change topic's last resolved position, and the ends of it and of its source's control topic there.
 
     Raises `Transient` before the first resolved record.
     """

@@ -102,22 +102,22 @@ class ChangeRows:
     def _made(self, placed: list[_Placed], refused: list[RefusedRow]) -> Iterator[Any]:
         import pyarrow.lib as pa
 
-        inner = pa.schema([each for each in self._schema if each.name not in (KEY, VERSION)])
-        lives = [each for each in placed if each.change.row is not None]
-        table = self._rows.table([each.change for each in lives], self._schema, refused)
+        inner = pa.schema([field for field in self._schema if field.name not in (KEY, VERSION)])
+        lives = [entry for entry in placed if entry.change.row is not None]
+        table = self._rows.table([entry.change for entry in lives], self._schema, refused)
         if table.num_rows:
-            if table.num_rows < len(lives) or len({each.change.schema_id for each in lives}) > 1:
+            if table.num_rows < len(lives) or len({entry.change.schema_id for entry in lives}) > 1:
                 # By schema, and without those that are refused.
-                places = {(each.change.key, each.change.version): each for each in lives}
+                places = {(entry.change.key, entry.change.version): entry for entry in lives}
                 named = zip(table[KEY].to_pylist(), table[VERSION].to_pylist(), strict=True)
-                lives = [places[each] for each in named]
+                lives = [places[name] for name in named]
             yield self._with_own(table, lives, live=True)
-        gone = [each for each in placed if each.change.row is None]
+        gone = [entry for entry in placed if entry.change.row is None]
         if gone:
-            keys = self._columns.table([self._key(each.change.key) for each in gone], inner)
+            keys = self._columns.table([self._key(entry.change.key) for entry in gone], inner)
             arrays = {name: keys[name] for name in inner.names}
-            arrays[KEY] = pa.array([each.change.key for each in gone], pa.binary())
-            arrays[VERSION] = pa.array([each.change.version for each in gone], pa.int64())
+            arrays[KEY] = pa.array([entry.change.key for entry in gone], pa.binary())
+            arrays[VERSION] = pa.array([entry.change.version for entry in gone], pa.int64())
             table = pa.table([arrays[name] for name in self._schema.names], schema=self._schema)
             yield self._with_own(table, gone, live=False)
         if refused:

@@ -80,14 +80,14 @@ def compared(
         say: hears how far it is.
     """
     mine = leading.leaves(parts, bits)
-    theirs = following.leaves([AsOfRange(part, each.span) for part, each in zip(parts, mine, strict=True)], bits)
-    tree = Tree.of(bits, [each.leaves for each in mine])
+    theirs = following.leaves([AsOfRange(part, scan.span) for part, scan in zip(parts, mine, strict=True)], bits)
+    tree = Tree.of(bits, [scan.leaves for scan in mine])
     wrong = {
         part: leaves
         for part, one, other in zip(parts, mine, theirs, strict=True)
         if (leaves := _differing(one.leaves, other.leaves))
     }
-    spans = [each.span for each in mine]
+    spans = [scan.span for scan in mine]
     total = sum(map(len, wrong.values()))
     if not total:
         return ComparisonResult(tree, spans)
@@ -113,13 +113,13 @@ def compared(
         watched = moved
         if not watched:
             break
-    found = differences(database, copy, columns, following.earlier)
-    unsure = frozenset().union(*(each or () for each in watched.values()))
-    leaves = sorted({leaf for each in wrong.values() for leaf in each})
+    differing_rows = differences(database, copy, columns, following.earlier)
+    unsure = frozenset().union(*(keys or () for keys in watched.values()))
+    leaves = sorted({leaf for part_leaves in wrong.values() for leaf in part_leaves})
     told = {leaf_of(key.encode(), bits) for key in {*database, *copy, *unsure}}
-    silent = {part: rest for part, each in left.items() if (rest := set(each) - told)}
+    silent = {part: rest for part, part_leaves in left.items() if (rest := set(part_leaves) - told)}
     unexplained = _still_differing(leading, following, silent, bits) if silent else 0
-    return ComparisonResult(tree, spans, total, left_out, unexplained, found, unsure, list(wrong), leaves)
+    return ComparisonResult(tree, spans, total, left_out, unexplained, differing_rows, unsure, list(wrong), leaves)
 
 
 def _still_differing(leading: Leading, following: FollowingSide, silent: dict[KeyRange, set[int]], bits: int) -> int:
@@ -144,9 +144,9 @@ def _differing(one: Mapping[int, HashSum], other: Mapping[int, HashSum]) -> list
 
 
 def _first(leaves: Mapping[KeyRange, Sequence[int]], most: int) -> dict[KeyRange, Collection[int]]:
-    found: dict[KeyRange, Collection[int]] = {}
+    chosen: dict[KeyRange, Collection[int]] = {}
     for part, mine in leaves.items():
         if most > 0:
-            found[part] = mine[:most]
-            most -= len(found[part])
-    return found
+            chosen[part] = mine[:most]
+            most -= len(chosen[part])
+    return chosen

@@ -125,12 +125,12 @@ class DatabaseSide:
 
     def rows_of(self, parts: Mapping[KeyRange, Collection[int]], bits: int) -> dict[KeyRange, FoundRows]:
         """As `sides.Leading`."""
-        found = self._each(
+        scans = self._each(
             list(parts),
             lambda scan, part: scan.rows_of(part, bits, parts[part], self._beyond),
             lambda found: len(found[1]),
         )
-        return {part: FoundRows(span, texts) for part, (span, texts) in zip(parts, found, strict=True)}
+        return {part: FoundRows(span, texts) for part, (span, texts) in zip(parts, scans, strict=True)}
 
     def close(self) -> None:
         """Hang up."""
@@ -161,7 +161,7 @@ class DatabaseSide:
             try:
                 reader, scan = self._taken()
                 self._load.wait(reader)
-                found = work(scan)
+                result = work(scan)
             except Transient:
                 if reader is not None:
                     reader.close()
@@ -175,7 +175,7 @@ class DatabaseSide:
             else:
                 with self._lock:
                     self._idle.append((reader, scan))
-                return found
+                return result
         raise AssertionError("the last try returns or raises")
 
     def _taken(self) -> tuple[SnapshotReader, TableScan]:

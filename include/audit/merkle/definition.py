@@ -55,12 +55,12 @@ class TableAudit(Strict):
 
 def declared_table_audits(deployment: Deployment) -> dict[str, TableAudit]:
     """All entries; raises `SettingsError` when one names a source that is not declared."""
-    found = deployment.section(SECTION, TableAudit)
+    audits = deployment.section(SECTION, TableAudit)
     sources = declared_sources(deployment)
-    for name, audit in found.items():
+    for name, audit in audits.items():
         if audit.source not in sources:
             raise unknown_name(deployment, (SECTION, name, "source"), audit.source, "sources")
-    return found
+    return audits
 
 
 def audited_sources(deployment: Deployment) -> list[str]:

@@ -1,4 +1,4 @@
-"""What Spark's workers make of a copy's rows: hashes to be summed up, or texts of the rows of some leaves.
+"""Turns a copy's rows into hashes to be summed up, or into texts of the rows of some leaves, in Spark's workers.
 
 | column | for sums | for texts |
 |---|---|---|
@@ -30,7 +30,7 @@ ROW_TEXT: Final = "_lyrebird_r"
 
 @dataclass(frozen=True)
 class HashedRows:
-    """How batches of rows become batches of hashes or texts. Is pickled for Spark's workers.
+    """Turns batches of rows into batches of hashes or texts. Is pickled for Spark's workers.
 
     Args:
         rows: what is compared.

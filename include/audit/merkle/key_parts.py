@@ -1,4 +1,4 @@
-"""Which range of a key a row of a lake table lies in, in Spark's SQL: the order is the server's.
+"""Makes the Spark SQL that gives the key range of a lake table's row: the order is the server's.
 
 The server alone knows how its collations sort, so keys with texts have no ranges: such a table is one. Numbers, bytes,
 dates and times sort alike on both sides (capture sets a table aside that has a date of no calendar in its key).

@@ -100,21 +100,21 @@ class CopySide:
 
     def leaves(self, asked: Sequence[AsOfRange], bits: int) -> list[Scanned]:
         """As `sides.FollowingSide`."""
-        found: dict[int, dict[int, HashSum]] = {}
+        sums_by_part: dict[int, dict[int, HashSum]] = {}
         with self._as_of(asked, bits) as (view, _):
             sums = f"count(*), sum({HIGH}), sum({LOW})"
             for part, leaf, rows, high, low in self._ask(f"select {PART}, {LEAF}, {sums} from {view} group by 1, 2"):  # noqa: S608
-                found.setdefault(part, {})[leaf] = HashSum(rows, (high << 32) + low)
-        return [Scanned(each.at, found.get(self._places[each.rows], {})) for each in asked]
+                sums_by_part.setdefault(part, {})[leaf] = HashSum(rows, (high << 32) + low)
+        return [Scanned(each.at, sums_by_part.get(self._places[each.rows], {})) for each in asked]
 
     def rows_of(self, asked: Mapping[AsOfRange, Collection[int]], bits: int) -> dict[AsOfRange, FoundRows]:
         """As `sides.FollowingSide`."""
         texts: dict[int, dict[str, str]] = {}
         unsure: dict[int, set[str]] = {}
-        wanted = {self._places[each.rows]: leaves for each, leaves in asked.items()}
+        wanted = {self._places[as_of_range.rows]: leaves for as_of_range, leaves in asked.items()}
         chosen = " or ".join(
-            f"{PART} = {place} and {LEAF} in ({', '.join(map(str, leaves))})"
-            for place, leaves in wanted.items()
+            f"{PART} = {number} and {LEAF} in ({', '.join(map(str, leaves))})"
+            for number, leaves in wanted.items()
             if leaves
         )
         every = frozenset().union(*wanted.values())
@@ -124,8 +124,11 @@ class CopySide:
                 texts.setdefault(part, {})[key] = row
             for part, key in self._ask(within) if within else ():
                 unsure.setdefault(part, set()).add(key)
-        places = {each: self._places[each.rows] for each in asked}
-        return {each: FoundRows(each.at, texts.get(place, {}), unsure.get(place, ())) for each, place in places.items()}
+        places = {as_of_range: self._places[as_of_range.rows] for as_of_range in asked}
+        return {
+            as_of_range: FoundRows(as_of_range.at, texts.get(number, {}), unsure.get(number, ()))
+            for as_of_range, number in places.items()
+        }
 
     def earlier(self, keys: Collection[str]) -> Mapping[str, Collection[str]]:
         """As `sides.FollowingSide`. The topic's own rows are its newest; for the lake's the whole topic is read."""

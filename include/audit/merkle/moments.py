@@ -1,4 +1,4 @@
-"""Which of several moments of one server have a transaction: moments in their order, and the first that has it."""
+"""Orders moments of one server, and finds the first that has a transaction."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class Moments:
     def place_of(self, gtid: str | None, file: str, pos: int) -> int:
         """The first moment that has a transaction, by its GTID, else by where it ends in the binlog."""
         name = gtid, file, pos
-        found = self._known.get(name)
-        if found is None:
+        index = self._known.get(name)
+        if index is None:
             end = BinlogPosition(file, pos)
             by_gtid = gtid is not None and not gtid.startswith(file)
-            found = self._known[name] = self._first(
+            index = self._known[name] = self._first(
                 lambda moment: (
                     moment.gtids.add(gtid or "") is moment.gtids
                     if by_gtid and str(moment.gtids)
                     else end <= moment.binlog
                 )
             )
-        return found
+        return index
 
     def _first(self, has: Callable[[SourcePosition], bool]) -> int:
         low, high = 0, len(self._sorted)

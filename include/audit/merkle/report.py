@@ -1,4 +1,4 @@
-"""What the audit of a table found, in words and as JSON, with the command that comes next."""
+"""The report of an audit of a table, in words and as JSON, with the command that comes next."""
 
 from __future__ import annotations
 

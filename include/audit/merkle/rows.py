@@ -1,4 +1,4 @@
-"""What is wrong with the rows of leaves that differ."""
+"""Compares the rows of leaves that differ."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def differences(
     columns: Sequence[ComparedColumn],
     earlier: Callable[[Collection[str]], Mapping[str, Collection[str]]],
 ) -> list[DifferingRow]:
-    """What differs between the rows of the same leaves, in the order of the keys' texts.
+    """Compares the rows of the same leaves; gives those that differ, in the order of the keys' texts.
 
     Args:
         database: key's text → row's text.
@@ -44,10 +44,10 @@ def differences(
     both = database.keys() & copy.keys()
     other = sorted(key for key in both if database[key] != copy[key])
     known = earlier(other) if other else {}
-    found = [DifferingRow("missing", key) for key in database.keys() - both]
-    found += [DifferingRow("extra", key) for key in copy.keys() - both]
+    rows = [DifferingRow("missing", key) for key in database.keys() - both]
+    rows += [DifferingRow("extra", key) for key in copy.keys() - both]
     for key in other:
         pairs = zip(columns, values_of(columns, database[key]), values_of(columns, copy[key]), strict=True)
         differing = tuple(each.column.name for each, one, another in pairs if one != another)
-        found.append(DifferingRow("stale" if copy[key] in known.get(key, ()) else "altered", key, differing))
-    return sorted(found, key=lambda each: each.key)
+        rows.append(DifferingRow("stale" if copy[key] in known.get(key, ()) else "altered", key, differing))
+    return sorted(rows, key=lambda each: each.key)

@@ -76,13 +76,13 @@ class TablesAudit:
         captured = captured_tables(self._server, self.clock)
         if not named:
             return tables_meant(self.audit, captured)
-        found = [each for name in named for each in captured if name in (each, each.partition(".")[2])]
+        matching = [each for name in named for each in captured if name in (each, each.partition(".")[2])]
         unknown = [name for name in named if not any(name in (each, each.partition(".")[2]) for each in captured)]
         if unknown:
             raise SettingsError(
                 "no table of this name is captured", table=unknown, source=self.audit.source, allowed=captured[:50]
             )
-        return sorted(set(found))
+        return sorted(set(matching))
 
     def run(self, table: str, before: Mapping[str, Any] | None = None) -> TableAuditReport:
         """Compare one table; what hinders it is in the report.
@@ -108,7 +108,7 @@ class TablesAudit:
 
     def _compared(self, table: str, before: Mapping[str, Any] | None, repair: Repair | None) -> TableAuditReport:
         database, _, name = table.partition(".")
-        against, at = "the topic", iso(self.clock.now_us())
+        against, begun_at = "the topic", iso(self.clock.now_us())
         try:
             topic = topics.change(self.audit.source, database, name)
             base = self._base(topic)
@@ -132,22 +132,22 @@ class TablesAudit:
                 copy = self._copy(topic, base, side)
                 leads: Leading = side if right is None else StandingSide(self._copy(topic, right, side), right.position)
                 bits, columns = bits_for(side.part_rows), side.rows.columns
-                found = compared(leads, copy, side.parts, bits, columns, self.say)
-                left, repaired = found, None
-                if repair and (found.found or found.left_out or found.unexplained):
-                    repaired = self._mended(table, found, side.rows, repair)
+                result = compared(leads, copy, side.parts, bits, columns, self.say)
+                left, repaired = result, None
+                if repair and (result.found or result.left_out or result.unexplained):
+                    repaired = self._mended(table, result, side.rows, repair)
                     if not (repaired.whole or repaired.error):
-                        left = compared(leads, copy, found.parts, bits, columns, self.say)
+                        left = compared(leads, copy, result.parts, bits, columns, self.say)
                 uncovered = set(base.uncovered) | set(copy.newest.uncovered if copy.newest else ())
                 return TableAuditReport(
                     self.audit.source,
                     table,
                     against,
-                    at,
+                    begun_at,
                     str(left.spans[-1].low.gtids) or str(left.spans[-1].low.binlog),
-                    found.rows,
+                    result.rows,
                     len(side.parts),
-                    len(found.tree.leaves),
+                    len(result.tree.leaves),
                     left.differing,
                     left.left_out,
                     left.unexplained,
@@ -160,9 +160,9 @@ class TablesAudit:
                     repaired=repaired.to_json() if repaired else None,
                     expected=self._expected(topic, base, side.rows),
                     where=self.where,
-                    changed=_changed(found, before, self.where),
-                    wrong=found.leaves,
-                    tree=found.tree.to_json(),
+                    changed=_changed(result, before, self.where),
+                    wrong=result.leaves,
+                    tree=result.tree.to_json(),
                     topic=topic if right else "",
                 )
         except LyrebirdError as error:
@@ -170,7 +170,7 @@ class TablesAudit:
                 self.audit.source,
                 table,
                 against,
-                at,
+                begun_at,
                 error=str(error),
                 transient=isinstance(error, Transient),
                 incomparable=isinstance(error, Incomparable),
@@ -185,13 +185,13 @@ class TablesAudit:
         return [each.to_json() for each in found]
 
     def _mended(self, table: str, found: ComparisonResult, rows: ComparedRows, repair: Repair) -> RepairedRows:
-        findings = [RowFinding.of(each, rows) for each in found.found]
-        counts = Counter(each.kind for each in findings)
+        findings = [RowFinding.of(row, rows) for row in found.found]
+        counts = Counter(finding.kind for finding in findings)
         if found.left_out:
             counts["leaves more"] = found.left_out
         # A row whose partition is another: its old record stays where it is, for which only a new beginning helps.
         placing = set(self._source.policy.partition_columns(*table.partition(".")[::2]))
-        moved = any(placing & set(each.columns) for each in findings)
+        moved = any(placing & set(finding.columns) for finding in findings)
         whole = bool(found.left_out or found.unexplained or moved)
         self.say(f"{table}: capture reads again what is wrong")
         try:

@@ -1,4 +1,4 @@
-"""What a person may ask of the DAG audit_tables and of `lyrebird audit tables`."""
+"""Parameters of the DAG audit_tables and of `lyrebird audit tables`."""
 
 from __future__ import annotations
 

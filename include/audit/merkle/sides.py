@@ -1,4 +1,4 @@
-"""What two copies of a table are compared by: each is a side that gives hashes of its rows, range by range.
+"""Ports of the two copies of a table: each is a side that gives hashes of its rows, range by range.
 
 One side leads: it reads a range when it is asked to, and says of which moment that is. The other follows: it gives the
 same range as of that moment. A database can only lead; whoever follows can lead as well, as of one moment

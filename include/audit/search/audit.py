@@ -81,19 +81,21 @@ def audit_and_repair(spec: SearchAuditSpec, sides: Sides, **how: Unpack[How]) ->
 
     A first report that is clean, or that names no key, is given as it is. Raises as `examine` and `repair`.
     """
-    found = examine(spec, sides, **how)
-    keys = found.report.keys
+    examined = examine(spec, sides, **how)
+    keys = examined.report.keys
     if not keys:
-        return found.report
-    name = found.at.info.name
-    moment = sides.states(name, spec, found.at.bounds)
+        return examined.report
+    name = examined.at.info.name
+    moment = sides.states(name, spec, examined.at.bounds)
     try:
         copies = moment.now(keys, everywhere=True)
     finally:
         moment.close()
-    mended = repair(name, spec, keys, found.expected, copies, found.at.bounds, sides.writing(name, spec, found.at))
+    mended = repair(
+        name, spec, keys, examined.expected, copies, examined.at.bounds, sides.writing(name, spec, examined.at)
+    )
     again = audit_search(spec, sides, **how)
-    first = {kind: list(found) for kind, found in found.report.by_kind.items()}
+    first = {kind: list(ids) for kind, ids in examined.report.by_kind.items()}
     return replace(again, repaired={"found": first, **mended.to_json()})
 
 
@@ -126,12 +128,12 @@ def examine(
     if sides.admin.describe(spec.topic) is not None:
         require_no_growth(spec.index, spec.topic, sides.admin, sides.reader)
     at = _cut(spec, sides, spec.alias, wait_s if wait_s is not None else _BULK_S if mode == "bisect" else 0.0)
-    found = _by_digest(spec, sides, at, scrub) if mode == "digest" else _by_counts(spec, sides, at, since)
+    examined = _by_digest(spec, sides, at, scrub) if mode == "digest" else _by_counts(spec, sides, at, since)
     undeclared = sides.undeclared(at.info.name, spec) if answers_for_index(spec) else {}
     beside = look_beside(spec, at, sides.declared(spec), undeclared)
     behind = at.behind(sides.reader.end_offsets(spec.topic))
-    aside = still_set_aside(spec, sides, found.at, found.expected)
-    return replace(found, report=replace(found.report, behind=behind, beside=beside, set_aside=aside))
+    aside = still_set_aside(spec, sides, examined.at, examined.expected)
+    return replace(examined, report=replace(examined.report, behind=behind, beside=beside, set_aside=aside))
 
 
 def _cut(spec: SearchAuditSpec, sides: Sides, name: str, wait_s: float = 0.0) -> AuditCut:
@@ -175,11 +177,11 @@ def _by_digest(spec: SearchAuditSpec, sides: Sides, at: AuditCut, scrub: ScrubMo
     moment = sides.states(at.info.name, spec, at.bounds)
     try:
         at = _held(spec, sides, at, expected, moment)
-        found = digest_by_parts(expected, moment, at.bounds, at.info.name)
+        digested = digest_by_parts(expected, moment, at.bounds, at.info.name)
         # What cannot be read is in no sum of the topic's, what has no digest in none of the index's.
-        unsummed = {*(r.doc_id for r in expected.spoilt()), *(d.doc_id for d in found.stateless)} - found.above
-        suspects = {*(r.doc_id for r in found.more), *(d.doc_id for d in found.less), *unsummed}
-        everywhere = spec.index.topics[spec.topic].routing is not None or any(d.routing for d in found.less)
+        unsummed = {*(r.doc_id for r in expected.spoilt()), *(d.doc_id for d in digested.stateless)} - digested.above
+        suspects = {*(r.doc_id for r in digested.more), *(d.doc_id for d in digested.less), *unsummed}
+        everywhere = spec.index.topics[spec.topic].routing is not None or any(d.routing for d in digested.less)
         now = dict(moment.now(suspects, everywhere=everywhere)) if suspects else {}
         if at.bounds.starts:
             # Sums leave out documents from below the log's start: of those only a tombstone in the log can be judged.
@@ -192,26 +194,26 @@ def _by_digest(spec: SearchAuditSpec, sides: Sides, at: AuditCut, scrub: ScrubMo
     note = LastAuditNote(sides.index, at.info, spec.topic)
     scrubber = Scrubber(note.last, sides.documents(at.info.name, spec))
     scrubbed = scrubber.run(scrub) if scrub != "none" else None
-    if not verdict.findings and not found.left and not found.unsettled and not (scrubbed and scrubbed.altered):
+    if not verdict.findings and not digested.left and not digested.unsettled and not (scrubbed and scrubbed.altered):
         note.keep(window=at.window, generation=at.bounds.generation, **(scrubber.done() if scrubbed else {}))
     altered = {*verdict.altered, *(scrubbed.altered if scrubbed else ())} - {*verdict.extra, *verdict.stale}
     report = replace(
         _report(spec, sides, at, expected, "digest"),
-        expected=found.expected,
-        indexed=found.indexed,
+        expected=digested.expected,
+        indexed=digested.indexed,
         missing=verdict.missing,
         extra=verdict.extra,
         stale=verdict.stale,
         altered=tuple(sorted(altered)),
-        in_flight=verdict.in_flight + len(found.above),
+        in_flight=verdict.in_flight + len(digested.above),
         unproven=unproven,
         requests=moment.requests + _REFRESH,
         received_bytes=moment.received,
-        listed=found.listed,
-        bits=found.bits,
-        differing=len(found.more) + len(found.less),
-        unresolved_buckets=found.left,
-        unsettled=found.unsettled,
+        listed=digested.listed,
+        bits=digested.bits,
+        differing=len(digested.more) + len(digested.less),
+        unresolved_buckets=digested.left,
+        unsettled=digested.unsettled,
         scrub=scrubbed.to_json() if scrubbed else None,
     )
     return Examined(report, at, expected)
@@ -299,12 +301,12 @@ def _held(
 
 def _undeleted(expected: Expected, moment: StateView, *, everywhere: bool) -> dict[str, list[IndexState]]:
     """Documents that live although the newest record of their key is a tombstone."""
-    found: dict[str, list[IndexState]] = {}
+    living: dict[str, list[IndexState]] = {}
     deleted = expected.deleted()
     while ids := list(itertools.islice(deleted, _AT_ONCE)):
         now = moment.now(ids, everywhere=everywhere)
-        found |= {i: copies for i, copies in now.items() if any(not copy.deleted for copy in copies)}
-    return found
+        living |= {i: copies for i, copies in now.items() if any(not copy.deleted for copy in copies)}
+    return living
 
 
 def _now(

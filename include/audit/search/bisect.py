@@ -138,18 +138,18 @@ def _list(keys: SortedKeys, view: IndexView, leaves: Sequence[KeySlice], out: Bi
 
     A range with more documents than an answer may hold is listed in pages.
     """
-    found: list[set[str]] = [set() for _ in leaves]
+    ids_by_leaf: list[set[str]] = [set() for _ in leaves]
     asked = list(enumerate(leaf.range for leaf in leaves))
     while asked:
         answers = view.ids([part for _, part in asked], _MOST_LISTED)
         pages = list(zip(asked, answers, strict=True))
         for (n, _), ids in pages:
-            found[n].update(ids)
+            ids_by_leaf[n].update(ids)
         # Next in the order of keys after a text is that text and one NUL.
         asked = [(n, DocIdRange(f"{ids[-1]}\0", part.high)) for (n, part), ids in pages if len(ids) == _MOST_LISTED]
     spans = keys.spans([(leaf.first, leaf.last) for leaf in leaves])
     ranks = []
-    for leaf, want, have in zip(leaves, spans, found, strict=True):
+    for leaf, want, have in zip(leaves, spans, ids_by_leaf, strict=True):
         out.listed += len(have)
         gone = [rank for rank, key in enumerate(want) if key not in have]
         out.missing += [want[rank] for rank in gone]

@@ -1,4 +1,4 @@
-"""Which documents of a topic an audit judges, by where their records lie.
+"""Decides by its record's offset whether an audit judges a document of a topic.
 
 | document | is |
 |---|---|
@@ -28,7 +28,7 @@ NO_LOWS: Final[Window] = MappingProxyType({})
 
 
 class DocumentPlace(Protocol):
-    """Where a document's record lies; `generation` is the topic's (0: the document does not say)."""
+    """The coordinates of a document's record; `generation` is the topic's (0: the document does not say)."""
 
     @property
     def partition(self) -> int:

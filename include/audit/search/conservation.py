@@ -1,4 +1,4 @@
-"""What an audit looks at beside the documents: the books of the application that wrote them, and what they lie in.
+"""Checks beside the documents: the books of the application that wrote them, the mapping, and undeclared topics.
 
 * Conservation: each record that was read became something: indexed, deleted, stale, folded, filtered or dead.
 * Drift: the live mapping is the declared one. Fields that came with newer schemas are none.
@@ -29,7 +29,7 @@ class Beside:
 
     @property
     def findings(self) -> int:
-        """How much is wrong."""
+        """The number of findings."""
         return len(self.unaccounted) + len(self.drift) + len(self.undeclared)
 
     def told(self) -> list[str]:
@@ -74,12 +74,12 @@ def look_beside(
 
 def unaccounted(counts: Mapping[int, Mapping[str, int]]) -> list[str]:
     """Partitions in which not every record that was read became something, or more did."""
-    found = []
+    problems = []
     for partition, of in sorted(counts.items()):
         read, settled = of.get("read", 0), sum(of.get(name, 0) for name in SETTLED)
         if read != settled:
             became = ", ".join(f"{of.get(name, 0):,} {name}" for name in SETTLED if of.get(name))
-            found.append(
+            problems.append(
                 f"partition {partition}: {read:,} records read, {settled:,} accounted for ({became or 'none'})"
             )
-    return found
+    return problems

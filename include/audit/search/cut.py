@@ -76,8 +76,8 @@ def cut(
     """
     info = _index(index, alias)
     require_metadata(info.name, info.mapping)
-    found = admin.describe(topic)
-    ends = reader.end_offsets(topic) if found is not None and wait_s else {}
+    description = admin.describe(topic)
+    ends = reader.end_offsets(topic) if description is not None and wait_s else {}
     until = clock.monotonic_s() + wait_s
     while True:
         progress = read_progress(index, info, topic)
@@ -91,11 +91,11 @@ def cut(
         if all(progress.acked.get(p, 0) >= end for p, end in ends.items()) or clock.monotonic_s() >= until:
             break
         clock.sleep(_LOOK_S)
-    if found is None or found.topic_id != progress.topic_ids.get(topic):
+    if description is None or description.topic_id != progress.topic_ids.get(topic):
         raise Terminal(
             "topic is not the one that the index was filled from",
             topic=topic,
-            topic_id=found.topic_id if found else None,
+            topic_id=description.topic_id if description else None,
             indexed=progress.topic_ids.get(topic),
             cluster=progress.cluster,
             fix="Raise `generation` of the topic in the deployment file, then run `lyrebird index rebuild`. Where the "
@@ -121,7 +121,7 @@ def cut(
         )
     # Also when the application has just asked for one: what was spoilt by hand since is to be seen.
     index.refresh(info.name)
-    window = {p: progress.acked.get(p, 0) for p in range(found.partitions)}
+    window = {p: progress.acked.get(p, 0) for p in range(description.partitions)}
     return AuditCut(info, Bounds(window, generation, keyed=keyed), progress)
 
 

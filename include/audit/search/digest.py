@@ -103,19 +103,23 @@ def digest(expected: Expected, view: StateView, levels: Sequence[int] | None = N
     for bits in levels:
         sums, above = view.histograms(bits)
         out.stateless = list(view.stateless)
-        out.above = frozenset(found.doc_id for found in above)
-        there = _without(sums, (found.state for found in above if found.state is not None and not found.deleted), bits)
+        out.above = frozenset(document.doc_id for document in above)
+        there = _without(
+            sums, (document.state for document in above if document.state is not None and not document.deleted), bits
+        )
         moved = expected.of(out.above).values()
-        want = _without(expected.histograms(bits), (found.state for found in moved if found.kind == "living"), bits)
+        want = _without(
+            expected.histograms(bits), (document.state for document in moved if document.kind == "living"), bits
+        )
         out.expected, out.indexed = (sum(count for count, _ in side[0].values()) for side in (want, there))
         out.bits = (*out.bits, bits)
-        found = peel(differences(want, there), bits)
+        peeled = peel(differences(want, there), bits)
         last = bits == levels[-1]
-        if len(found.rest[0]) > _FEW_BUCKETS and not last:
+        if len(peeled.rest[0]) > _FEW_BUCKETS and not last:
             continue
-        found = _proven(found, differences(want, there), bits, expected, view, out)
-        rest = sorted(found.rest[0])
-        out.left = max(len(cells) for cells in found.rest)
+        peeled = _proven(peeled, differences(want, there), bits, expected, view, out)
+        rest = sorted(peeled.rest[0])
+        out.left = max(len(cells) for cells in peeled.rest)
         if rest and sum(side[0].get(place, (0, 0))[0] for side in (want, there) for place in rest) <= _MOST_LISTED:
             _list(rest, bits, expected, view, out)
             out.left = 0

@@ -1,4 +1,4 @@
-"""What an index should hold: the newest record of each key below a cut, tombstones out.
+"""Folds a topic to the documents that an index should hold: each key's newest record below a cut, no tombstones.
 
 Compaction may have taken older records of a key, never the newest, so the result is the same before and after it.
 """
@@ -40,7 +40,7 @@ _KINDS: Final[tuple[Kind, ...]] = ("living", "deleted", "spoilt")
 
 @dataclass(frozen=True, slots=True)
 class RecordState:
-    """What a record makes of its document; `state` is 0 unless it is living."""
+    """The state that a record gives its document; `state` is 0 unless it is living."""
 
     doc_id: str
     version: int
@@ -67,7 +67,7 @@ class Expected(Protocol):
 
     @property
     def living(self) -> int:
-        """How many documents should be there."""
+        """The number of documents that should be there."""
 
     def deleted(self) -> Iterator[str]:
         """Ids of documents whose newest record is a tombstone."""
@@ -79,7 +79,7 @@ class Expected(Protocol):
         """The living with one of these states."""
 
     def of(self, doc_ids: Collection[str]) -> dict[str, RecordState]:
-        """What is expected of each document; those that the topic does not know are left out."""
+        """The expected state of each document; those that the topic does not know are left out."""
 
     def in_buckets(self, bits: int, places: Collection[int]) -> list[RecordState]:
         """The living in these buckets of the first view."""
@@ -124,7 +124,7 @@ class FoldedExpected(Expected):
 
     @property
     def living(self) -> int:
-        """How many documents should be there."""
+        """The number of documents that should be there."""
         if not self._narrowed:
             return self._kinds.count(_KINDS.index("living"))
         return sum(1 for _ in self._of_kind("living"))
@@ -253,15 +253,15 @@ def records_below(reader: LogReader, topic: str, window: Window, start: Window =
     What retention removes meanwhile is passed over.
     """
     for partition, begin in reader.begin_offsets(topic).items():
-        at = max(begin, start.get(partition, 0))
-        while at < window.get(partition, 0):
+        offset = max(begin, start.get(partition, 0))
+        while offset < window.get(partition, 0):
             try:
-                for record in reader.read(topic, partition, at, window[partition]):
-                    at = record.next_offset
+                for record in reader.read(topic, partition, offset, window[partition]):
+                    offset = record.next_offset
                     yield record
                 break
             except Terminal:
                 begin = reader.begin_offsets(topic).get(partition, 0)
-                if begin <= at:
+                if begin <= offset:
                     raise
-                at = begin
+                offset = begin

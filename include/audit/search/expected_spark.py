@@ -132,14 +132,14 @@ def states(plan: StatesPlan, batches: Iterable[Any]) -> Iterator[Any]:
     rows: list[tuple[Any, ...]] = []
     for record in _records(plan, batches):
         try:
-            found = reading(record)
+            state = reading(record)
         except InvalidRecord:
             rows.append((None,) * len(kinds))
         else:
-            if found is None:
+            if state is None:
                 continue
-            known = found.doc_id, found.version, found.partition, found.offset, found.kind
-            rows.append((*known, *limbs(found.state), *(bucket(found.state, view) for view in range(len(VIEWS)))))
+            known = state.doc_id, state.version, state.partition, state.offset, state.kind
+            rows.append((*known, *limbs(state.state), *(bucket(state.state, view) for view in range(len(VIEWS)))))
         if len(rows) == _ROWS:
             yield pa.RecordBatch.from_arrays(list(map(list, zip(*rows, strict=True))), schema=schema)
             rows = []
@@ -165,7 +165,20 @@ def expected_by_spark(
     at: AuditCut,
     earlier: SparkExpected | None = None,
 ) -> SparkExpected:
-    """The expected side of `spec` below the cut; read on from an `earlier` one of the same feed, which is kept."""
+    """The expected side of `spec` below the cut; read on from an `earlier` one of the same feed, which is kept.
+
+    Args:
+        spark: made by `log.running.batches_spark.session`.
+        deployment: the deployment files.
+        spec: the audit.
+        feed: how records of its topic become documents.
+        at: the audit's cut.
+        earlier: what was folded before; not used where it is of another feed or from beyond the cut.
+
+    Raises:
+        Terminal: the topic does not exist, or the log has let go what comes after `earlier`.
+        Transient: the log does not answer.
+    """
     kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
     end, options = {spec.topic: dict(at.window)}, dict(kafka.options)
     # Another floor or number of partitions judges earlier records anew.
@@ -188,12 +201,12 @@ def expected_by_spark(
         options=options,
     )
     plan = StatesPlan(feed, kafka.bootstrap, options, registry)
-    found = rows.mapInArrow(functools.partial(states, plan), _STATE).withColumn(
+    state_rows = rows.mapInArrow(functools.partial(states, plan), _STATE).withColumn(
         "records", functions.lit(1).cast("long")
     )
     if known is not None:
-        found = found.unionByName(known.newest)
-    newest = found.groupBy("doc_id").agg(
+        state_rows = state_rows.unionByName(known.newest)
+    newest = state_rows.groupBy("doc_id").agg(
         functions.max(functions.struct(*_NEWEST)).alias("newest"), functions.sum("records").alias("records")
     )
     return SparkExpected(spark, newest.select("doc_id", "records", "newest.*"), feed, at.window)

@@ -1,4 +1,4 @@
-"""Whether two generations of an index hold the same documents, found from sums over states while both are written.
+"""Compares the documents of two generations of an index by sums over states, while both are written.
 
 1. sums of all living documents by bucket, of both (`peel`): what both share cancels,
 2. what does not is named, a state at a time,
@@ -101,20 +101,28 @@ def equality(
     everywhere: bool = False,
     levels: Sequence[int] = _LEVELS,
 ) -> Equality:
-    """Compare the generations `new` and `old`, each a name and a moment of it; reads only.
+    """Compare the generations `new` and `old`; reads only.
 
-    `settled` tells of (new, old) and is asked once. `everywhere`: documents may lie under any routing. Raises
-    `Transient` for an answer that is not whole.
+    Args:
+        topic: whose documents are compared.
+        new: name of a generation, and a moment of it.
+        old: the same of the other.
+        settled: tells of (new, old); asked once, and only where something differs.
+        everywhere: documents may lie under any routing.
+        levels: bits of the numbers of buckets, tried in this order until the sums tell all.
+
+    Raises:
+        Transient: an answer is not whole.
     """
     (name, mine), (other, theirs) = new, old
-    found, ids = Peeled(), set[str]()
+    peeled, ids = Peeled(), set[str]()
     bits: tuple[int, ...] = ()
     documents = (0, 0)
     for level in levels:
         one, two = mine.histograms(level)[0], theirs.histograms(level)[0]
         bits, documents = (*bits, level), (_count(one), _count(two))
-        found, ids = _proven(differences(one, two), level, mine, theirs)
-        if found.whole:
+        peeled, ids = _proven(differences(one, two), level, mine, theirs)
+        if peeled.whole:
             break
     verdicts: dict[Verdict, list[str]] = {"missing": [], "extra": [], "differing": [], "moving": [], "equal": []}
     if ids:
@@ -131,7 +139,7 @@ def equality(
         tuple(verdicts["extra"]),
         tuple(verdicts["differing"]),
         len(verdicts["moving"]) + len(verdicts["equal"]),
-        max(len(cells) for cells in found.rest),
+        max(len(cells) for cells in peeled.rest),
         bits,
         mine.requests + theirs.requests,
         mine.received + theirs.received,
@@ -141,19 +149,19 @@ def equality(
 def _proven(cells: Cells, bits: int, mine: StateView, theirs: StateView) -> tuple[Peeled, set[str]]:
     """Peel until each state that came out has a holder, as others came out by chance; and the holders' ids."""
     refused: set[int] = set()
-    found, holders = peel(cells, bits), list[IndexState]()
+    peeled, holders = peel(cells, bits), list[IndexState]()
     for _ in range(_RUNS):
-        holders = mine.holders(found.more) if found.more else []
-        holders += theirs.holders(found.less) if found.less else []
-        chance = {*found.more, *found.less} - {each.state for each in holders}
+        holders = mine.holders(peeled.more) if peeled.more else []
+        holders += theirs.holders(peeled.less) if peeled.less else []
+        chance = {*peeled.more, *peeled.less} - {holder.state for holder in holders}
         if not chance:
             break
         refused |= chance
-        found = peel(cells, bits, refused)
+        peeled = peel(cells, bits, refused)
     else:
         # The last peeling was not looked at any more: what came out before it is no answer.
-        return Peeled(rest=cells), {each.doc_id for each in holders}
-    return found, {each.doc_id for each in holders}
+        return Peeled(rest=cells), {holder.doc_id for holder in holders}
+    return peeled, {holder.doc_id for holder in holders}
 
 
 def _judge(mine: Sequence[IndexState], theirs: Sequence[IndexState], acked: Window, acked_old: Window) -> Verdict:

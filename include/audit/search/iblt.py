@@ -86,17 +86,17 @@ def peel(cells: Cells, bits: int, refused: Collection[int] = ()) -> Peeled:
             continue
         places = [bucket(state, v) >> (BUCKET_BITS - bits) for v in range(len(rest))]
         # A state that is really there leaves its mark in every view.
-        if places[view] != x or any(place not in rest[v] for v, place in enumerate(places)):
+        if places[view] != x or any(cell not in rest[v] for v, cell in enumerate(places)):
             continue
         signs[state] = sign
-        for v, place in enumerate(places):
-            count, total = rest[v][place]
+        for v, cell in enumerate(places):
+            count, total = rest[v][cell]
             left = count - sign, total - sign * state
             if left == (0, 0):
-                del rest[v][place]
+                del rest[v][cell]
             else:
-                rest[v][place] = left
-            queue.append((v, place))
+                rest[v][cell] = left
+            queue.append((v, cell))
     return Peeled(
         [state for state, sign in signs.items() if sign > 0],
         [state for state, sign in signs.items() if sign < 0],

@@ -1,4 +1,4 @@
-"""What the last clean audit of a topic in an index leaves for the next one: a note beside the index's progress.
+"""Keeps the result of the last clean audit of a topic for the next one: a note beside the index's progress.
 
 It goes by the index's uuid, so that it never speaks of another index. Losing it costs work, not truth: the next
 audit then looks at everything.

@@ -1,4 +1,4 @@
-"""What an audit found, in words and as JSON, with the command that comes next."""
+"""The report of a search audit, in words and as JSON, with the command that comes next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person may ask of the search audit by its DAG's Params, and what its report means for the run."""
+"""Parameters of a run of the search audit, and the verdict on its report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search audit stands on: the servers of a deployment (`platform`), or doubles of them."""
+"""The port of a search audit's two sides: the servers of a deployment (`platform`), or doubles of them."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Sides(Protocol):
         """Whole documents of a concrete index."""
 
     def writing(self, name: str, spec: SearchAuditSpec, at: AuditCut) -> Writing:
-        """What a repair of a concrete index writes with."""
+        """The servers and tools with which a repair writes to a concrete index."""
 
     def expected(self, spec: SearchAuditSpec, at: AuditCut) -> Expected:
-        """What the topic says below the cut."""
+        """The documents that the index should hold, by the topic below the cut."""
 
     def declared(self, spec: SearchAuditSpec) -> Mapping[str, Any]:
         """The mapping that the deployment declares for the index."""

@@ -1,4 +1,4 @@
-"""What is really wrong with documents that seemed to differ, from what they are at this moment."""
+"""Judges documents that seemed to differ by what they are at this moment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DocumentVerdict:
 
     @property
     def findings(self) -> int:
-        """How many documents are wrong."""
+        """The number of wrong documents."""
         return len({*self.missing, *self.extra, *self.stale, *self.altered})
 
 
@@ -89,17 +89,17 @@ def _surplus(seen: SeenDocument | None, bounds: Bounds) -> str:
 
 
 def _faults(want: RecordState | None, copies: Sequence[IndexState], bounds: Bounds) -> list[str]:
-    if any(bounds.above(each) for each in copies):
+    if any(bounds.above(copy) for copy in copies):
         return [""]
-    there = sorted((each for each in copies if not each.deleted), key=lambda each: each.version)
+    there = sorted((copy for copy in copies if not copy.deleted), key=lambda each: each.version)
     if want is None:
         # The record of an unproven one may have been in the log: it is not there any more to say so.
-        return ["extra"] if any(not bounds.unproven(each) for each in there) else [""]
+        return ["extra"] if any(not bounds.unproven(copy) for copy in there) else [""]
     if want.kind == "deleted":
         return ["extra"] if there else [""]
     if not there:
         # A tombstone of a greater version was written for a reason that came after the cut, such as a floor.
-        return [""] if any(each.version > want.version for each in copies) else ["missing"]
+        return [""] if any(copy.version > want.version for copy in copies) else ["missing"]
     newest = there[-1]
     out = ["extra"] if len(there) > 1 else []
     if newest.version < want.version:

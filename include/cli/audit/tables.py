@@ -75,7 +75,7 @@ def command(
         mends = Repair(deployment.one("kafka", Kafka), audit.source, clock, str(uuid.uuid4())) if repair else None
         spark = session("audit_tables")
         try:
-            found = TablesAudit(
+            tables_audit = TablesAudit(
                 spark,
                 deployment,
                 audit,
@@ -87,8 +87,8 @@ def command(
                 repair=mends,
             )
             reports = []
-            for table in found.tables(tables):
-                report = found.run(table)
+            for table in tables_audit.tables(tables):
+                report = tables_audit.run(table)
                 reports.append(report)
                 if not as_json:
                     click.echo("\n".join(report.lines()))
@@ -98,10 +98,10 @@ def command(
         click.echo(f"error: {error}", err=True)
         sys.exit(CANNOT_AUDIT)
     if as_json:
-        click.echo(orjson.dumps({"tables": {each.table: each.to_json() for each in reports}}).decode())
+        click.echo(orjson.dumps({"tables": {report.table: report.to_json() for report in reports}}).decode())
     else:
         click.echo(summary(reports))
-    if any(each.findings for each in reports):
+    if any(report.findings for report in reports):
         sys.exit(1)
-    if any(each.verdict == "failed" for each in reports):
+    if any(report.verdict == "failed" for report in reports):
         sys.exit(CANNOT_AUDIT)

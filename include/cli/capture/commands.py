@@ -110,16 +110,18 @@ def check_source(name: str, as_json: bool) -> None:
     from include.source.database.purge import Horizon
 
     _, source = _source(name)
-    found = preflight(source)
+    problems = preflight(source)
     try:
         horizon = BinlogFiles(source, SystemClock()).look_at_end().horizon
     except LyrebirdError as error:
         # What keeps the server from telling is among the findings.
         horizon = Horizon(None, f"unknown: {error}")
-    found += short_horizon(horizon)
-    findings = [{"level": each.level, "place": each.place, "problem": each.problem, "fix": each.fix} for each in found]
-    refused = any(each.level == "refuse" for each in found)
-    lines = [f"{each.level}: {each.place} {each.problem}. {each.fix}" for each in found]
+    problems += short_horizon(horizon)
+    findings = [
+        {"level": each.level, "place": each.place, "problem": each.problem, "fix": each.fix} for each in problems
+    ]
+    refused = any(each.level == "refuse" for each in problems)
+    lines = [f"{each.level}: {each.place} {each.problem}. {each.fix}" for each in problems]
     hours = "" if horizon.hours is None else f"after {horizon.hours:.1f} h, by "
     lines.append(f"purge of what is written now: {hours}{horizon.basis}")
     if not refused:

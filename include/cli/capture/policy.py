@@ -40,29 +40,29 @@ def show_policy(name: str, explained: str | None, as_json: bool) -> None:
     source = load_source(Deployment.load(), name)
     policy = source.policy
     silent, tables, unused, problems = "", None, [], []
-    if explained is None or any(policy.of(*each).passes for each in tables_meant(policy, explained, None)):
+    if explained is None or any(policy.of(*table_name).passes for table_name in tables_meant(policy, explained, None)):
         tables, silent = _tables(source)
     if explained is not None:
-        reports = [report(policy, each, tables) for each in tables_meant(policy, explained, tables)]
-        problems = [problem for each in reports for problem in each.problems]
+        reports = [report(policy, table_name, tables) for table_name in tables_meant(policy, explained, tables)]
+        problems = [problem for table_report in reports for problem in table_report.problems]
     elif tables is None:
         reports = named_tables(policy)
     else:
-        reports = [report(policy, each, tables) for each in tables]
+        reports = [report(policy, table_name, tables) for table_name in tables]
         unused = policy.unused(tables)
         problems = [str(error) for error in findings(policy, tables)]
     if as_json:
-        found: dict[str, Any] = {
+        value: dict[str, Any] = {
             "source": name,
             "server": source.place,
             "asked": tables is not None,
             "unreachable": silent or None,
             "filter_policy": policy.default,
-            "tables": [dataclasses.asdict(each) for each in reports],
+            "tables": [dataclasses.asdict(table_report) for table_report in reports],
             "unused": unused,
             "problems": problems,
         }
-        click.echo(orjson.dumps(found).decode())
+        click.echo(orjson.dumps(value).decode())
     else:
         lines = _explained(reports) if explained is not None else [_listed(reports)]
         if silent:
@@ -113,14 +113,14 @@ def _summary(found: TablePolicyReport) -> str:
 
 def _explained(reports: Sequence[TablePolicyReport]) -> list[str]:
     lines = []
-    for each in reports:
-        lines.append(f"{each.table} {'passes' if each.passes else 'is dropped'}: {each.why}")
-        if each.known is False:
+    for table_report in reports:
+        lines.append(f"{table_report.table} {'passes' if table_report.passes else 'is dropped'}: {table_report.why}")
+        if table_report.known is False:
             lines.append("  the server has no such table: this is what would become of one")
-        elif not each.passes:
+        elif not table_report.passes:
             lines.append("  no column of it leaves")
-        width = max((len(column.name) for column in each.columns), default=0)
-        lines += [f"  {column.name.ljust(width)}  {column}" for column in each.columns]
-        if each.passes and not each.known:
+        width = max((len(column.name) for column in table_report.columns), default=0)
+        lines += [f"  {column.name.ljust(width)}  {column}" for column in table_report.columns]
+        if table_report.passes and not table_report.known:
             lines.append("  other columns as they are")
     return lines

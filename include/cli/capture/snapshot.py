@@ -1,4 +1,4 @@
-"""What a person sees of a snapshot: its plan before, and how far it is."""
+"""Prints a snapshot's plan, and its progress."""
 
 from __future__ import annotations
 

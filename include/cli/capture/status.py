@@ -57,7 +57,7 @@ def show_status(name: str, as_json: bool) -> None:
     position = _position(last, progress if unread else {})
     needed = position if last is None else CaptureState.from_json(last.state).needed(last.position)
     server = _look(_read_from(source, progress.get("server")), position, needed, clock)
-    found = status_of(
+    status = status_of(
         name,
         last,
         requests,
@@ -69,7 +69,7 @@ def show_status(name: str, as_json: bool) -> None:
         unread=unread,
         refused=refused,
     )
-    click.echo(orjson.dumps(found).decode() if as_json else "\n".join(lines_of(found)))
+    click.echo(orjson.dumps(status).decode() if as_json else "\n".join(lines_of(status)))
 
 
 def _read_from(source: SourceDefinition, place: object) -> SourceDefinition:

@@ -45,15 +45,15 @@ def command(topic: str | None, key: str, as_json: bool) -> None:
                 "no key of these documents", key=key, columns=definition.fact.key, fix=f"Give {form}."
             ) from error
         with tables.snapshot() as snapshot:
-            found = Assembler(definition).assemble(snapshot, [wanted], lambda _, source: sources.append(source))
+            assembled = Assembler(definition).assemble(snapshot, [wanted], lambda _, source: sources.append(source))
         schema = body_avro(topic, definition, tables.columns)
     finally:
         tables.close()
-    outcome, refusal = _outcome(topic, key, wanted, found)
+    outcome, refusal = _outcome(topic, key, wanted, assembled)
     body = None
     if refusal is None:
         # By way of Avro: what does not fit is refused here too, and shown is what readers of the topic get.
-        body = plain(Decoder(lambda _: schema)(Encoder(0, schema)(found.documents[wanted])))
+        body = plain(Decoder(lambda _: schema)(Encoder(0, schema)(assembled.documents[wanted])))
     _say(key, outcome, body, sources, as_json)
     if refusal is not None:
         raise refusal

@@ -1,4 +1,4 @@
-"""What the documents' commands share: which topic is meant, and how far its requests are."""
+"""Finds the topic that a documents' command means, and reads the progress of its requests."""
 
 from __future__ import annotations
 
@@ -73,35 +73,35 @@ class ShownRequest:
 def chosen(topic: str | None) -> tuple[Deployment, str, DocumentDefinition]:
     """The definition that is meant; raises `SettingsError` naming what there is."""
     deployment = Deployment.load()
-    found = definitions(deployment)
-    if topic is None and len(found) == 1:
-        return deployment, *next(iter(found.items()))
+    declared = definitions(deployment)
+    if topic is None and len(declared) == 1:
+        return deployment, *next(iter(declared.items()))
     if topic is None:
-        said = "which documents? There are several topics" if found else "no documents are declared"
-        raise SettingsError(said, allowed=sorted(found), fix="Name one with --topic.")
-    if topic not in found:
-        raise SettingsError("no such document topic", topic=topic, allowed=sorted(found), fix="Give one of these.")
-    return deployment, topic, found[topic]
+        said = "which documents? There are several topics" if declared else "no documents are declared"
+        raise SettingsError(said, allowed=sorted(declared), fix="Name one with --topic.")
+    if topic not in declared:
+        raise SettingsError("no such document topic", topic=topic, allowed=sorted(declared), fix="Give one of these.")
+    return deployment, topic, declared[topic]
 
 
 def read_requests(
     deployment: Deployment, topic: str, definition: DocumentDefinition, clock: Clock
 ) -> list[ShownRequest]:
     """All requests of a topic, oldest first; those that nobody has answered yet stand as `asked`."""
-    asked = [Request.parse(each.value) for each in _records(deployment, topics.requests(topic)) if each.value]
+    asked = [Request.parse(record.value) for record in _records(deployment, topics.requests(topic)) if record.value]
     answers = _records(deployment, topics.answers(topic))
-    newest = {answer.id: answer for answer in (Answer.parse(each.value) for each in answers if each.value)}
+    newest = {answer.id: answer for answer in (Answer.parse(record.value) for record in answers if record.value)}
     open_ = Rebuilds(answers).open
     last = _bounds(database_of(deployment, definition), definition, clock) if open_ else None
-    found: dict[str, ShownRequest] = {}
+    shown: dict[str, ShownRequest] = {}
     for request in asked:
-        found[request.id] = ShownRequest(request.id, "asked", 0, "", request.at_us, request.at_us)
+        shown[request.id] = ShownRequest(request.id, "asked", 0, "", request.at_us, request.at_us)
     for answer in newest.values():
         rebuild = open_.get(answer.id)
-        since = rebuild.request.at_us if rebuild else found[answer.id].asked_us if answer.id in found else answer.at_us
+        since = rebuild.request.at_us if rebuild else shown[answer.id].asked_us if answer.id in shown else answer.at_us
         share = _share(rebuild, last) if rebuild and last else None
-        found[answer.id] = ShownRequest(answer.id, answer.state, answer.done, answer.note, since, answer.at_us, share)
-    return sorted(found.values(), key=lambda each: each.asked_us)
+        shown[answer.id] = ShownRequest(answer.id, answer.state, answer.done, answer.note, since, answer.at_us, share)
+    return sorted(shown.values(), key=lambda each: each.asked_us)
 
 
 def _share(rebuild: Rebuild, bounds: tuple[int, int]) -> float | None:

@@ -33,18 +33,18 @@ def command(topic: str | None, as_json: bool) -> None:
     if topic is not None:
         chosen(topic)
     deployment = Deployment.load()
-    found = [
+    statuses = [
         _status(deployment, name, definition, SystemClock())
         for name, definition in definitions(deployment).items()
         if topic in (None, name)
     ]
     if as_json:
-        values = [each.to_json() for each in found]
+        values = [status.to_json() for status in statuses]
         # The one topic of most deployments beside the rest, as readers of a single one look for it there.
         only = values[0] if len(values) == 1 else {}
         click.echo(orjson.dumps({"documents": values, **only}).decode())
     else:
-        click.echo("\n".join(line for each in found for line in each.lines()))
+        click.echo("\n".join(line for status in statuses for line in status.lines()))
 
 
 @dataclass(frozen=True)
@@ -114,12 +114,12 @@ def _status(deployment: Deployment, topic: str, definition: DocumentDefinition, 
     admin, reader = KafkaAdmin(kafka.bootstrap, kafka.options), KafkaReader(kafka.bootstrap, kafka.options)
     name = topics.resolved(topic)
     try:
-        found = None
+        resolved = None
         if admin.describe(name) is not None:
-            found = ResolvedTail(PortTail(reader, name), name).poll()
+            resolved = ResolvedTail(PortTail(reader, name), name).poll()
     finally:
         reader.close()
-    cut, ends = (found.cut, dict(found.ends)) if found else (None, {})
+    cut, ends = (resolved.cut, dict(resolved.ends)) if resolved else (None, {})
     server = database_of(deployment, definition)
     return _Status(
         topic,

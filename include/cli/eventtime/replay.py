@@ -77,7 +77,7 @@ def command(
     from include.eventtime.model.duration import duration_us
     from include.eventtime.replay import interleaved, read_lines, replay
 
-    given = dict(_setting(each) for each in settings)
+    given = dict(_setting(setting) for setting in settings)
     if timeout is not None:
         given["timeout"] = timeout
     process, bound_us = _job(job, given)
@@ -100,13 +100,16 @@ def command(
     )
     outputs = _outputs(process, made.emitted)
     if as_json:
-        aside = {"late": [_late(each) for each in made.late], "failed": [_failed(each) for each in made.failed]}
+        aside = {
+            "late": [_late(element) for element in made.late],
+            "failed": [_failed(element) for element in made.failed],
+        }
         _print({"outputs": outputs, **aside, "watermark": iso(made.watermark) if lines else None})
         return
     for output in outputs:
         _print(output)
-    for each in made.late:
-        _print(_late(each), to=late)
+    for element in made.late:
+        _print(_late(element), to=late)
     for failed in made.failed:
         _print(_failed(failed))
 
@@ -184,17 +187,17 @@ def _outputs(process: Process[Any], emitted: Sequence[Emitted]) -> list[dict[str
 
     def value(output: Emitted) -> dict[str, Any]:
         of = times[output.output]
-        return {name: iso(each) if name in of and each is not None else each for name, each in output.value.items()}
+        return {name: iso(field) if name in of and field is not None else field for name, field in output.value.items()}
 
     return [
         {
-            "output": each.output,
-            "key": each.key,
-            "time": iso(each.moment.time),
-            "value": value(each),
-            "version": each.version,
+            "output": output.output,
+            "key": output.key,
+            "time": iso(output.moment.time),
+            "value": value(output),
+            "version": output.version,
         }
-        for each in sorted(emitted, key=lambda each: (each.moment.time, key_text(each.key), each.version))
+        for output in sorted(emitted, key=lambda each: (each.moment.time, key_text(each.key), each.version))
     ]
 
 

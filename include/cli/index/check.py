@@ -50,14 +50,14 @@ def command(name: str, as_json: bool) -> None:
     fits = topic_fits(ConfluentRegistry(deployment.one("registry", Registry)), definition, info.mapping, declared)
     stops = any(fit.stops for fit in fits)
     if as_json:
-        found = {
+        value = {
             "index": info.name,
             "differences": differences,
             "undeclared": more,
             "hidden": hidden,
             "topics": [_json(fit, definition) for fit in fits],
         }
-        click.echo(orjson.dumps(found).decode())
+        click.echo(orjson.dumps(value).decode())
     else:
         click.echo("\n".join(differences) or f"{info.name} is as declared")
         if more:

@@ -51,13 +51,13 @@ def command(
     registry = ConfluentRegistry(deployment.one("registry", Registry))
     topics.readable(topic)
     name, file, sources, new = _declared(deployment, topic) or _undeclared(deployment, registry, topic, entity, value)
-    found = index_forms(registry, sources)
-    choice = starter_index(_bodies(found, sources), unsearched)
+    forms = index_forms(registry, sources)
+    choice = starter_index(_bodies(forms, sources), unsearched)
     mapping = choice.mapping()
     beyond = beyond_limits(mapping)
     head = [
         f"First mapping of index {name}, from "
-        + ", ".join(f"{each} (schema {schema_id})" for each, (schema_id, _) in found.items())
+        + ", ".join(f"{each} (schema {schema_id})" for each, (schema_id, _) in forms.items())
         + ".",
         "Change what you like before `lyrebird index create`; a field's type can only be changed by",
         f"`lyrebird index rebuild {name}`. `lyrebird index check {name}` tells what becomes of values.",

@@ -42,31 +42,31 @@ def command(
     with DeployedIndex.of(Deployment.load(), index) as on:
         name = on.alias
         number = generation or rebuilt_generation(on.index, name)
-        found = standing(
+        candidate = standing(
             on.index, on.admin, IndexName(name, number), on.definition, ends=on.ends, clock=on.clock, within_s=within_s
         )
-        proof = prove(on, found.info, found.serving)
-        against = [*found.refusals, *([f"{proof.findings:,} documents differ"] if proof.findings else [])]
+        proof = prove(on, candidate.info, candidate.serving)
+        against = [*candidate.refusals, *([f"{proof.findings:,} documents differ"] if proof.findings else [])]
         if not as_json:
             click.echo("\n".join([*proof.lines(), *(f"against it: {each}" for each in against)]), err=True)
-        if against and not accept_differences and not found.serves:
-            kind = Transient if found.passing and not found.lasting and not proof.findings else Terminal
+        if against and not accept_differences and not candidate.serves:
+            kind = Transient if candidate.passing and not candidate.lasting and not proof.findings else Terminal
             raise kind(
                 "generation is not fit for readers",
-                index=found.info.name,
+                index=candidate.info.name,
                 reasons=against,
                 fix="Mend that, or give --accept-differences.",
             )
         if not check:
-            promote(on.index, on.admin, found)
-    moved = not check and not found.serves
+            promote(on.index, on.admin, candidate)
+    moved = not check and not candidate.serves
     if as_json:
-        before = found.serving.name if found.serving else None
-        value = {"index": found.info.name, "before": before, "moved": moved, "against": against}
+        before = candidate.serving.name if candidate.serving else None
+        value = {"index": candidate.info.name, "before": before, "moved": moved, "against": against}
         click.echo(orjson.dumps({**value, "proof": proof.to_json()}).decode())
-    elif found.serves:
-        click.echo(f"{found.info.name} serves readers of {name} already")
+    elif candidate.serves:
+        click.echo(f"{candidate.info.name} serves readers of {name} already")
     elif moved:
-        click.echo(f"readers of {name} have {found.info.name} from now on")
+        click.echo(f"readers of {name} have {candidate.info.name} from now on")
     else:
-        click.echo(f"{found.info.name} is fit for readers of {name}")
+        click.echo(f"{candidate.info.name} is fit for readers of {name}")

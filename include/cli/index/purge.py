@@ -34,13 +34,13 @@ def command(name: str, per_second: int, dry_run: bool, as_json: bool) -> None:
     with DeployedIndex.of(Deployment.load(), name) as on:
         found = purge_deployed(on, per_second=per_second, dry_run=dry_run, on_progress=tell)
     if as_json:
-        click.echo(orjson.dumps({"dry_run": dry_run, "purged": [each.to_json() for each in found]}).decode())
+        click.echo(orjson.dumps({"dry_run": dry_run, "purged": [outcome.to_json() for outcome in found]}).decode())
         return
-    for each in found:
+    for outcome in found:
         done = "would be purged" if dry_run else "purged"
-        count = each.past_use - each.kept if dry_run else each.purged
-        said = each.why or (
-            f"{count:,} tombstones of before {each.since} {done}, {each.kept:,} kept for dead letters, "
-            f"{each.changed:,} written anew meanwhile"
+        count = outcome.past_use - outcome.kept if dry_run else outcome.purged
+        said = outcome.why or (
+            f"{count:,} tombstones of before {outcome.since} {done}, {outcome.kept:,} kept for dead letters, "
+            f"{outcome.changed:,} written anew meanwhile"
         )
-        click.echo(f"{each.index} from {each.topic}: {said}")
+        click.echo(f"{outcome.index} from {outcome.topic}: {said}")

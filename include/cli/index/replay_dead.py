@@ -32,19 +32,19 @@ def command(name: str, dry_run: bool, as_json: bool) -> None:
 
     with DeployedIndex.of(Deployment.load(), name) as on:
         name = on.alias
-        found = replay_deployed(on, dry_run=dry_run, on_progress=tell)
-    refused = sum(len(each.refused) for of in found.values() for each in of)
+        replayed = replay_deployed(on, dry_run=dry_run, on_progress=tell)
+    refused = sum(len(outcome.refused) for of in replayed.values() for outcome in of)
     if as_json:
-        indexes = [{"index": name, "topics": [each.to_json() for each in of]} for name, of in found.items()]
+        indexes = [{"index": name, "topics": [outcome.to_json() for outcome in of]} for name, of in replayed.items()]
         click.echo(orjson.dumps({"dry_run": dry_run, "indexes": indexes}).decode())
     else:
-        for index, each in [(name, each) for name, of in found.items() for each in of]:
+        for index, outcome in [(name, outcome) for name, of in replayed.items() for outcome in of]:
             done = "would be tried" if dry_run else "written"
             click.echo(
-                f"{index} from {each.topic}: {each.read:,} letters, {each.done:,} {done}, {each.stale:,} stale, "
-                f"{len(each.refused):,} still refused"
+                f"{index} from {outcome.topic}: {outcome.read:,} letters, {outcome.done:,} {done}, "
+                f"{outcome.stale:,} stale, {len(outcome.refused):,} still refused"
             )
-            for at, reason in each.refused:
+            for at, reason in outcome.refused:
                 click.echo(f"  {at}: {reason}")
         if refused:
             click.echo(f"next: mend the mapping (lyrebird index check {name}) or the reader, then run this again")

@@ -37,7 +37,7 @@ def command(name: str, as_json: bool) -> None:
     reader = KafkaReader(kafka.bootstrap, dict(kafka.options))
     try:
         info = serving(index, name)
-        found = [
+        statuses = [
             _Status(
                 read_progress(index, info, topic) or IndexProgress(topic),
                 _ends(reader, topic),
@@ -51,14 +51,14 @@ def command(name: str, as_json: bool) -> None:
         reader.close()
         index.close()
     if as_json:
-        each_topic = [each.to_json() for each in found]
+        each_topic = [status.to_json() for status in statuses]
         # The one topic of most indexes beside the rest, as readers of a single one look for it there.
-        only = each_topic[0] if len(found) == 1 else {}
+        only = each_topic[0] if len(statuses) == 1 else {}
         click.echo(orjson.dumps({"index": info.name, "uuid": info.uuid, "topics": each_topic, **only}).decode())
         return
-    for each in found:
-        click.echo(f"{info.name} from {each.progress.topic}: {each.waiting} records waiting")
-        click.echo("\n".join(each.lines()))
+    for status in statuses:
+        click.echo(f"{info.name} from {status.progress.topic}: {status.waiting} records waiting")
+        click.echo("\n".join(status.lines()))
 
 
 @dataclass(frozen=True)

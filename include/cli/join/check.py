@@ -36,7 +36,9 @@ def command(file: Path, as_json: bool) -> None:
     deployment = Deployment.load()
     kafka = deployment.one("kafka", Kafka)
     places, join = read_join(file)
-    entries = [each.entry for each in declared_joins(deployment).values() if each.topic == join.output.topic]
+    entries = [
+        deployed.entry for deployed in declared_joins(deployment).values() if deployed.topic == join.output.topic
+    ]
     registry = ConfluentRegistry(deployment.one("registry", Registry))
     admin = KafkaAdmin(kafka.bootstrap, kafka.options)
     look = functools.partial(
@@ -47,33 +49,39 @@ def command(file: Path, as_json: bool) -> None:
         forgetting=[topic for entry in entries for topic in entry.forgetting],
         spread=spread_topics(deployment),
     )
-    found = look(join)
+    checked = look(join)
     reader = KafkaReader(kafka.bootstrap, kafka.options)
     try:
         there = topics.state(join.output.topic) in admin.names()
         committed = read_committed(reader, join.output.topic) if there else None
     finally:
         reader.close()
-    changes = [] if committed is None else changes_of(committed.definition, committed.slots, found, look)
+    changes = [] if committed is None else changes_of(committed.definition, committed.slots, checked, look)
     if as_json:
         told = {
             "topic": join.output.topic,
-            "inputs": [{"topic": each.topic, "change": each.schema.change} for each in found.inputs],
-            "determined": found.plan.determined,
-            "key": found.output.key,
-            "value": found.output.value,
-            "notes": found.notes,
+            "inputs": [
+                {"topic": checked_input.topic, "change": checked_input.schema.change}
+                for checked_input in checked.inputs
+            ],
+            "determined": checked.plan.determined,
+            "key": checked.output.key,
+            "value": checked.output.value,
+            "notes": checked.notes,
             "changes": changes,
         }
         click.echo(orjson.dumps(told).decode())
         return
-    kinds = [(each.topic, "changes of a table" if each.schema.change else "rows") for each in found.inputs]
+    kinds = [
+        (checked_input.topic, "changes of a table" if checked_input.schema.change else "rows")
+        for checked_input in checked.inputs
+    ]
     click.echo(table(("input", "records"), kinds))
     click.echo(f"\n{join.output.topic}")
-    rows = [("key", field["name"], _type(field["type"])) for field in found.output.key["fields"]]
-    rows += [("value", field["name"], _type(field["type"])) for field in found.output.value["fields"]]
+    rows = [("key", field["name"], _type(field["type"])) for field in checked.output.key["fields"]]
+    rows += [("value", field["name"], _type(field["type"])) for field in checked.output.value["fields"]]
     click.echo(table(("of", "field", "type"), rows))
-    for note in found.notes:
+    for note in checked.notes:
         click.echo(f"note: {note}")
     for change in changes:
         click.echo(f"change: {change}")

@@ -64,16 +64,16 @@ def command(
         options = Options("bytes" if deep else "labels" if labels else "names")
         with _watched(quiet=as_json) as progress:
             asked = ChainAuditRun(topics=topics, groups=groups)
-            found = list(audit_on_servers(Deployment.load(), asked, SystemClock(), options, progress, mend=mend))
+            reports = list(audit_on_servers(Deployment.load(), asked, SystemClock(), options, progress, mend=mend))
     except LyrebirdError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(CANNOT_AUDIT)
-    told = orjson.dumps(together(found)).decode()
-    clean = all(each.clean for each in found)
+    told = orjson.dumps(together(reports)).decode()
+    clean = all(each.clean for each in reports)
     if as_json:
         click.echo(told)
     else:
-        click.echo("\n".join(line for each in found for line in each.lines()) or "no group has any topic")
+        click.echo("\n".join(line for each in reports for line in each.lines()) or "no group has any topic")
     if report is not None:
         write_atomically(report, told)
     sys.exit(0 if clean or report is not None else 1)

@@ -118,15 +118,15 @@ def _bytes(name: str) -> tuple[str, bytes, FormatDefinition | None]:
             object=name,
             fix="`lyrebird lake where` and `lyrebird lake files` name some; `lyrebird lake audit` reads the chains.",
         )
-    found = open_store(deployment).get(key)
-    if found is None:
+    stored = open_store(deployment).get(key)
+    if stored is None:
         raise SettingsError(
             "no such file here, and no such object in the bucket",
             object=key,
             bucket=bucket,
             fix="`lyrebird lake where` and `lyrebird lake files` name objects.",
         )
-    return key, found.body, _declared(deployment, key)
+    return key, stored.body, _declared(deployment, key)
 
 
 def _declared(deployment: Deployment, key: str) -> FormatDefinition | None:

@@ -41,16 +41,16 @@ def command(topic: str, generation: int, group: str, topic_id: str, plan: bool, 
     settings = deployment.one("store", StoreSettings)
     eraser = None if plan else deleting(deployment)
     store = store_of(settings)
-    found = plan_expiry(store, only_life(store, group_named(deployment, group).prefix, topic, topic_id), generation)
-    if eraser is None or not (found.objects or found.gives_up):
-        click.echo(orjson.dumps(found.to_json()).decode() if as_json else "\n".join(found.lines()))
+    expiry = plan_expiry(store, only_life(store, group_named(deployment, group).prefix, topic, topic_id), generation)
+    if eraser is None or not (expiry.objects or expiry.gives_up):
+        click.echo(orjson.dumps(expiry.to_json()).decode() if as_json else "\n".join(expiry.lines()))
         return
-    click.echo("\n".join(found.lines()), err=True)
+    click.echo("\n".join(expiry.lines()), err=True)
     if not yes:
         click.confirm("Remove them?", abort=True, err=True)
     with click.progressbar(
-        length=len(found.objects), label="removed", file=sys.stderr, hidden=not sys.stderr.isatty()
+        length=len(expiry.objects), label="removed", file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as shown:
-        expire(store, store_of(eraser), found, lambda _each: shown.update(1), patience(SystemClock()))
-    told = f"{len(found.objects):,} objects, {found.bytes:,} bytes, are removed"
-    click.echo(orjson.dumps(found.to_json() | {"removed": len(found.objects)}).decode() if as_json else told)
+        expire(store, store_of(eraser), expiry, lambda _each: shown.update(1), patience(SystemClock()))
+    told = f"{len(expiry.objects):,} objects, {expiry.bytes:,} bytes, are removed"
+    click.echo(orjson.dumps(expiry.to_json() | {"removed": len(expiry.objects)}).decode() if as_json else told)

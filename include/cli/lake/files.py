@@ -68,7 +68,7 @@ def command(
     bucket = deployment.one("store", StoreSettings).bucket
     store = open_store(deployment)
     require_stored(store, [group.prefix], topic)
-    found = _listed(store, group, topic, dates, refused=refused)
+    objects = _listed(store, group, topic, dates, refused=refused)
     if as_json:
         value = {
             "group": name,
@@ -76,17 +76,17 @@ def command(
             "from": dates.since.isoformat(),
             "to": dates.until.isoformat(),
             "bucket": bucket,
-            "objects": [dataclasses.asdict(each) for each in found],
+            "objects": [dataclasses.asdict(stored) for stored in objects],
         }
         click.echo(orjson.dumps(value).decode())
         return
     if form in ("sql", "spark"):
-        click.echo(_query(bucket, group, topic, found, form))
+        click.echo(_query(bucket, group, topic, objects, form))
     else:
-        for each in found:
-            click.echo(f"s3://{bucket}/{each.key}" if form == "uris" else each.key)
-    size, records = sum(each.bytes for each in found), sum(each.records for each in found)
-    click.echo(f"{name}: {len(found)} objects, {records} records, {size} bytes", err=True)
+        for stored in objects:
+            click.echo(f"s3://{bucket}/{stored.key}" if form == "uris" else stored.key)
+    size, records = sum(stored.bytes for stored in objects), sum(stored.records for stored in objects)
+    click.echo(f"{name}: {len(objects)} objects, {records} records, {size} bytes", err=True)
 
 
 def _group(deployment: Deployment, name: str | None, topic: str) -> tuple[str, LakeGroup]:

@@ -65,34 +65,34 @@ def command(
         return
     kafka, meant = deployment.one("kafka", Kafka), _groups(deployment, groups)
     log = KafkaGroupLog(kafka.bootstrap, kafka.options)
-    found: list[TopicReport] = []
+    reports: list[TopicReport] = []
     store = open_store(deployment)
-    for each in finalise_groups(store, log, meant, SystemClock(), topics, dry_run=dry_run):
-        found.append(each)
+    for topic_report in finalise_groups(store, log, meant, SystemClock(), topics, dry_run=dry_run):
+        reports.append(topic_report)
         if not as_json:
-            click.echo("\n".join(each.lines()))
-    if missing := sorted(set(topics) - {each.topic for each in found}):
+            click.echo("\n".join(topic_report.lines()))
+    if missing := sorted(set(topics) - {topic_report.topic for topic_report in reports}):
         require_stored(store, [group.prefix for group in meant.values()], missing[0])
         raise SettingsError(
             "nothing is stored of this topic", topic=missing, groups=sorted(meant), fix="See `lyrebird lake status`."
         )
-    told = orjson.dumps(together(found)).decode()
+    told = orjson.dumps(together(reports)).decode()
     if as_json:
         click.echo(told)
     if report is not None:
         write_atomically(report, told)
-    sys.exit(1 if report is None and any(each.error for each in found) else 0)
+    sys.exit(1 if report is None and any(topic_report.error for topic_report in reports) else 0)
 
 
 def _groups(deployment: Deployment, names: tuple[str, ...]) -> dict[str, LakeGroup]:
     from include.lake.definition import declared_groups, group_named
 
     meant = {name: group_named(deployment, name) for name in names} or declared_groups(deployment)
-    found = {name: group for name, group in meant.items() if group.kind == "partition"}
-    if not found or (names and len(found) < len(meant)):
+    partition_groups = {name: group for name, group in meant.items() if group.kind == "partition"}
+    if not partition_groups or (names and len(partition_groups) < len(meant)):
         raise SettingsError(
             "no partition group of the lake is meant",
             groups=sorted(meant),
             fix="Backups have no dates: name a group that has `kind: partition`, or declare one.",
         )
-    return found
+    return partition_groups

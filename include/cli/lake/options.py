@@ -1,4 +1,4 @@
-"""What the commands of `lyrebird lake` share: options, the groups that are meant, the bucket."""
+"""Options of the commands of `lyrebird lake`, with the groups that are meant and the bucket."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def groups_meant(deployment: Deployment, name: str | None, topic: str | None = N
     from include.lake.definition import declared_groups, group_named
 
     groups = {name: group_named(deployment, name)} if name else declared_groups(deployment)
-    found = {each: group for each, group in groups.items() if topic is None or group.wants(topic)}
-    if not found:
+    meant = {each: group for each, group in groups.items() if topic is None or group.wants(topic)}
+    if not meant:
         if not groups:
             raise deployment.error(
                 ("lake",), "no group of the lake is declared", fix="Declare one in the section `lake`."
@@ -40,7 +40,7 @@ def groups_meant(deployment: Deployment, name: str | None, topic: str | None = N
             groups=sorted(groups),
             fix="Declare groups in the section `lake`; `lyrebird lake policy` lists them and their topics.",
         )
-    return found
+    return meant
 
 
 def open_store(deployment: Deployment) -> S3Store:
@@ -64,7 +64,7 @@ def registry_of(deployment: Deployment, store: ObjectStore) -> SchemaRegistry:
 
 
 def means_of(deployment: Deployment) -> ParserContext:
-    """What parsers are made with."""
+    """Makes the context of parsers: the deployment's folder, and its registry where it has one."""
     from include.lake.parsing.definition import ParserContext
     from include.log.registry.confluent import ConfluentRegistry
     from include.settings.connections import Registry

@@ -42,27 +42,27 @@ def command(topic: str | None, explain: bool, group_name: str | None, as_json: b
     deployment = Deployment.load()
     groups = groups_meant(deployment, group_name)
     if topic is None and not explain:
-        reports = [each for name, group in groups.items() for each in list_rules(deployment, name, group)]
+        reports = [rule for name, group in groups.items() for rule in list_rules(deployment, name, group)]
     else:
         topics = [topic] if topic is not None else _topics(deployment)
         means = means_of(deployment)
         reports = [
-            explain_topic(deployment, name, group, each, means)
-            for each in topics
+            explain_topic(deployment, name, group, topic_name, means)
+            for topic_name in topics
             for name, group in groups.items()
-            if topic is not None or group.wants(each)
+            if topic is not None or group.wants(topic_name)
         ]
-    waits = [_waits(deployment, groups[each.group], each) if explain and each.stored else [] for each in reports]
+    waits = [_waits(deployment, groups[rule.group], rule) if explain and rule.stored else [] for rule in reports]
     if as_json:
-        told = [{**dataclasses.asdict(each), "now": now} for each, now in zip(reports, waits, strict=True)]
+        told = [{**dataclasses.asdict(rule), "now": now} for rule, now in zip(reports, waits, strict=True)]
         click.echo(orjson.dumps({"reports": told}).decode())
     elif topic is None and not explain:
-        rows = [(each.group, each.rule or "", _short(each), each.policy, _when(each), each.why) for each in reports]
+        rows = [(rule.group, rule.rule or "", _short(rule), rule.policy, _when(rule), rule.why) for rule in reports]
         click.echo(table(("group", "rule", "format", "upload after", "runs", "of"), rows))
     else:
-        shown = [line for each, now in zip(reports, waits, strict=True) for line in [*_lines(each), *_indented(now)]]
+        shown = [line for rule, now in zip(reports, waits, strict=True) for line in [*_lines(rule), *_indented(now)]]
         click.echo("\n".join(shown))
-    if any(each.problems for each in reports):
+    if any(rule.problems for rule in reports):
         sys.exit(1)
 
 
@@ -89,13 +89,17 @@ def _waits(deployment: Deployment, group: LakeGroup, report: RuleReport) -> list
     alone = group.model_copy(update={"topics": (report.topic,)})
     status = group_status(report.group, alone, open_store(deployment), log, now_ms)
     policy, pattern = group.policy.of(report.topic)
-    found: list[dict[str, Any]] = [{"partition": None, "lines": [each.text, each.fix]} for each in status.troubles]
-    for each in status.partitions:
-        if each.topic == report.topic and each.state != "gone":
-            standing = standing_of(each, now_ms)
-            lines = [each.state] if standing is None else explain(policy, standing, now_ms, pattern=pattern)
-            found.append({"partition": each.partition, "lines": [*lines, *([each.todo] if each.todo else [])]})
-    return found
+    waits: list[dict[str, Any]] = [
+        {"partition": None, "lines": [trouble.text, trouble.fix]} for trouble in status.troubles
+    ]
+    for partition in status.partitions:
+        if partition.topic == report.topic and partition.state != "gone":
+            standing = standing_of(partition, now_ms)
+            lines = [partition.state] if standing is None else explain(policy, standing, now_ms, pattern=pattern)
+            waits.append(
+                {"partition": partition.partition, "lines": [*lines, *([partition.todo] if partition.todo else [])]}
+            )
+    return waits
 
 
 def _indented(now: list[dict[str, Any]]) -> list[str]:
@@ -123,10 +127,10 @@ def _lines(report: RuleReport) -> list[str]:
         lines.append(f"  format: {orjson.dumps(report.format).decode()}")
     if report.config:
         lines.append(f"  parser: none, as a backup looks at nothing; configuration {report.config[:12]}")
-    for each in report.versions:
-        parser = orjson.dumps(each.parser).decode()
-        lines.append(f"  parser version {each.version}, {each.starts}, added {each.added}: {parser}")
-        lines.append(f"    configuration {each.config[:12] or 'unknown'} in commit records")
+    for version in report.versions:
+        parser = orjson.dumps(version.parser).decode()
+        lines.append(f"  parser version {version.version}, {version.starts}, added {version.added}: {parser}")
+        lines.append(f"    configuration {version.config[:12] or 'unknown'} in commit records")
     lines.append(f"  upload: after {report.policy} ({report.policy_at})")
     lines.append(f"  runs: {_when(report)}" + (f" ({report.schedule_at})" if report.schedule else ""))
-    return [*lines, *(f"  problem: {each}" for each in report.problems)]
+    return [*lines, *(f"  problem: {problem}" for problem in report.problems)]

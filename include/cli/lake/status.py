@@ -50,7 +50,7 @@ def command(group_name: str | None, topic: str | None, with_gone: bool, as_json:
     deployment = Deployment.load()
     groups = groups_meant(deployment, group_name, topic)
     kafka, store, clock = deployment.one("kafka", Kafka), open_store(deployment), SystemClock()
-    found = []
+    statuses = []
     with click.progressbar(groups.items(), label="groups", file=sys.stderr, hidden=not sys.stderr.isatty()) as shown:
         for name, group in shown:
             meant = group if topic is None else group.model_copy(update={"topics": (topic,)})
@@ -58,19 +58,19 @@ def command(group_name: str | None, topic: str | None, with_gone: bool, as_json:
             log = KafkaGroupLog(kafka.bootstrap, kafka.options, timeout_s=_PATIENCE_S)
             status = group_status(name, meant, store, log, clock.now_us() // 1000, told)
             partitions = tuple(
-                each
-                for each in status.partitions
-                if (with_gone or each.state != "gone") and (topic is None or each.topic == topic)
+                partition
+                for partition in status.partitions
+                if (with_gone or partition.state != "gone") and (topic is None or partition.topic == topic)
             )
-            found.append(dataclasses.replace(status, partitions=partitions))
-    if topic is not None and not any(each.partitions or each.troubles for each in found):
+            statuses.append(dataclasses.replace(status, partitions=partitions))
+    if topic is not None and not any(status.partitions or status.troubles for status in statuses):
         known = {info.name for info in KafkaGroupLog(kafka.bootstrap, kafka.options).topics()}
         known |= {life.topic for group in groups.values() for life in stored_topics(store, group.prefix)}
         require_known(topic, known, "no such topic is stored, and Kafka has none")
     if as_json:
-        click.echo(orjson.dumps({"groups": [_json(each) for each in found]}).decode())
+        click.echo(orjson.dumps({"groups": [_json(status) for status in statuses]}).decode())
     else:
-        click.echo("\n\n".join("\n".join(_lines(each)) for each in found))
+        click.echo("\n\n".join("\n".join(_lines(status)) for status in statuses))
 
 
 def _told(state: Path, application: str, name: str) -> dict[str, Any]:
@@ -109,12 +109,15 @@ def _lines(status: GroupStatus) -> list[str]:
         lines += [f"  its application has ended: {ended.get('text', '')}", f"    {ended.get('fix', '')}"]
     incidents = status.told.get("incidents", [])
     if not any(incident["kind"] == "lost" for incident in incidents):
-        lines += [f"  lost, by its application: {each}" for each in status.told.get("lost", [])]
+        lines += [f"  lost, by its application: {loss}" for loss in status.told.get("lost", [])]
     for incident in incidents:
         at = iso(int(incident["id"].rpartition(":")[2]))
         lines += [f"  incident since {at}: {incident['text']}", f"    {incident['fix']}"]
     if status.partitions:
-        lines += [f"  {line}" for line in table(_HEAD, [_row(each) for each in status.partitions], _RIGHT).split("\n")]
+        lines += [
+            f"  {line}"
+            for line in table(_HEAD, [_row(partition) for partition in status.partitions], _RIGHT).split("\n")
+        ]
     elif not status.troubles:
         lines.append("  no topic is there")
     if status.left_out:

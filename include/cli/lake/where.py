@@ -40,27 +40,29 @@ def command(topic: str, partition: int, offset: int, group_name: str | None, as_
 
     deployment = Deployment.load()
     groups = groups_meant(deployment, group_name, topic)
-    backups = (each.prefix for each in groups_meant(deployment, None, topic).values() if each.kind == "backup")
+    backups = (group.prefix for group in groups_meant(deployment, None, topic).values() if group.kind == "backup")
     backup = next(backups, None)
     store = open_store(deployment)
     means = dataclasses.replace(means_of(deployment), registry=registry_of(deployment, store))
     require_stored(store, [group.prefix for group in groups.values()], topic)
-    found: list[tuple[str, LocatedRecord]] = []
+    located: list[tuple[str, LocatedRecord]] = []
     for name, group in groups.items():
         rule = group.rule(topic)
         ask = CutReplay(store, partial(logics_of, name, group, topic, means), backup)
         for life in lives(store, group.prefix, topic):
             told = find_record(store, life, partition, offset, rule.format if rule else None, ask)
-            found.append((name, told))
+            located.append((name, told))
     if as_json:
-        value = {"topic": topic, "partition": partition, "offset": offset, "found": [_json(*each) for each in found]}
+        value = {"topic": topic, "partition": partition, "offset": offset, "found": [_json(*pair) for pair in located]}
         click.echo(orjson.dumps(value).decode())
     else:
         without = [
-            f"{name}: nothing of {topic} is stored" for name in groups if name not in {each for each, _ in found}
+            f"{name}: nothing of {topic} is stored"
+            for name in groups
+            if name not in {answered for answered, _ in located}
         ]
-        click.echo("\n".join([*(_line(*each, several=_several(found, each[0])) for each in found), *without]))
-    if any(each.state == "missing" for _, each in found):
+        click.echo("\n".join([*(_line(*pair, several=_several(located, pair[0])) for pair in located), *without]))
+    if any(record.state == "missing" for _, record in located):
         sys.exit(1)
 
 

@@ -176,14 +176,14 @@ def _run(dark: DarkLaunch, questions: Iterable[Question], per_s: float, clock: C
 def _added(files: tuple[Path, ...]) -> DarkReport:
     from include.search.dark_launch.report import DarkReport
 
-    found: list[DarkReport] = []
+    reports: list[DarkReport] = []
     for file in files:
         try:
-            found.append(DarkReport.from_json(orjson.loads(file.read_bytes())))
+            reports.append(DarkReport.from_json(orjson.loads(file.read_bytes())))
         except (ValueError, SettingsError) as error:
             raise SettingsError(
                 "not a report of a dark launch", file=str(file), reason=str(error), fix="Give files of --json."
             ) from error
-    for each in found[1:]:
-        found[0].add(each)
-    return found[0]
+    for each in reports[1:]:
+        reports[0].add(each)
+    return reports[0]

@@ -1,4 +1,4 @@
-"""What the commands of `lyrebird search` share: options, the client, tables."""
+"""Options of the commands of `lyrebird search`, with the client and tables."""
 
 from __future__ import annotations
 
@@ -73,7 +73,20 @@ def filters_of(
     user: str | None = None,
     circle: Circle | None = None,
 ) -> Filters:
-    """The options as filters; raises `SettingsError` naming the one that cannot be read."""
+    """The options as filters; None and no `equal` filter nothing.
+
+    Args:
+        business: the seller's id.
+        since: ISO 8601 time, inclusive.
+        until: ISO 8601 time, exclusive.
+        box: `N,W,S,E` in degrees.
+        equal: `FIELD=VALUE` each.
+        user: the user's id.
+        circle: that documents lie in.
+
+    Raises:
+        SettingsError: an option cannot be read; it is named.
+    """
     from include.search.queries import Filters
 
     pairs = [each.partition("=") for each in equal]
@@ -112,15 +125,15 @@ def target_named(name: str | None) -> tuple[Deployment, SearchTarget]:
     from include.settings.deployment import Deployment
 
     deployment = Deployment.load()
-    found = targets(deployment)
-    if name is not None and name in found:
-        return deployment, found[name]
-    if name is None and len(found) == 1:
-        return deployment, next(iter(found.values()))
-    if not found:
+    declared = targets(deployment)
+    if name is not None and name in declared:
+        return deployment, declared[name]
+    if name is None and len(declared) == 1:
+        return deployment, next(iter(declared.values()))
+    if not declared:
         raise SettingsError("no search is declared", fix="Declare one in the section `searches`.")
     message = "no such search" if name is not None else "there are several searches"
-    raise SettingsError(message, got=name, allowed=sorted(found), fix="Name one of these with --in.")
+    raise SettingsError(message, got=name, allowed=sorted(declared), fix="Name one of these with --in.")
 
 
 def fresh_search(name: str | None) -> FreshSearch:
@@ -207,11 +220,11 @@ def _box(text: str | None) -> Box | None:
 
 def _degrees(text: str, count: int, form: str) -> list[float]:
     try:
-        found = [float(part) for part in text.split(",")]
+        degrees = [float(part) for part in text.split(",")]
     except ValueError:
-        found = []
+        degrees = []
     # Latitudes and longitudes take turns in both forms.
     limits = [90.0, 180.0] * 2
-    if len(found) != count or any(not abs(value) <= limit for value, limit in zip(found, limits, strict=False)):
+    if len(degrees) != count or any(not abs(value) <= limit for value, limit in zip(degrees, limits, strict=False)):
         raise SettingsError("not degrees", got=text, fix=f"Give {form}.")
-    return found
+    return degrees

@@ -78,21 +78,21 @@ def _say(
     filters: dict[str, Any],
 ) -> None:
     search = fresh_search(name)
-    found = search.index.popular(by, filters_of(**filters, circle=_circle(near, within)), size, category)
+    result = search.index.popular(by, filters_of(**filters, circle=_circle(near, within)), size, category)
     if as_json:
-        click.echo(orjson.dumps(found.to_json()).decode())
+        click.echo(orjson.dumps(result.to_json()).decode())
         return
-    if not found.rows:
+    if not result.rows:
         click.echo("nothing found")
     else:
-        rows = [[row.name, f"{row.lines:,}", f"{row.documents:,}", f"{row.pieces:,.0f}"] for row in found.rows]
+        rows = [[row.name, f"{row.lines:,}", f"{row.documents:,}", f"{row.pieces:,.0f}"] for row in result.rows]
         head = [by, "lines", f"{search.index.target.search.entity}s", "pieces"]
         click.echo(table(head, rows, right=head[1:]))
-    if found.others:
-        click.echo(f"{found.others:,} lines of other names", err=True)
-    if found.error:
-        click.echo(f"each number may be too small by {found.error:,} at most", err=True)
-    click.echo(found.seen.line(), err=True)
+    if result.others:
+        click.echo(f"{result.others:,} lines of other names", err=True)
+    if result.error:
+        click.echo(f"each number may be too small by {result.error:,} at most", err=True)
+    click.echo(result.seen.line(), err=True)
 
 
 def _circle(near: str | None, within: str) -> Circle | None:

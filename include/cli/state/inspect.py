@@ -21,7 +21,7 @@ def command(name: str, as_json: bool) -> None:
 
     with state_of_join(name) as state:
         committed = committed_of(state.join, state.reader)
-    found = [(each, BucketPointer.from_bytes(pointer)) for each, pointer in sorted(committed.pointers.items())]
+    pointers = [(each, BucketPointer.from_bytes(pointer)) for each, pointer in sorted(committed.pointers.items())]
     if as_json:
         buckets = [
             {
@@ -33,7 +33,7 @@ def command(name: str, as_json: bool) -> None:
                 "log_bytes": pointer.log_bytes,
                 "counts": pointer.counts,
             }
-            for (stage, bucket), pointer in found
+            for (stage, bucket), pointer in pointers
         ]
         said = {"join": name, "buckets": committed.buckets, "base": committed.base, "floors": committed.floors}
         click.echo(orjson.dumps({**said, "state": buckets}).decode())
@@ -47,8 +47,8 @@ def command(name: str, as_json: bool) -> None:
             f"{pointer.log_bytes:,}",
             pointer.snapshot or "none",
         )
-        for (stage, bucket), pointer in found
+        for (stage, bucket), pointer in pointers
     ]
     click.echo(table(("bucket", "rows", "bytes", "logs", "their bytes", "snapshot"), rows))
-    total = sum(pointer.counts.get("rows", 0) for _, pointer in found)
-    click.echo(f"{total:,} rows in {len(found)} buckets of {committed.buckets} a stage")
+    total = sum(pointer.counts.get("rows", 0) for _, pointer in pointers)
+    click.echo(f"{total:,} rows in {len(pointers)} buckets of {committed.buckets} a stage")

@@ -1,4 +1,4 @@
-"""What the commands of `lyrebird state` share: the join that is meant, its log and its store."""
+"""Opens the state that a command of `lyrebird state` means: its join, log and store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["StateOfJoin", "state_of_join"]
 
 @dataclass(frozen=True)
 class StateOfJoin:
-    """Where the state of a join is."""
+    """A join's state: the join, its log, and the store and place of its buckets."""
 
     join: DeployedJoin
     reader: KafkaReader

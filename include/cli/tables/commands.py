@@ -35,12 +35,12 @@ def declared(deployment: Deployment) -> Mapping[str, TableEntry]:
     """All entries; raises `SettingsError` where there is none."""
     from include.lake.tables.definition import declared_tables
 
-    found = declared_tables(deployment)
-    if not found:
+    entries = declared_tables(deployment)
+    if not entries:
         raise SettingsError(
             "no tables are declared", file=str(deployment.folder), fix="Declare some in the section `tables`."
         )
-    return found
+    return entries
 
 
 def logs_of(deployment: Deployment) -> Callable[[str], DeltaLog]:

@@ -45,26 +45,26 @@ def command(topic: str, at: str, form: As, as_json: bool) -> None:
     bucket = deployment.one("store", StoreSettings).bucket
     with closing(open_store(deployment)) as store:
         entry, generations = kept_table(store, entries.values(), topic)
-        found = chosen(logs_of(deployment), entry, topic, generations, at, SystemClock())
-    uris = [f"s3://{bucket}/{found.folder}/{each.path}" for each in found.files]
+        table_version = chosen(logs_of(deployment), entry, topic, generations, at, SystemClock())
+    uris = [f"s3://{bucket}/{table_version.folder}/{each.path}" for each in table_version.files]
     if as_json:
         value = {
             "topic": topic,
-            "table": f"s3://{bucket}/{found.folder}",
-            "generation": found.generation,
-            "version": found.version,
-            "committed_at": iso(found.committed_ms * 1000),
-            "label": label_text(found.label),
-            "rows": found.rows,
+            "table": f"s3://{bucket}/{table_version.folder}",
+            "generation": table_version.generation,
+            "version": table_version.version,
+            "committed_at": iso(table_version.committed_ms * 1000),
+            "label": label_text(table_version.label),
+            "rows": table_version.rows,
             "files": uris,
         }
         click.echo(orjson.dumps(value).decode())
         return
-    click.echo("\n".join(uris) if form == "uris" else _query(found, bucket, form))
-    told = "; ".join(f"{source} up to {cut.position.gtids}" for source, cut in sorted(found.label.items()))
+    click.echo("\n".join(uris) if form == "uris" else _query(table_version, bucket, form))
+    told = "; ".join(f"{source} up to {cut.position.gtids}" for source, cut in sorted(table_version.label.items()))
     click.echo(
-        f"version {found.version} of {iso(found.committed_ms * 1000)}: {len(uris)} files, {found.rows:,} rows, "
-        f"complete to {told or 'no position'}",
+        f"version {table_version.version} of {iso(table_version.committed_ms * 1000)}: {len(uris)} files, "
+        f"{table_version.rows:,} rows, complete to {told or 'no position'}",
         err=True,
     )
 

@@ -39,20 +39,25 @@ def command(topic: str | None, dry_run: bool, as_json: bool) -> None:
     with closing(open_store(deployment)) as store:
         kept = {name: kept_tables(store, entry, names) for name, entry in entries.items()}
         if topic is not None:
-            require_known(topic, {each for of in kept.values() for each in of}, "no table of this topic is kept")
+            require_known(
+                topic, {kept_topic for of in kept.values() for kept_topic in of}, "no table of this topic is kept"
+            )
         meant = [
-            (entries[name], each, generations)
+            (entries[name], kept_topic, generations)
             for name, of in kept.items()
-            for each, generations in sorted(of.items())
-            if topic in (None, each)
+            for kept_topic, generations in sorted(of.items())
+            if topic in (None, kept_topic)
         ]
         hidden = as_json or not sys.stderr.isatty()
         with click.progressbar(meant, label="tables", file=sys.stderr, hidden=hidden) as bar:
-            found = [maintained(entry, each, generations, log_of, dry_run=dry_run) for entry, each, generations in bar]
+            outcomes = [
+                maintained(entry, kept_topic, generations, log_of, dry_run=dry_run)
+                for entry, kept_topic, generations in bar
+            ]
     if as_json:
-        click.echo(orjson.dumps({"tables": [each.to_json() for each in found], "dry_run": dry_run}).decode())
+        click.echo(orjson.dumps({"tables": [outcome.to_json() for outcome in outcomes], "dry_run": dry_run}).decode())
         return
-    for each in found:
-        click.echo(f"{each.topic}: {'would remove' if dry_run else 'removed'} {each.removed:,} files")
-    if not found:
+    for outcome in outcomes:
+        click.echo(f"{outcome.topic}: {'would remove' if dry_run else 'removed'} {outcome.removed:,} files")
+    if not outcomes:
         click.echo("no table has a version yet")

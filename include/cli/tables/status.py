@@ -29,41 +29,43 @@ def command(topic: str | None, as_json: bool) -> None:
     deployment = Deployment.load()
     kafka = deployment.one("kafka", Kafka)
     entries, log_of, clock = declared(deployment), logs_of(deployment), SystemClock()
-    found = []
+    statuses = []
     admin = KafkaAdmin(kafka.bootstrap, kafka.options)
     with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader, closing(open_store(deployment)) as store:
         names = admin.names()
         kept = {name: kept_tables(store, entry, names) for name, entry in entries.items()}
         if topic is not None:
-            require_known(topic, {each for of in kept.values() for each in of}, "no table of this topic is kept")
+            require_known(
+                topic, {kept_topic for of in kept.values() for kept_topic in of}, "no table of this topic is kept"
+            )
         for name, of_entry in kept.items():
-            for each, generations in sorted(of_entry.items()):
-                if topic not in (None, each):
+            for kept_topic, generations in sorted(of_entry.items()):
+                if topic not in (None, kept_topic):
                     continue
-                status = table_status(name, entries[name], each, generations, log_of, reader, admin, clock)
+                status = table_status(name, entries[name], kept_topic, generations, log_of, reader, admin, clock)
                 if status is not None:
-                    found.append(status)
+                    statuses.append(status)
     if as_json:
-        click.echo(orjson.dumps({"tables": [each.to_json() for each in found]}).decode())
+        click.echo(orjson.dumps({"tables": [status.to_json() for status in statuses]}).decode())
         return
-    if not found:
+    if not statuses:
         click.echo("no table has a version yet")
         return
     rows = [
         [
-            each.topic,
-            f"{each.version:,}",
-            f"{each.rows:,}",
-            size(each.size_bytes),
-            "; ".join(f"{source} {gtids}" for source, gtids in each.positions.items()) or "nothing yet",
-            "" if each.lag_s is None else duration(each.lag_s),
-            f"{each.waiting:,}",
+            status.topic,
+            f"{status.version:,}",
+            f"{status.rows:,}",
+            size(status.size_bytes),
+            "; ".join(f"{source} {gtids}" for source, gtids in status.positions.items()) or "nothing yet",
+            "" if status.lag_s is None else duration(status.lag_s),
+            f"{status.waiting:,}",
         ]
-        for each in found
+        for status in statuses
     ]
     head = ["table", "version", "rows", "size", "complete to", "behind", "waiting"]
     click.echo(table(head, rows, right=("version", "rows", "size", "behind", "waiting")))
-    for told in found:
+    for told in statuses:
         if told.writing != told.generation:
             click.echo(f"{told.topic}: generation {told.writing} is being made; generation {told.generation} is read")
         if told.uncovered:

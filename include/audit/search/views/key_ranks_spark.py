@@ -68,18 +68,18 @@ def _ranked(firsts: dict[int, int], bounds: Sequence[tuple[int, int]], batches: 
     pa: Any = pyarrow
     context = TaskContext.get()
     rank = firsts.get(context.partitionId() if context else 0, 0)
-    at = 0
+    bound = 0
     for batch in batches:
         end = rank + batch.num_rows
-        found: list[tuple[int, int]] = []
-        while at < len(bounds) and bounds[at][0] < end:
-            first, last = bounds[at]
-            found += [(first, each) for each in range(max(first, rank), min(last, end))]
+        pairs: list[tuple[int, int]] = []
+        while bound < len(bounds) and bounds[bound][0] < end:
+            first, last = bounds[bound]
+            pairs += [(first, wanted_rank) for wanted_rank in range(max(first, rank), min(last, end))]
             if last > end:
                 break
-            at += 1
-        if found:
-            of, ranks = pa.array([first for first, _ in found]), pa.array([each for _, each in found])
-            keys = batch.column(0).take(pa.array([each - rank for _, each in found]))
+            bound += 1
+        if pairs:
+            of, ranks = pa.array([first for first, _ in pairs]), pa.array([wanted_rank for _, wanted_rank in pairs])
+            keys = batch.column(0).take(pa.array([wanted_rank - rank for _, wanted_rank in pairs]))
             yield pa.RecordBatch.from_arrays([of, ranks, keys], names=["first", "rank", "doc_id"])
         rank = end

@@ -85,11 +85,11 @@ class MemoryStates(StateView):
 
     @override
     def narrow(self, bounds: Bounds) -> None:
-        states = [each for each in self._states if bounds.looked_at(each)]
-        living = [each for each in states if not each.deleted]
-        self._living = [each for each in living if not bounds.unproven(each)]
+        states = [state for state in self._states if bounds.looked_at(state)]
+        living = [state for state in states if not state.deleted]
+        self._living = [state for state in living if not bounds.unproven(state)]
         self._unproven = len(living) - len(self._living)
-        above = (each for each in states if bounds.above(each) and not bounds.unproven(each))
+        above = (state for state in states if bounds.above(state) and not bounds.unproven(state))
         self._above = sorted(above, key=lambda each: each.doc_id)
 
     @override
@@ -161,14 +161,14 @@ class MemoryDocuments(StoredDocuments):
     def written(self, after: Marks, upto: Marks, share: tuple[int, int] | None = None) -> Iterator[StoredDocument]:
         self.requests += 1
         numbers = self._index.sequence_numbers(self._name)
-        for name, found in self._index.visible(self._name).items():
-            document = self._document(found)
+        for name, stored in self._index.visible(self._name).items():
+            document = self._document(stored)
             if share is not None:
                 n, of = share
                 limb = (document.state or 0) & 0xFFFFFFFF
                 if document.deleted or not n << 32 <= limb * of < (n + 1) << 32:
                     continue
-            if after.get(0, -1) < numbers[name] <= upto[0] and found.source["metadata"]["topic"] == self._topic:
+            if after.get(0, -1) < numbers[name] <= upto[0] and stored.source["metadata"]["topic"] == self._topic:
                 yield document
 
     def hidden(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What an audit by counts asks of an index. `elasticsearch` and `memory` pass `tests/contract/test_range_count.py`."""
+"""The port of audits by counts. `elasticsearch.moment` and `memory` pass `tests/contract/test_range_count.py`."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class IndexView(Protocol):
         """Count by these bounds from now on; no request."""
 
     def above(self) -> Mapping[int, int]:
-        """How many living documents were written from above the bounds, by partition; one request."""
+        """Counts the living documents that were written from above the bounds, by partition; one request."""
 
     def counts(self, ranges: Sequence[DocIdRange]) -> list[int]:
-        """How many documents are in each range. One round trip for 500 of them."""
+        """Counts the documents in each range. One round trip for 500 of them."""
 
     def ids(self, ranges: Sequence[DocIdRange], most: int) -> list[list[str]]:
         """Ids in each range, sorted; at most `most` of each (10,000 at the utmost)."""

@@ -1,4 +1,4 @@
-"""What a digest asks of an index. `elasticsearch_states` and `memory` pass `tests/contract/test_state_view.py`."""
+"""The port of digests. `elasticsearch.states` and `memory` pass `tests/contract/test_state_view.py`."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ class StateView(Protocol):
         """Go by these bounds from now on; no request."""
 
     def unproven(self) -> int:
-        """How many living documents the bounds leave to nobody's judgement; one request unless it is sure."""
+        """Counts the living documents that the bounds leave to nobody's judgement; one request unless it is sure."""
 
     def above(self) -> Mapping[int, int]:
-        """How many documents, tombstones too, were written from above the bounds, by partition; one request."""
+        """Counts the documents, tombstones too, that were written from above the bounds, by partition; one request."""
 
     def histograms(self, bits: int) -> tuple[tuple[Histogram, ...], list[IndexState]]:
         """The living documents' states by bucket in all views; and what was written from above the bounds.

@@ -1,1 +1,1 @@
-"""What an audit asks of Elasticsearch."""
+"""The Elasticsearch adapters of a search audit."""

@@ -147,8 +147,8 @@ class ElasticsearchStates(AtMoment, StateView):
         if not everywhere:
             ids = [{"_id": self._to_id(doc_id)} for doc_id in doc_ids]
             for doc in self._moment.documents(ids, _FIELDS):
-                found = _state(doc["_source"]["metadata"], doc)
-                out.setdefault(found.doc_id, []).append(found)
+                state = _state(doc["_source"]["metadata"], doc)
+                out.setdefault(state.doc_id, []).append(state)
             return out
         self._index.refresh(self._name)
         later = PointInTime(self._index, self._name)
@@ -156,8 +156,8 @@ class ElasticsearchStates(AtMoment, StateView):
             wanted = sorted(doc_ids)
             for start in range(0, len(wanted), _TERMS):
                 terms = {"terms": {DOC_ID: wanted[start : start + _TERMS]}}
-                for found in self._list({"bool": {"filter": [self._topic, terms]}}, later, written=True):
-                    out.setdefault(found.doc_id, []).append(found)
+                for state in self._list({"bool": {"filter": [self._topic, terms]}}, later, written=True):
+                    out.setdefault(state.doc_id, []).append(state)
         finally:
             later.close()
             self._moment.requests += later.requests + 1
@@ -203,8 +203,8 @@ def _page(query: Mapping[str, Any]) -> dict[str, Any]:
 def _histogram(answer: Mapping[str, Any], bits: int) -> Histogram:
     out: dict[int, tuple[int, int]] = {}
     width = 1 << (BUCKET_BITS - bits)
-    for each in answer.get("aggregations", {}).get("b", {}).get("buckets", ()):
-        count = each["doc_count"]
+    for entry in answer.get("aggregations", {}).get("b", {}).get("buckets", ()):
+        count = entry["doc_count"]
         if count >= _EXACT:
             raise Terminal(
                 "too many documents in one bucket to be added up exactly",
@@ -213,7 +213,7 @@ def _histogram(answer: Mapping[str, Any], bits: int) -> Histogram:
                 allowed=f"below {_EXACT}",
                 fix="Split the index into several, or run `lyrebird audit search` with --mode bisect.",
             )
-        out[int(each["key"]) // width] = count, of_limbs(int(each["d0"]["value"]), int(each["d1"]["value"]))
+        out[int(entry["key"]) // width] = count, of_limbs(int(entry["d0"]["value"]), int(entry["d1"]["value"]))
     return out
 
 
