@@ -28,10 +28,10 @@ def told_of(reports: Sequence[ChainReport]) -> Told:
     """One line when all is clean, and what was found otherwise."""
     from include.audit.chain.report import audit_line
 
-    found = [finding for report in reports for finding in report.findings]
+    findings = [finding for report in reports for finding in report.findings]
     lines = [
         f"lake {audit_line(reports)}",
         *(line for report in reports if not report.clean for line in report.lines()),
     ]
-    values = {"topics": len(reports), "findings": [finding.to_json() for finding in found]}
-    return Told(tuple(lines), {"chain_audit": values}, bool(reports) and not found)
+    values = {"topics": len(reports), "findings": [finding.to_json() for finding in findings]}
+    return Told(tuple(lines), {"chain_audit": values}, bool(reports) and not findings)

@@ -77,14 +77,14 @@ def as_known(clock: Clock) -> Told:
         events, aside = job.entry.outputs["events"].topic, topics.late(TRACKS, job.entry.application)
         # A broker says that a transaction is committed before readers see it.
         unended(reader, [events, aside], clock)
-        told = [decode(each.value or b"") for each in records(reader, events)]
-        late = [each.value for each in records(reader, aside)]
+        told = [decode(record.value or b"") for record in records(reader, events)]
+        late = [record.value for record in records(reader, aside)]
         return told_of(
             truth,
             until,
             statuses(truth.silences, until),
-            [Known(each["device"], _us(each["at"]), each["status"], _us(each["last_seen"])) for each in told],
-            [(said["device"], said["at"] * 1_000) for each in late if (said := orjson.loads(each or b"{}"))],
+            [Known(event["device"], _us(event["at"]), event["status"], _us(event["last_seen"])) for event in told],
+            [(said["device"], said["at"] * 1_000) for value in late if (said := orjson.loads(value or b"{}"))],
         )
 
 

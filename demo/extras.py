@@ -1,4 +1,4 @@
-"""What joins the demo by `WITH=a,b`: each stage beyond order search declares its part here when it lands."""
+"""Declares the parts that join the demo by `WITH=a,b`, one for each stage beyond order search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the run of an audit's DAG has found, as its page and `lyrebird audit history` have it, for the summary."""
+"""Reads, for the summary, what an audit's DAG run has found, as its page and `lyrebird audit history` have it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the demo asks of the index, through the alias that every reader uses."""
+"""Searches the index for the demo, through the alias that every reader uses."""
 
 from __future__ import annotations
 

@@ -151,9 +151,9 @@ class Demo:
             audit=audit,
             memory_mb=self._memory_mb,
             explanation=comparison.explain(),
-            parts={name: dict(each.values) for name, each in told.items()},
-            told=[line for each in told.values() for line in each.lines],
-            parts_good=all(each.good for each in told.values()),
+            parts={name: dict(part_told.values) for name, part_told in told.items()},
+            told=[line for part_told in told.values() for line in part_told.lines],
+            parts_good=all(part_told.good for part_told in told.values()),
         )
 
     def _closed(self, part: DemoPart) -> Told:

@@ -1,4 +1,4 @@
-"""What the demo shows: one live screen on a terminal, plain lines elsewhere.
+"""Shows the demo: one live screen on a terminal, plain lines elsewhere.
 
 Both take the same calls, so that the demo does not know where it is shown.
 """
@@ -48,7 +48,7 @@ class Figures:
 
 
 class Screen(Protocol):
-    """Where the demo shows itself."""
+    """The port through which the demo shows itself."""
 
     def step(self, text: str) -> None:
         """A new step begins; the one before has ended."""

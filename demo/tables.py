@@ -40,12 +40,12 @@ def caught_up(clock: Clock) -> Told:
 
         def look() -> Told:
             names = admin.names()
-            found = [
+            statuses = [
                 table_status(name, entry, topic, generations, log_of, reader, admin, clock)
                 for name, entry in entries.items()
                 for topic, generations in sorted(kept_tables(store, entry, names).items())
             ]
-            return told_of([each for each in found if each is not None])
+            return told_of([each for each in statuses if each is not None])
 
         return awaited(look, clock, _WITHIN_S, _LOOK_EVERY_S)
 
@@ -55,14 +55,14 @@ CLOSINGS: Final[tuple[Closing, ...]] = (caught_up,)
 
 def told_of(found: Sequence[TableStatus]) -> Told:
     """A line for each table; good when each is complete to a position, and nothing of its topic waits."""
-    width = max((len(each.topic) for each in found), default=0)
+    width = max((len(table.topic) for table in found), default=0)
     lines = ["tables on the lake"] if found else ["no table is on the lake"]
-    for each in found:
-        positions = "; ".join(f"{source} {gtids}" for source, gtids in each.positions.items())
-        waits = f", {each.waiting:,} offsets wait" if each.waiting else ""
+    for table in found:
+        positions = "; ".join(f"{source} {gtids}" for source, gtids in table.positions.items())
+        waits = f", {table.waiting:,} offsets wait" if table.waiting else ""
         lines.append(
-            f"  {each.topic:{width}}  {each.rows:,} rows, version {each.version}, "
+            f"  {table.topic:{width}}  {table.rows:,} rows, version {table.version}, "
             f"complete to {positions or 'nothing yet'}{waits}"
         )
-    good = bool(found) and all(each.positions and not each.waiting for each in found)
-    return Told(tuple(lines), {"tables": [each.to_json() for each in found]}, good)
+    good = bool(found) and all(table.positions and not table.waiting for table in found)
+    return Told(tuple(lines), {"tables": [table.to_json() for table in found]}, good)

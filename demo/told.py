@@ -1,4 +1,4 @@
-"""What a part of the demo has to say at its end."""
+"""Collects what the parts of the demo have to say at its end."""
 
 from __future__ import annotations
 

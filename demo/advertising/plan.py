@@ -1,4 +1,4 @@
-"""What advertising writes, drawn without a clock or a database: its first rows, and one change after the other.
+"""Draws what advertising writes, without a clock or a database: its first rows, and one change after the other.
 
 Four of five businesses may buy packages, some several; most have an owner, some two, some none. A package is sold,
 gets another plan, price or status, and is deleted when it ends. An owner gets another phone, sells the business,
@@ -42,7 +42,7 @@ class AdvertisingChange:
 
 @cache
 def first_rows() -> Mapping[Table, tuple[Row, ...]]:
-    """What is there before the first change: pure, the same in every process."""
+    """Draws the rows that are there before the first change: pure, the same in every process."""
     rng = random.Random(_SEED)  # noqa: S311 - a reproducible draw, not a secret
     packages: list[Row] = []
     owners: list[Row] = []

@@ -1,4 +1,4 @@
-"""What the index of advertisers must hold, read from both servers by SQL of its own.
+"""Reads from both servers, by SQL of its own, what the index of advertisers must hold.
 
 Nothing here is shared with the pipeline: it is the other side of the comparison.
 """

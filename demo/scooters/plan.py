@@ -1,4 +1,4 @@
-"""What a fleet sends, drawn without a clock and without a log, and what is true of it.
+"""Draws what a fleet sends, and what is true of it, without a clock and without a log.
 
 Every scooter sends a track about once a minute, over whichever partition the network chooses. It is ridden and parked
 in turn; now and then it is silent. Silences are planned, so what an offline detector has to say is known beforehand. To
@@ -107,7 +107,7 @@ class FleetPlan:
             self.last[scooter.device] = self._begin
 
     def until(self, now_us: int) -> Iterator[ScooterTrack | LockEvent]:
-        """What arrives up to `now_us`, in the order of arrival; times only go up."""
+        """Gives what arrives up to `now_us`, in the order of arrival; times only go up."""
         while self._next[0][0] <= now_us:
             time, number = heapq.heappop(self._next)
             heapq.heappush(self._next, (self._step(self._fleet[number], time), number))
@@ -115,7 +115,7 @@ class FleetPlan:
             yield heapq.heappop(self._sent)[2]
 
     def rest(self) -> Iterator[ScooterTrack | LockEvent]:
-        """What is on its way still, but for tracks that would come too late; then a last one over each partition."""
+        """Gives what is still on its way, but no track that comes too late; then a last one over each partition."""
         while self._sent:
             sent = heapq.heappop(self._sent)[2]
             if isinstance(sent, LockEvent) or not sent.late:

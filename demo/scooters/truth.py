@@ -1,4 +1,4 @@
-"""What an offline detector has to say of a fleet, by what the fleet knows of itself; nothing here is the detector's."""
+"""Derives what an offline detector has to say from what the fleet knows of itself; nothing here is the detector's."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def statuses(silences: Iterable[Silence], until_us: int) -> set[Known]:
 
     A track just when the timeout ends keeps its scooter online.
     """
-    found = set()
+    known = set()
     for device, last, following in silences:
         if following is None or following - last > TIMEOUT_US:
-            found.add(Known(device, last + TIMEOUT_US, "offline", last))
+            known.add(Known(device, last + TIMEOUT_US, "offline", last))
             if following is not None:
-                found.add(Known(device, following, "online", last))
-    return {each for each in found if each.at <= until_us}
+                known.add(Known(device, following, "online", last))
+    return {each for each in known if each.at <= until_us}

@@ -119,15 +119,15 @@ def print_truth(order_id: int | None, as_json: bool, ndjson: bool, database: str
         raise SettingsError("two forms of one output", fix="Give --json or --ndjson, not both.")
     connection = ShopServer.from_environment(database).connect()
     try:
-        found = 0
-        for found, body in enumerate(truth(connection, order_id), 1):
+        count = 0
+        for count, body in enumerate(truth(connection, order_id), 1):
             text = orjson.dumps(body).decode()
-            click.echo(("[" if found == 1 else ",") + text if as_json else text)
+            click.echo(("[" if count == 1 else ",") + text if as_json else text)
         if as_json:
-            click.echo("]" if found else "[]")
+            click.echo("]" if count else "[]")
     finally:
         connection.close()
-    if order_id is not None and not found:
+    if order_id is not None and not count:
         raise SettingsError(
             "this order is not in a final state, or was never placed",
             order_id=order_id,

@@ -1,4 +1,4 @@
-"""Where the shop's database is and how to reach it."""
+"""Finds the shop's database and connects to it."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ class ShopServer:
 
         `ADS` is the server of advertising. Raises `SettingsError` when one of them is not set.
         """
-        found = environment() if values is None else values
+        variables = environment() if values is None else values
         names = (
             f"LYREBIRD_{server}_HOST",
             f"LYREBIRD_{server}_PORT",
             "LYREBIRD_SHOP_USER",
             "LYREBIRD_SHOP_PASSWORD",
         )
-        missing = [name for name in names if name not in found]
+        missing = [name for name in names if name not in variables]
         if missing:
             raise SettingsError(
                 "the shop's database is not known",
                 missing=missing,
                 fix="Run `lyrebird up`, or export them for your own server.",
             )
-        host, port, user, password = (found[name] for name in names)
+        host, port, user, password = (variables[name] for name in names)
         if not port.isdecimal():
             raise SettingsError("not a port", **{names[1]: port}, fix="Give a number, such as 23306.")
         return cls(host, int(port), user, password, database)
@@ -100,26 +100,26 @@ class ShopServer:
                 init_command="SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
             )
         except pymysql.err.OperationalError as refusal:
-            place = f"{self.host}:{self.port}"
+            address = f"{self.host}:{self.port}"
             code = refusal.args[0]
             if code in _ACCESS_DENIED:
                 raise Terminal(
                     "the shop's database refuses the account",
-                    server=place,
+                    server=address,
                     user=self.user,
                     fix="Check LYREBIRD_SHOP_USER and LYREBIRD_SHOP_PASSWORD.",
                 ) from refusal
             if code == _UNKNOWN_DATABASE:
                 raise Terminal(
                     "the server has no such database",
-                    server=place,
+                    server=address,
                     database=database,
                     fix="Run `lyrebird shop apply`.",
                 ) from refusal
             raise Transient(
                 "the shop's database does not answer",
                 system="mysql",
-                server=place,
+                server=address,
                 answer=str(refusal.args[-1]),
                 fix="See `lyrebird status`, then `lyrebird up`.",
             ) from refusal

@@ -1,4 +1,4 @@
-"""What the shop committed: each row of an order as an event, and how many of each kind."""
+"""Counts what the shop committed: each row of an order as an event, and how many of each kind."""
 
 from __future__ import annotations
 

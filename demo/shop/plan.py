@@ -1,4 +1,4 @@
-"""What happens to one order, drawn from (seed, number) without a clock or a database.
+"""Draws what happens to one order from (seed, number), without a clock or a database.
 
 A plan is the whole life of an order as a list of steps in time order. Changes of one order may overlap: each is an
 *attempt* that begins with a pending row and ends with a completed row, or with a rollback: a row that repeats state,

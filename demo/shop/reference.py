@@ -1,4 +1,4 @@
-"""What the shop knows before its first order: partners, businesses, menus, users. The same on every machine.
+"""Draws what the shop knows before its first order: partners, businesses, menus, users. The same on every machine.
 
 Ids are fixed, so that a shop is made again by inserting what is missing, and a plan of orders can be drawn without
 asking the database.

@@ -1,4 +1,4 @@
-"""What search must answer for each order, read from the shop's tables by SQL of its own.
+"""Reads from the shop's tables, by SQL of its own, what search must answer for each order.
 
 Nothing here is shared with the pipeline: it is the other side of the comparison.
 """

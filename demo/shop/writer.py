@@ -224,17 +224,17 @@ class Writer:
         cursor.execute(_END_PAYMENT, (status, reference, order.order_id, step.attempt))
 
     def _promise(self, cursor: Cursor, order: OrderInFlight) -> None:
-        plan, at = order.plan, self._now() + dt.timedelta(minutes=40)
+        plan, promised_at = order.plan, self._now() + dt.timedelta(minutes=40)
         if plan.business.delivers:
             cursor.execute(
                 "INSERT INTO deliveries (order_id, courier_id, status, distance_m, promised_at)"
                 " VALUES (%s, %s, 'assigned', %s, %s)",
-                (order.order_id, plan.courier_id, 300 + 70 * plan.courier_id, at),
+                (order.order_id, plan.courier_id, 300 + 70 * plan.courier_id, promised_at),
             )
         else:
             cursor.execute(
                 "INSERT INTO table_bookings (order_id, party_size, starts_at) VALUES (%s, %s, %s)",
-                (order.order_id, plan.party_size, at),
+                (order.order_id, plan.party_size, promised_at),
             )
 
     def _now(self) -> dt.datetime:

@@ -79,12 +79,12 @@ class Assembler:
             lambda root, what: missing.setdefault(root, []).append(what),
             None if on_source is None else lambda root, source: on_source(chosen[root], source),
         )
-        for place in places:
-            key = chosen[place.root]
-            if place.root in missing:
-                out.incomplete[key] = missing[place.root]
+        for lookup_place in places:
+            key = chosen[lookup_place.root]
+            if lookup_place.root in missing:
+                out.incomplete[key] = missing[lookup_place.root]
             else:
-                self._compute(key, place.body, out)
+                self._compute(key, lookup_place.body, out)
         return out
 
     def _compute(self, key: Key, body: Mapping[str, Any], out: Assembled) -> None:

@@ -218,7 +218,25 @@ def find_living(
     version: int,
     after: bytes,
 ) -> Iterator[bytes]:
-    """`living.Find` on executors: workers read the topic, what is found lies on disk and comes a part at a time."""
+    """`topic_state.Find` on executors: workers read the topic, what is found lies on disk and comes a part at a time.
+
+    Args:
+        spark: session whose executors read the topic.
+        reader: of the log; asked for the topic's offsets.
+        topic: of the documents.
+        bootstrap: Kafka's servers, as the executors reach them.
+        options: for Kafka's clients.
+        tell: called now and then while the search goes on.
+        version: documents that are older than it are found.
+        after: keys above it are found.
+
+    Returns:
+        Keys of documents, as bytes, ascending.
+
+    Raises:
+        Terminal: there is no such topic.
+        Transient: the log does not answer.
+    """
     begins, ends = reader.begin_offsets(topic), reader.end_offsets(topic)
     size = sum(end - begins[partition] for partition, end in ends.items())
     if not size:
@@ -235,18 +253,18 @@ def find_living(
         .agg(functions.max(functions.struct("version", "live")).alias("newest"))
     )
     old = newest.where(functions.col("newest.live") & (functions.col("newest.version") < version))
-    found = old.select("key").where(functions.col("key") > functions.lit(bytearray(after)))
+    old_keys = old.select("key").where(functions.col("key") > functions.lit(bytearray(after)))
     # Kept before it is sorted: Spark looks at what it sorts twice.
-    found = found.persist(StorageLevel.DISK_ONLY)
+    old_keys = old_keys.persist(StorageLevel.DISK_ONLY)
     try:
         with stream.own_errors(), stream.telling(spark, tell):
-            many = found.count()
+            many = old_keys.count()
             LOGGER.info("%s documents of %s are older than %s", many, topic, version)
-            parts = found.orderBy("key").toLocalIterator()
+            parts = old_keys.orderBy("key").toLocalIterator()
             row = next(parts, None)
         while row is not None:
             yield bytes(row["key"])
             with stream.own_errors():
                 row = next(parts, None)
     finally:
-        found.unpersist()
+        old_keys.unpersist()

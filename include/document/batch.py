@@ -1,4 +1,4 @@
-"""What the driver does with one batch: signals → keys → look-ups in snapshots → documents in one transaction.
+"""Runs a batch of the assembler: signals → keys → look-ups in snapshots → documents in one transaction.
 
 Knows neither Spark nor Kafka nor MySQL, only the ports. Memory is bounded by keys and versions: look-ups are read and
 documents are written in chunks of 1,000 keys, all in the same transaction. Each chunk is read in a snapshot of its own

@@ -1,4 +1,4 @@
-"""Which keys a batch has to write, and with which versions: those behind its signals, and a request's next chunk."""
+"""Finds the keys that a batch writes, with their versions: those behind its signals, and a request's next chunk."""
 
 from __future__ import annotations
 

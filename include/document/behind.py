@@ -53,9 +53,19 @@ class WalkPage:
 
 
 def page(tables: Tables, fact: Fact, order: Sequence[str], reach: Reach, place: Place, most: int) -> WalkPage:
-    """The next `most` rows, in all; few of each of many values end a page too.
+    """Reads the next page of a walk; few rows of each of many values end a page too.
 
-    `order`: columns of the fact table to walk it by, the key at the end of them. Raises `NoSuchTable`.
+    Args:
+        tables: one snapshot of the database.
+        fact: the documents' fact table.
+        order: columns of the fact table to walk it by, the key at the end of them.
+        reach: the documents that are looked for.
+        place: where the page begins.
+        most: rows that are read, in all.
+
+    Raises:
+        NoSuchTable: the table that is walked is not there.
+        Transient: the database does not answer.
     """
     *rest, last = reach.hops
     table = rest[-1].table if rest else fact.table

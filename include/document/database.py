@@ -1,4 +1,4 @@
-"""Which server documents are read from, and how it is connected to."""
+"""The address of the server that documents are read from, and the TLS options of its connections."""
 
 from __future__ import annotations
 

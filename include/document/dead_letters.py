@@ -1,4 +1,4 @@
-"""What a batch sets aside, in its own transaction: records that cannot be read, documents that cannot be made.
+"""Sets aside, in a batch's own transaction, records that cannot be read and documents that cannot be made.
 
 A document that lacks a row is a state of the data, not a fault of anybody: one deleted partner can stand behind
 any number of orders. So such documents have a limit of their own, which looks at whole batches.
@@ -109,7 +109,7 @@ class AssemblerLetters:
         self._lookups_tried.batch(self._made, self._lacking)
 
     def end(self) -> tuple[int, int]:
-        """How many this try has set aside as nobody can read them, and for rows that are missing; they count now."""
+        """Counts this try's letters against the limits; gives how many are unreadable, and how many lack rows."""
         before, self.limit, self.lookups = self.limit, self._tried, self._lookups_tried
         return self.limit.dead - before.dead, len(self._lacking)
 
@@ -122,21 +122,21 @@ class AssemblerLetters:
 
     def documents(self, wrong: Sequence[Wrong], written: int) -> None:
         """Documents beside `written` good ones. They have no coordinates, as they were never in the log: -1."""
-        share = written // max(1, sum(isinstance(each.why, str) for each in wrong))
+        share = written // max(1, sum(isinstance(document.why, str) for document in wrong))
         self._made += written
-        for each in wrong:
-            said: dict[str, Any] = {"key": each.named, "version": each.version}
-            counted = isinstance(each.why, str)
-            if isinstance(each.why, str):
+        for document in wrong:
+            said: dict[str, Any] = {"key": document.named, "version": document.version}
+            counted = isinstance(document.why, str)
+            if isinstance(document.why, str):
                 self._tried.passed(share)
-                reason = said["error"] = each.why
+                reason = said["error"] = document.why
             else:
-                self._lacking.append(each.why[0])
-                reason = self._reason(each.named, each.why)
-                said["missing"] = [{"path": m.path, "table": m.table, "where": dict(m.where)} for m in each.why]
-            headers = (versions.to_header(each.version),)
+                self._lacking.append(document.why[0])
+                reason = self._reason(document.named, document.why)
+                said["missing"] = [{"path": m.path, "table": m.table, "where": dict(m.where)} for m in document.why]
+            headers = (versions.to_header(document.version),)
             value = orjson.dumps(said, default=str)
-            self._write(Record(self._publisher.topic, -1, -1, each.key, value, headers, 0), reason, counted=counted)
+            self._write(Record(self._publisher.topic, -1, -1, document.key, value, headers, 0), reason, counted=counted)
 
     def _letter(self, record: Record, reason: str) -> DeadLetter:
         return DeadLetter(record, self._publisher.application, reason, self._clock.now_us())

@@ -194,8 +194,8 @@ class Path:
 
 def definitions(deployment: Deployment) -> dict[str, DocumentDefinition]:
     """Topic → definition, checked against the other sections; raises `SettingsError` with the place."""
-    found = deployment.section("documents", DocumentDefinition)
-    for topic, definition in found.items():
+    entries = deployment.section("documents", DocumentDefinition)
+    for topic, definition in entries.items():
         topics.declared(topic)
         applications = deployment.section("applications", Application)
         host = applications.get(definition.application)
@@ -230,7 +230,7 @@ def definitions(deployment: Deployment) -> dict[str, DocumentDefinition]:
             raise deployment.error(
                 ("documents", topic, "fields"), "the document must show its key", allowed=definition.fact.key
             )
-    return found
+    return entries
 
 
 def _check_heard(deployment: Deployment, topic: str, definition: DocumentDefinition) -> None:
@@ -246,15 +246,15 @@ def _check_heard(deployment: Deployment, topic: str, definition: DocumentDefinit
 
 def definition_of(deployment: Deployment, application: str) -> tuple[str, DocumentDefinition]:
     """Topic and definition of what `application` writes; raises `SettingsError` unless it is exactly one."""
-    found = {topic: d for topic, d in definitions(deployment).items() if d.application == application}
-    if len(found) != 1:
+    written = {topic: d for topic, d in definitions(deployment).items() if d.application == application}
+    if len(written) != 1:
         raise SettingsError(
             "an assembler writes exactly one topic",
             application=application,
-            topics=sorted(found),
+            topics=sorted(written),
             fix="Name the application in one entry of `documents`.",
         )
-    return next(iter(found.items()))
+    return next(iter(written.items()))
 
 
 def database_of(deployment: Deployment, definition: DocumentDefinition) -> DatabaseAddress:
@@ -268,12 +268,12 @@ def hook(name: str) -> Hook:
     """The function of a dotted name; raises `SettingsError` when there is none."""
     module, _, function = name.rpartition(".")
     try:
-        found = getattr(importlib.import_module(module), function)
+        attribute = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
         raise SettingsError("no such hook", got=name, reason=str(error)) from error
-    if not callable(found):
+    if not callable(attribute):
         raise SettingsError("a hook is a function", got=name)
-    chosen: Hook = found
+    chosen: Hook = attribute
     return chosen
 
 

@@ -1,4 +1,4 @@
-"""What a person must know of an assembler while it runs: documents show rows that changed, and signals told of none."""
+"""Opens an assembler's incident when rows that documents show have changed, and signals told of none."""
 
 from __future__ import annotations
 

@@ -39,9 +39,15 @@ def key_text(key: Key) -> str:
 def spread(
     keys: Iterable[Key] | None, version: int, most: int, by: str, at_us: int, known: Callable[[str], bool]
 ) -> list[Request]:
-    """Requests for these keys, `most` each at most (None: one for all documents); none for no keys.
+    """Makes requests for keys that are more than a batch takes. Deterministic.
 
-    Deterministic. `known`: ids that are taken, as batches may share a resolved record.
+    Args:
+        keys: of documents; None: one request for all documents. No keys, no requests.
+        version: of the batch's resolved record; ids are made of it.
+        most: keys of one request.
+        by: the application that asks.
+        at_us: time of the requests, µs.
+        known: whether an id is taken, as batches may share a resolved record.
     """
     ids = _ids(version, known)
     if keys is None:
@@ -59,7 +65,18 @@ def reached(
     at_us: int,
     known: Callable[[str], bool],
 ) -> list[Request]:
-    """The same for the documents behind values, `most` values each at most; of those only that are `unasked`."""
+    """Makes requests for the documents behind values, as `spread` does for keys.
+
+    Args:
+        fact: the documents' fact table.
+        reach: the way to the documents, and the values behind which they are.
+        unasked: of (way, values), both as texts, gives the values that no waiting request has.
+        version: of the batch's resolved record; ids are made of it.
+        most: values of one request.
+        by: the application that asks.
+        at_us: time of the requests, µs.
+        known: whether an id is taken.
+    """
     where, tables = way(fact, reach.hops), tuple(hop.table for hop in reach.hops)
     texts = unasked(where, dict.fromkeys(map(values_text, reach.values)))
     ids = _ids(version, known)

@@ -231,14 +231,14 @@ class SignalFold:
 
     def _on_table(self, change: Change, version: int, paths: list[tuple[int, Path]]) -> str:
         """A new row is no signal that anything shows it yet, but a document that was set aside may wait for it."""
-        found: list[tuple[int, Key]] = []
+        keys: list[tuple[int, Key]] = []
         for number, path in paths:
             before, after = change.before, change.after
             if before is not None and after is not None and _same(before, after, path.columns):
                 continue
             images = [image for image in (before, after) if image is not None]
-            found += [(number, _key(image, path.match)) for image in images]
-        return self._newest(self.signals.rows, found, version) if found else "filtered"
+            keys += [(number, _key(image, path.match)) for image in images]
+        return self._newest(self.signals.rows, keys, version) if keys else "filtered"
 
     def _newest(self, into: dict[Any, int], keys: Iterable[Any], version: int) -> str:
         """Fold; a key with a null names no row that a document could show."""

@@ -1,4 +1,4 @@
-"""What Spark's workers do: ranges of the log in, folded signals or the newest versions of keys out.
+"""The tasks of Spark's workers: ranges of the log in, folded signals or the newest versions of keys out.
 
 Apart from `stream`, so that a worker imports neither Spark's driver side nor the database's client.
 """

@@ -1,4 +1,4 @@
-"""What a job has committed beside its outputs: pointers of its state's buckets, and the watermarks.
+"""The state that a job commits beside its outputs: pointers of its buckets, the watermarks, and savepoints.
 
 It stands in the compacted topic `<topic>.state` of the job's first output, written in each batch's own transaction: a
 key for each bucket, and one for the job itself.
@@ -59,15 +59,15 @@ class CommittedJob:
             Terminal: the state has another number of buckets.
         """
         newest = {record.key: record.value for record in records}
-        found = cls(buckets or 0)
+        committed = cls(buckets or 0)
         for key, value in newest.items():
             if key is not None and value is not None and key.startswith(_BUCKET):
-                found.pointers[int(key.removeprefix(_BUCKET))] = value
+                committed.pointers[int(key.removeprefix(_BUCKET))] = value
             elif key is not None and value is not None and key.startswith(_SAVEPOINT):
-                found.savepoints[key.removeprefix(_SAVEPOINT).decode()] = Savepoint.from_bytes(value)
+                committed.savepoints[key.removeprefix(_SAVEPOINT).decode()] = Savepoint.from_bytes(value)
         job = newest.get(_JOB)
         if job is None:
-            return found
+            return committed
         said: dict[str, Any] = orjson.loads(job)
         if buckets is not None and said["buckets"] != buckets:
             raise Terminal(
@@ -76,10 +76,10 @@ class CommittedJob:
                 declared=buckets,
                 fix="Declare the number that it has.",
             )
-        found.buckets, found.sources = said["buckets"], tuple(said["sources"])
-        found.lows = _flat(said["lows"])
-        found.watermark, found.topic_ids = said["watermark"], said["topic_ids"]
-        return found
+        committed.buckets, committed.sources = said["buckets"], tuple(said["sources"])
+        committed.lows = _flat(said["lows"])
+        committed.watermark, committed.topic_ids = said["watermark"], said["topic_ids"]
+        return committed
 
     @property
     def due(self) -> int | None:
@@ -90,7 +90,7 @@ class CommittedJob:
         )
 
     def counts(self) -> Counter[str]:
-        """What the pointers count, together: rows, bytes, buffered elements, timers."""
+        """Adds up what the pointers count: rows, bytes, buffered elements, timers."""
         found = Counter[str]()
         for pointer in self.pointers.values():
             found.update(BucketPointer.from_bytes(pointer).counts)
@@ -116,7 +116,7 @@ class CommittedJob:
 
 @dataclass(frozen=True)
 class Savepoint:
-    """What a replay of a day begins with: the job as it stood behind the first batch past midnight by its watermark.
+    """The job as it stood behind the first batch past midnight by its watermark: a replay of a day begins with it.
 
     Args:
         sources: as `CommittedJob` has them; so are `lows`, `watermark` and `pointers`.
@@ -168,7 +168,7 @@ def day_of(us: int) -> str:
 
 
 def read_committed(reader: LogReader, topic: str) -> CommittedJob | None:
-    """What the job whose first output is `topic` has committed; None when it never has."""
+    """Reads what the job whose first output is `topic` has committed; None when it never has."""
     name = topics.state(topic)
     begins = reader.begin_offsets(name)
     if not begins:
@@ -185,7 +185,7 @@ def committed_pointers(reader: LogReader, topic: str, stage: str) -> list[tuple[
 
 
 def state_place(topic: str, folder: Path) -> StatePlace:
-    """Where the state of the job is; `folder`: where this host keeps its state."""
+    """The place of the job's state; `folder`: where this host keeps its state."""
     return StatePlace(str(folder / "state" / topic), f"state/{topic}/")
 
 

@@ -109,7 +109,16 @@ class ElementGathering:
     def take(
         self, topic: str, partition: int, offset: int, timestamp_ms: int, value: bytes | None, message: Any
     ) -> None:
-        """One record; what is late or no element is kept to be written to where such records go."""
+        """Takes one record; what is late or cannot be read is kept, to be written to where such records go.
+
+        Args:
+            topic: of the record.
+            partition: its number.
+            offset: the one after that of the partition's last record, or a later one.
+            timestamp_ms: Kafka's own, ms since the epoch.
+            value: as bytes; None: a tombstone.
+            message: what `whole` makes the record of, should it be kept.
+        """
         counts = self._counts[topic]
         counts["read"] += 1
         try:

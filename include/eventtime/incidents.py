@@ -1,4 +1,4 @@
-"""What a person must know of a job while it runs: who holds its watermark back, late elements, wrong clocks."""
+"""Opens and ends a job's incidents: a watermark that is held back, late elements, calls that raise, refused records."""
 
 from __future__ import annotations
 

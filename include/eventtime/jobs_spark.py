@@ -138,10 +138,18 @@ def carry_out_on(
     elsewhere: Mapping[str, ReadAs] | None = None,
     state: Path | None = None,
 ) -> CarryOut:
-    """What does the work of a job's batches on Spark's workers.
+    """Makes what does the work of a job's batches on Spark's workers.
 
-    `elsewhere`: topic → what it is read as, where the job reads topics that others were restored to. `state`: the
-    folder of its state; None: the host's.
+    Args:
+        spark: session whose workers do it.
+        deployment: with the connections.
+        job: as declared.
+        opened: the same, with its runner and the ids of its schemas.
+        elsewhere: topic → what it is read as, where the job reads topics that others were restored to.
+        state: the folder of its state; None: the host's.
+
+    Raises:
+        SettingsError: the deployment lacks a connection.
     """
     read_as = elsewhere or {source.topic: (source, None) for source in job.entry.sources}
     connections = {

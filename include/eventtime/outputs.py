@@ -75,13 +75,13 @@ class OutputWriter:
         """The same outputs as bytes."""
         return [
             JobOutput(
-                each.output,
-                self._keys[each.output]({self._field: each.key}),
-                self._values[each.output](each.value),
-                each.version,
-                each.moment.time,
+                emission.output,
+                self._keys[emission.output]({self._field: emission.key}),
+                self._values[emission.output](emission.value),
+                emission.version,
+                emission.moment.time,
             )
-            for each in emitted
+            for emission in emitted
         ]
 
 

@@ -143,11 +143,11 @@ def _possible(found: int, value: Any, field: str | None) -> int:
 def _number(unit: TimeUnit) -> Callable[[Any, str | None], int]:
     def us(value: Any, field: str | None) -> int:
         if type(value) is int:
-            found = value // 1_000 if unit == "ns" else value * _PER[unit]
+            time_us = value // 1_000 if unit == "ns" else value * _PER[unit]
         elif type(value) is float and unit != "ns" and math.isfinite(value * _PER[unit]):
-            found = round(value * _PER[unit])
+            time_us = round(value * _PER[unit])
         else:
             raise InvalidRecord("event time is no number", reason="time", field=field, got=repr(value)[:80])
-        return _possible(found, value, field)
+        return _possible(time_us, value, field)
 
     return us

@@ -151,13 +151,13 @@ def interleaved(lines: Sequence[ReplayLine], seed: int) -> list[ReplayLine]:
     waiting: dict[Place, list[ReplayLine]] = {}
     for line in reversed(lines):
         waiting.setdefault(line.place, []).append(line)
-    found = []
+    arriving = []
     while waiting:
         place = mixed.choice(sorted(waiting))
-        found.append(waiting[place].pop())
+        arriving.append(waiting[place].pop())
         if not waiting[place]:
             del waiting[place]
-    return found
+    return arriving
 
 
 def replay(

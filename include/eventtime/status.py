@@ -1,4 +1,4 @@
-"""What a job has come to, by what it has committed: no Spark, no state opened."""
+"""Tells how far a job is by what it has committed: no Spark, no state opened."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class JobStatus:
 
 
 def job_status(job: DeployedJob, reader: LogReader, admin: TopicAdmin) -> JobStatus:
-    """What a declared job has committed."""
+    """Reads how far a declared job is."""
     names, application = set(admin.names()), job.entry.application
     committed = read_committed(reader, job.topic) if topics.state(job.topic) in names else None
     committed = committed or CommittedJob(job.entry.buckets)

@@ -1,4 +1,4 @@
-"""What Spark's workers do of a job's batch: ranges of sources in, a bucket's new version and outputs out.
+"""The tasks of Spark's workers in a job's batch: ranges of sources in, a bucket's new version and outputs out.
 
 Apart from `stream`, so that a worker imports neither Spark's driver side nor what plans a batch.
 """
@@ -81,9 +81,14 @@ def gather(plan: JobPlan, work: JobBatch, slices: Sequence[Slice]) -> Mapping[in
     if slices:
         with cached_consumer(tools.kafka.bootstrap, tools.kafka.options) as consumer:
             for messages in consumer.read(slices):
-                for each in messages:
+                for message in messages:
                     gathering.take(
-                        each.topic(), each.partition(), each.offset(), each.timestamp()[1], each.value(), each
+                        message.topic(),
+                        message.partition(),
+                        message.offset(),
+                        message.timestamp()[1],
+                        message.value(),
+                        message,
                     )
     keep_imports()
     return gathering.work(ends)
@@ -112,9 +117,17 @@ def advanced(
     pointer: bytes | None,
     opened: Callable[[], AbstractContextManager[Bucket]],
 ) -> JobBucketResult:
-    """Bring a bucket to the watermark behind a batch; it is opened only where it has something to do.
+    """Brings a bucket to the watermark behind a batch; it is opened only where it has something to do.
 
     Again with the same arguments, on the state as it was, it gives the same but for the pointer.
+
+    Args:
+        calls: of the job's process.
+        writer: encodes outputs.
+        work: the batch.
+        mine: the bucket's part of it.
+        pointer: the bucket's committed version; None: nothing was ever committed.
+        opened: opens the bucket at that version.
     """
     _, _, until = work.closed(mine.lows)
     due = None if pointer is None else BucketPointer.from_bytes(pointer).due
@@ -139,13 +152,15 @@ class _Tools:
         self.store = store_of(StoreSettings.model_validate(said["store"]))
         registry = ConfluentRegistry(Registry.model_validate(said["registry"]))
         process, sources, ids = pickle.loads(plan.job)  # noqa: S301 - the driver of this application made it
-        read = [(rank, topic, *each) for rank, (topic, each) in enumerate(sources) if each is not None]
+        read = [(rank, topic, *read_as) for rank, (topic, read_as) in enumerate(sources) if read_as is not None]
         self.readers = {
             topic: ElementReader(rank, source, process.key, registry, restored)
             for rank, topic, source, restored in read
         }
         self.bounds: dict[str, int | None] = {topic: source.bound_us for _, topic, source, _ in read}
-        self.calls: Calls[Any] = Calls(process, [topic if each is None else each[0].topic for topic, each in sources])
+        self.calls: Calls[Any] = Calls(
+            process, [topic if read_as is None else read_as[0].topic for topic, read_as in sources]
+        )
         self.writer = OutputWriter(process, read[0][2].key, ids)
 
 

@@ -24,7 +24,7 @@ def verdict_record(verdict: IdleVerdict) -> tuple[bytes, bytes]:
 
 def recorded(reader: LogReader, sources: Iterable[str], application: str) -> Verdicts:
     """All that an application has written down of these topics."""
-    found: dict[Place, list[IdleVerdict]] = {}
+    verdicts: dict[Place, list[IdleVerdict]] = {}
     for source in sources:
         name = topics.idle(source, application)
         begins = reader.begin_offsets(name)
@@ -32,5 +32,5 @@ def recorded(reader: LogReader, sources: Iterable[str], application: str) -> Ver
             for record in reader.read(name, partition, begins[partition], end):
                 of, offset = map(int, (record.key or b"").split(b"/"))
                 verdict = IdleVerdict((source, of), offset, int(record.value or b""))
-                found.setdefault(verdict.place, []).append(verdict)
-    return {place: sorted(each, key=lambda verdict: verdict.next_offset) for place, each in found.items()}
+                verdicts.setdefault(verdict.place, []).append(verdict)
+    return {place: sorted(each, key=lambda verdict: verdict.next_offset) for place, each in verdicts.items()}

@@ -1,4 +1,4 @@
-"""What workers are told of a batch of a job, and what a bucket tells of its work."""
+"""Definitions of the work that a job's batch gives to workers, and of a bucket's result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CarryOut", "Closing", "JobBatch", "JobBucketResult"]
 
 @dataclass(frozen=True)
 class Closing:
-    """What is decided at the end of a batch: driver and buckets come to the same, of the same watermarks.
+    """The decisions at the end of a batch: driver and buckets come to the same, of the same watermarks.
 
     Args:
         ends: the next offset of each partition.
@@ -72,7 +72,7 @@ class JobBatch:
 
 @dataclass(frozen=True)
 class JobBucketResult:
-    """What a bucket's work made.
+    """The result of a bucket's work.
 
     Args:
         pointer: of its state; None: that has not changed.

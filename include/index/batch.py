@@ -1,4 +1,4 @@
-"""What the driver does once the tasks of a batch are through.
+"""Settles a batch on the driver, once its tasks are through.
 
 The order of these steps is the guarantee:
 

@@ -105,12 +105,12 @@ class IndexDefinition(Strict):
 
 def declared_indexes(deployment: Deployment) -> dict[str, IndexDefinition]:
     """All entries, by alias; raises `SettingsError` naming file and path."""
-    found = deployment.section(SECTION, IndexDefinition)
-    for name, definition in found.items():
+    definitions = deployment.section(SECTION, IndexDefinition)
+    for name, definition in definitions.items():
         IndexName(name, definition.generation)
         for topic in definition.topics:
             topics.readable(topic)
-    return found
+    return definitions
 
 
 def index_named(deployment: Deployment, name: str) -> IndexDefinition:
@@ -123,15 +123,17 @@ def index_named(deployment: Deployment, name: str) -> IndexDefinition:
 
 def indexes_of_application(deployment: Deployment, application: str) -> dict[str, IndexDefinition]:
     """All entries that `application` writes, by alias; raises `SettingsError` where there is none."""
-    found = {alias: each for alias, each in declared_indexes(deployment).items() if each.application == application}
-    if not found:
+    definitions = {
+        alias: each for alias, each in declared_indexes(deployment).items() if each.application == application
+    }
+    if not definitions:
         raise deployment.error(
             (SECTION,),
             "an indexing application needs an index that names it",
             application=application,
             fix=f"Set `application: {application}` in an entry of `{SECTION}`.",
         )
-    return found
+    return definitions
 
 
 def alias_of(deployment: Deployment, name: str) -> str:

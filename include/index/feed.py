@@ -1,4 +1,4 @@
-"""What a topic whose records fill an index is to it."""
+"""The definition of a feed: a topic whose records fill an index."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NO_NUMBERS: Final[tuple[PartitionNumber, ...]] = ()
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """How the records of one topic become documents of one index; plain values, as it travels to workers.
+    """The rules by which one topic's records become documents of one index; plain values, as it travels to workers.
 
     `shared`: several topics fill the index. `numbers`: all numbers of partitions that the topic has had. `floor`: no
     row with a version below it lives (0: none known).

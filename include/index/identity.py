@@ -1,4 +1,4 @@
-"""Which document a record is, and which state of it: its id and its external version.
+"""Derives from a record the document that it is, and which state of it: its id and its external version.
 
 The id is the record's Avro key as text; the version is the header that the topic's only writer put there. Writes
 may then arrive in any order and any number of times: the index keeps the greatest version.

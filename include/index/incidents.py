@@ -1,4 +1,4 @@
-"""What a person must know of a running indexer, once for as long as it lasts: a lost index, one that takes nothing."""
+"""Opens and ends incidents of a running indexer, each mailed once: a lost index, one that takes nothing."""
 
 from __future__ import annotations
 

@@ -72,10 +72,26 @@ def build(
     stopped: Callable[[], bool] | None = None,
     clock: Clock | None = None,
 ) -> PreparedIndexer:
-    """Claim the fed generations of `alias` for this process and plan where to read from.
+    """Claims the fed generations of `alias` for this process and plans where to read from.
 
-    Waits up to ten minutes for servers that are away; what is prepared waits until `stopped` says so. Raises
-    `SettingsError`, `Fenced`, or `Terminal` when no index exists or one lacks the metadata fields.
+    Waits up to ten minutes for servers that are away; what is prepared waits until `stopped` says so.
+
+    Args:
+        spark: session whose workers index.
+        deployment: with the index and the connections.
+        application: that writes the index.
+        alias: of the index.
+        run_folder: hears of progress and incidents.
+        metrics: of the application.
+        stopped: whether to give up waiting; None: as the run folder says.
+        clock: None: the system's.
+
+    Raises:
+        BackPressure: a server was full for too long.
+        Fenced: another process took over.
+        SettingsError: the application writes no index, or the deployment lacks a connection.
+        Terminal: no index exists, or one lacks the metadata fields, is not durable, or would be made by a write.
+        Transient: a server was away for too long.
     """
     clock = clock or SystemClock()
     indexes = indexes_of_application(deployment, application)

@@ -1,4 +1,4 @@
-"""What the running application does with each batch, for every generation that it feeds. Knows no Spark.
+"""Indexes each batch into every generation that the running application feeds. Knows no Spark.
 
 1. the generations to feed are read; one that is new starts beside the others, one that is not fed any more is let go,
 2. each live generation: topics that have grown and floors are noted, tasks index the records, a long batch's in parts,

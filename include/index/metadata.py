@@ -1,4 +1,4 @@
-"""What stands beside the body in every document, so that any document says where it came from (design.md §4).
+"""Writes the metadata that stands beside every document's body and says where it came from (design.md §4).
 
 A living document's has the digest of its state too (`digest`); a soft-delete tombstone's has none.
 """

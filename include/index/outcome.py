@@ -1,4 +1,4 @@
-"""What became of the records of a share of a batch, one task's or all together."""
+"""The outcome of a share of a batch, one task's or all together: what became of its records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person may ask of the DAGs index_rebuild and index_promote, and of `lyrebird index rebuild` and `promote`."""
+"""The parameters of runs of the DAGs index_rebuild and index_promote, and of `lyrebird index rebuild` and `promote`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which document a record speaks of, and which state it gives it: the one reading that indexer and audits share."""
+"""Reads from a record the document and the state that it gives it: the one reading of indexer and audits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one task does with its share of a batch: read, fold, send, and say what became of every record.
+"""Works off a task's share of a batch: reads, folds, sends, and says what became of every record.
 
 A share may be worked off any number of times: what is in the index already comes back as stale. Nothing here knows of
 Spark. Records come as plain tuples, as a task may see 50,000 of them a second.
@@ -114,14 +114,14 @@ class IndexTask:
             return many
         counts["read"] += 1
         try:
-            found = topic.entry(raw, counts)
+            entry = topic.entry(raw, counts)
         except InvalidRecord as error:
             counts["dead"] += 1
             out.dead.append(SetAsideRecord(_record(raw), _why(error)))
             return 1
-        if found is not None and not window.takes(*found):
+        if entry is not None and not window.takes(*entry):
             self._give(window, out)
-            window.takes(*found)
+            window.takes(*entry)
         return 1
 
     def _one_copy(self, topic: _Topic) -> None:

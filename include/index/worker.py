@@ -1,4 +1,4 @@
-"""What a Spark worker does with its share of a batch. It imports no more than that takes, as workers start often.
+"""Works off a Spark worker's share of a batch. Imports no more than that takes, as workers start often.
 
 Ranges of the log come in and what became of their records goes out; the records themselves are read here and never
 go through the JVM.

@@ -114,10 +114,20 @@ def locate_work(
     buckets: int,
     only: Collection[int] | None = None,
 ) -> dict[int, RecordWork]:
-    """Make touches of a bucket's sightings; gives the work of the second stage, by bucket.
+    """Makes touches of a bucket's sightings. Commits what it has learnt of rows.
 
-    `complete`: as in `whereabouts.locate`. `only`: the slots whose rows are remembered from now on. What the bucket's
-    work has beside sightings goes on to the same bucket, and with it what was made here.
+    What the bucket's work has beside sightings goes on to the same bucket, and with it what was made here.
+
+    Args:
+        bucket: its number.
+        work: of this bucket.
+        state: the bucket of the first stage, open.
+        complete: no older record of any row is to come after this batch.
+        buckets: how many the second stage has.
+        only: the slots whose rows are remembered from now on; None: all.
+
+    Returns:
+        Bucket → its work in the second stage.
     """
     located = locate(work.sightings, state, complete=complete)
     if only is not None:
@@ -138,9 +148,20 @@ def apply_work(
     succession: Succession | None = None,
     step: TakeoverStep | None = None,
 ) -> JoinBucketResult:
-    """Apply a batch's work to a bucket; or (`step`) go on with a succession there, without other work.
+    """Applies a batch's work to a bucket; or (`step`) goes on with a succession there, without other work.
 
     Again with the same arguments, on the state as it was, it gives the same but for the pointer.
+
+    Args:
+        work: of this bucket.
+        floors: that the batch brings.
+        state: the bucket, open.
+        shape: of the join.
+        succession: the join that takes its place, and how far it has come; None: there is none.
+        step: of a takeover, or a repair; None: the batch's work is applied.
+
+    Raises:
+        Terminal: a floor meets a key of the state that is no row's.
     """
     if step is not None:
         return _stepped(state, shape, succession or Succession(shape, BEGIN), step, work)

@@ -1,4 +1,4 @@
-"""What a join has committed beside its outputs: the pointers of its state's buckets, and what ranks and floors need.
+"""The state that a join commits beside its outputs: pointers of its buckets, and what ranks and floors need.
 
 It stands in the compacted topic `<topic>.state`, written in each batch's own transaction: a key for each bucket, and
 one for the join itself.
@@ -59,17 +59,17 @@ class CommittedJoin:
             Terminal: the state has another number of buckets.
         """
         newest = {record.key: record.value for record in records}
-        found = cls(buckets or 0)
+        committed = cls(buckets or 0)
         for key, value in newest.items():
             if key is not None and value is not None and key != _JOIN:
                 stage, _, bucket = key.decode().partition("/")
-                found.pointers[cast(Stage, stage), int(bucket)] = value
+                committed.pointers[cast(Stage, stage), int(bucket)] = value
         join = newest.get(_JOIN)
         if join is None:
-            return found
+            return committed
         said = orjson.loads(join)
         if buckets is None:
-            found.buckets = said["buckets"]
+            committed.buckets = said["buckets"]
         elif said["buckets"] != buckets:
             raise Terminal(
                 "the join's state has another number of buckets than its file says",
@@ -77,11 +77,11 @@ class CommittedJoin:
                 file=buckets,
                 fix="Write the number that it has, or export the state and import it into as many.",
             )
-        found.base, found.floors = said["base"], said["floors"]
-        found.definition, found.slots = said["definition"], tuple(said["slots"])
-        found.unverified = said.get("unverified", False)
-        found.takeover = None if said["takeover"] is None else Takeover.from_json(said["takeover"])
-        return found
+        committed.base, committed.floors = said["base"], said["floors"]
+        committed.definition, committed.slots = said["definition"], tuple(said["slots"])
+        committed.unverified = said.get("unverified", False)
+        committed.takeover = None if said["takeover"] is None else Takeover.from_json(said["takeover"])
+        return committed
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class CommittedJoin:
         return tuple(orjson.loads(self.definition)["inputs"]) if self.definition else ()
 
     def counts(self) -> Counter[str]:
-        """What the pointers count, together; of the first stage, whose rows are no rows of inputs, its bytes alone."""
+        """Adds up what the pointers count; of the first stage, whose rows are no rows of inputs, its bytes alone."""
         found = Counter[str]()
         for (stage, _), pointer in self.pointers.items():
             said = BucketPointer.from_bytes(pointer).counts
@@ -117,7 +117,7 @@ class CommittedJoin:
 
 
 def read_committed(reader: LogReader, topic: str) -> CommittedJoin | None:
-    """What the join that writes `topic` has committed; None when it never has."""
+    """Reads what the join that writes `topic` has committed; None when it never has."""
     name = topics.state(topic)
     begins = reader.begin_offsets(name)
     if not begins:
@@ -133,5 +133,5 @@ def committed_pointers(reader: LogReader, topic: str) -> list[tuple[tuple[str, i
 
 
 def state_place(topic: str, folder: Path) -> StatePlace:
-    """Where the state of the join that writes `topic` is; `folder`: where this host keeps its state."""
+    """The place of the state of the join that writes `topic`; `folder`: where this host keeps its state."""
     return StatePlace(str(folder / "state" / topic), f"state/{topic}/")

@@ -1,4 +1,4 @@
-"""Where a key of a join's state belongs: which of any number of buckets, and what it is counted as."""
+"""Assigns a key of a join's state to one of any number of buckets, and to what it is counted as."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person must know of a join while it runs: keys without outputs, records set aside, a growing delay."""
+"""Opens and ends a join's incidents: keys without outputs, records set aside, a growing delay."""
 
 from __future__ import annotations
 

@@ -127,12 +127,12 @@ class _Hosted:
         count("lyrebird_documents_total", counts.get("tombstones", 0), "tombstone")
         count("lyrebird_superseded_total", counts.get("stale", 0))
         held = committed.counts()
-        for place, (slot, topic) in enumerate(zip(committed.slots, committed.inputs, strict=True)):
+        for position, (slot, topic) in enumerate(zip(committed.slots, committed.inputs, strict=True)):
             count("lyrebird_filtered_total", counts.get(f"no_join_key {topic}", 0), f"no join key in {topic}")
             count("lyrebird_filtered_total", counts.get(f"below_floor {topic}", 0), f"below the floor of {topic}")
             count("lyrebird_set_aside_total", counts.get(f"refused {topic}", 0), topic)
             gauge("lyrebird_state_rows", held[f"input_{slot}"], f"{name} {topic}")
-            gauge("lyrebird_product_outputs", counts.get(f"product {place}", 0), f"{name} {topic}")
+            gauge("lyrebird_product_outputs", counts.get(f"product {position}", 0), f"{name} {topic}")
         gauge("lyrebird_state_bytes", held["bytes"], name)
         gauge("lyrebird_state_incomplete", held["incomplete"], name)
         for how in get_args(Opened):
@@ -171,7 +171,7 @@ class _Hosted:
                 middle=functools.partial(locate_frames, plan, work) if located else None,
                 tasks=tasks,
                 homes=self._homes(tasks),
-                keep=sum(each.size for each in slices) > _LARGE,
+                keep=sum(part.size for part in slices) > _LARGE,
             )
 
         return carry_out

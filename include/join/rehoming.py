@@ -35,10 +35,18 @@ def replace_state(
     reader: LogReader,
     open_writer: Callable[[str], LogWriter],
 ) -> None:
-    """Commit these pointers in the place of all others; `versions` are those that they were made of.
+    """Commits these pointers in the place of all others.
+
+    Args:
+        join: as deployed.
+        pointers: of the new state's buckets.
+        buckets: how many each stage has from now on.
+        versions: of the buckets that the pointers were made of.
+        reader: of the log.
+        open_writer: opens a writer by its transactional id.
 
     Raises:
-        Terminal: the join has no state, or it is not at these versions any more.
+        Terminal: the join has no state, it is not at these versions any more, or it is becoming another join.
         Transient: the log does not answer; nothing is changed then, or all is.
     """
     with _fenced(join, reader, open_writer) as (writer, before):

@@ -50,12 +50,12 @@ def _schema(changes: Mapping[int, ReplayedChange], number: int, label: str, kind
     never_null = {name for name in fields.key if all(key[name] is not None for key in keys)}
 
     def record(name: str, names: Iterable[str], never_null: Collection[str] = ()) -> dict[str, Any]:
-        types = {each: kinds.get(each, "string") for each in names}
+        types = {field: kinds.get(field, "string") for field in names}
         of_fields = [
-            {"name": each, "type": kind}
-            if each in never_null
-            else {"name": each, "type": ["null", kind], "default": None}
-            for each, kind in types.items()
+            {"name": field, "type": kind}
+            if field in never_null
+            else {"name": field, "type": ["null", kind], "default": None}
+            for field, kind in types.items()
         ]
         return {"type": "record", "name": name, "fields": of_fields}
 
@@ -64,7 +64,7 @@ def _schema(changes: Mapping[int, ReplayedChange], number: int, label: str, kind
 
 def _kinds(file: Path, changes: Mapping[int, ReplayedChange], number: int) -> dict[str, str]:
     """Of each field of an input, in keys and rows alike, the type of its values."""
-    found: dict[str, tuple[str, int]] = {}
+    kinds: dict[str, tuple[str, int]] = {}
     mine = {line: change for line, change in changes.items() if change.input == number}
     first = next(iter(mine.items()), None)
     for line, change in mine.items():
@@ -84,7 +84,7 @@ def _kinds(file: Path, changes: Mapping[int, ReplayedChange], number: int) -> di
             kind = _kind(value)
             if kind is None:
                 raise _refused(file, line, "no type for this value", field=name, got=value, allowed=_ALLOWED, fix=_FIX)
-            before, where = found.setdefault(name, (kind, line))
+            before, where = kinds.setdefault(name, (kind, line))
             if before != kind:
                 raise _refused(
                     file,
@@ -95,7 +95,7 @@ def _kinds(file: Path, changes: Mapping[int, ReplayedChange], number: int) -> di
                     allowed=f"{before}, as in line {where}",
                     fix="A double has a point also where it is whole: 1.0." if {kind, before} == _NUMBERS else "",
                 )
-    return {name: kind for name, (kind, _) in found.items()}
+    return {name: kind for name, (kind, _) in kinds.items()}
 
 
 def _kind(value: Any) -> str | None:

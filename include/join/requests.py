@@ -1,4 +1,4 @@
-"""What a join is asked for: to be made of its inputs anew, or to write outputs again. Pure."""
+"""Orders a join's requests: to be made of its inputs anew, or to write outputs again. Pure."""
 
 from __future__ import annotations
 

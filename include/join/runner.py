@@ -206,14 +206,14 @@ class JoinRunner:
         refused: list[RefusedRecord] = []
         floors, lives = self._floors(plan, ranks, refused)
         ranges = {
-            at: (plan.start.get(at, 0), end)
-            for at, end in plan.ends.items()
-            if at[0] in self._edition.topics and end > plan.start.get(at, 0)
+            partition: (plan.start.get(partition, 0), end)
+            for partition, end in plan.ends.items()
+            if partition[0] in self._edition.topics and end > plan.start.get(partition, 0)
         }
         takeover = self.committed.takeover
         work = JoinBatch(
             ranges,
-            {at: ranks.slice_base(at, plan.start) for at in ranges},
+            {partition: ranks.slice_base(partition, plan.start) for partition in ranges},
             lives,
             floors,
             self.committed.pointers,
@@ -413,10 +413,10 @@ class JoinRunner:
 
     def _uncovered(self, cuts: Mapping[CutKey, Cut]) -> dict[str, list[str]]:
         """Of each source the tables whose changes outputs may lack: of derived inputs all that these name."""
-        found: dict[str, set[str]] = {}
+        uncovered: dict[str, set[str]] = {}
         for (resolved, source), cut in cuts.items():
             own = resolved == topics.source_resolved(source)
-            mine = found.setdefault(source, set())
+            mine = uncovered.setdefault(source, set())
             for table in cut.uncovered:
                 database, _, name = table.partition(".")
                 if not own or topics.change(source, database, name) in self._all_inputs:
@@ -424,7 +424,7 @@ class JoinRunner:
             # Of the join that is to come.
             takeover = self.committed.takeover
             mine |= {table for topic in (takeover.anew if takeover else ()) for table in _table_of(topic, source)}
-        return {source: sorted(tables) for source, tables in found.items()}
+        return {source: sorted(tables) for source, tables in uncovered.items()}
 
 
 def _source_of(topic: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a join has come to, by what it has committed: no Spark, no state opened."""
+"""Tells how far a join is by what it has committed: no Spark, no state opened."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class JoinStatus:
 
 
 def join_status(join: DeployedJoin, reader: LogReader, admin: TopicAdmin) -> JoinStatus:
-    """What a declared join has committed."""
+    """Reads how far a declared join is."""
     names = set(admin.names())
     resolved = topics.resolved(join.topic)
     committed = read_committed(reader, join.topic) if topics.state(join.topic) in names else None

@@ -151,15 +151,15 @@ class Takeover:
     def behind(self, ends: Mapping[Partition, int], most: int) -> tuple[dict[Partition, tuple[int, int]], bool]:
         """What to read next of what is read anew: partition → start <= offset < end; and whether that is all."""
         ranges: dict[Partition, tuple[int, int]] = {}
-        for at, end in sorted(ends.items()):
-            start = self.cursors.get(at, 0)
-            if at[0] not in self.anew or start >= end:
+        for partition, end in sorted(ends.items()):
+            start = self.cursors.get(partition, 0)
+            if partition[0] not in self.anew or start >= end:
                 continue
             if most <= 0:
                 return ranges, False
-            ranges[at] = start, min(end, start + most)
-            most -= ranges[at][1] - start
-            if ranges[at][1] < end:
+            ranges[partition] = start, min(end, start + most)
+            most -= ranges[partition][1] - start
+            if ranges[partition][1] < end:
                 return ranges, False
         return ranges, True
 

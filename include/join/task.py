@@ -1,4 +1,4 @@
-"""What Spark's workers do of a join's batch: ranges of inputs in, a bucket's new version and outputs out.
+"""The tasks of Spark's workers in a join's batch: ranges of inputs in, a bucket's new version and outputs out.
 
 Apart from `stream`, so that a worker imports neither Spark's driver side nor what plans a batch.
 """
@@ -57,7 +57,16 @@ class JoinPlan:
         store: StoreSettings,
         state: StatePlace,
     ) -> Self:
-        """The plan of a join that can run."""
+        """Makes the plan of a join that can run.
+
+        Args:
+            edition: the join as its state has it.
+            later: the one that takes its place; None: there is none.
+            kafka: the log.
+            registry: of schemas.
+            store: the object store with the state.
+            state: where the buckets are.
+        """
         named = {"kafka": kafka, "registry": registry, "store": store}
         said = {name: each.model_dump(exclude_unset=True, mode="json") for name, each in named.items()}
         return cls(pickle.dumps((edition, later)), json.dumps(said, sort_keys=True), state)
@@ -130,7 +139,7 @@ class _Tools:
 
 
 class RowSchemas(Protocol):
-    """What of a registry rows are read by."""
+    """The part of a registry by which rows are read."""
 
     def schema(self, schema_id: int) -> Mapping[str, Any]:
         """A schema by its id."""
@@ -145,10 +154,10 @@ def equipped(
     rows = AvroJoin.of(checked.join, checked.plan, schemas, checked.output, registry.schema)
     shape = rows.shape(checked.join, checked.plan, edition.ids, edition.slots)
     return shape, {
-        each.topic: InputReader(
-            slot, rows.rows[place], each.schema.change, each.located, shape.alone and place == 0, {}
+        joined_input.topic: InputReader(
+            slot, rows.rows[place], joined_input.schema.change, joined_input.located, shape.alone and place == 0, {}
         )
-        for place, (slot, each) in enumerate(zip(edition.slots, checked.inputs, strict=True))
+        for place, (slot, joined_input) in enumerate(zip(edition.slots, checked.inputs, strict=True))
         if slot in slots
     }
 

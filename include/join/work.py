@@ -1,4 +1,4 @@
-"""What workers are told of a batch of a join."""
+"""Definitions of the work that a join's batch gives to workers."""
 
 from __future__ import annotations
 

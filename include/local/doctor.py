@@ -1,4 +1,4 @@
-"""What this machine has and lacks for the one-machine stack. Looks only; makes and changes nothing."""
+"""Checks what this machine has and lacks for the one-machine stack. Looks only; makes and changes nothing."""
 
 from __future__ import annotations
 
@@ -125,16 +125,16 @@ def _disk(state: Path) -> Iterator[Check]:
 def _space(name: str, folder: Path, needed_mb: float, what: str) -> Check:
     existing = next(path for path in [folder, *folder.parents] if path.exists())
     free_mb = shutil.disk_usage(existing).free / 1024 / 1024
-    found = f"{free_mb:.0f} MB free, {needed_mb:.0f} MB needed; {what}"
+    finding = f"{free_mb:.0f} MB free, {needed_mb:.0f} MB needed; {what}"
     if not os.access(existing, os.W_OK):
         return Check(name, "missing", f"{existing} cannot be written", f"Set LYREBIRD_{name.upper()} elsewhere.")
     if free_mb < needed_mb:
-        return Check(name, "missing", found, f"Free some space, or set LYREBIRD_{name.upper()} to a larger disk.")
-    return Check(name, "ok", found)
+        return Check(name, "missing", finding, f"Free some space, or set LYREBIRD_{name.upper()} to a larger disk.")
+    return Check(name, "ok", finding)
 
 
 def read_ahead_kb(folder: Path) -> int | None:
-    """What the kernel reads around a page of a mapped file in this folder; None where it does not tell."""
+    """Reads how much the kernel reads around a page of a mapped file in this folder; None where it does not tell."""
     device = os.stat(folder).st_dev
     block = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
     # A partition has the queue of its disk.
@@ -161,12 +161,12 @@ def _read_ahead(state: Path) -> Iterator[Check]:
 
 def _memory() -> Check:
     memory = psutil.virtual_memory()
-    found = f"{memory.available / 1024**2:.0f} MB available of {memory.total / 1024**2:.0f} MB"
+    finding = f"{memory.available / 1024**2:.0f} MB available of {memory.total / 1024**2:.0f} MB"
     if memory.available >= _MEMORY_MB * 1024**2:
-        return Check("memory", "ok", found)
+        return Check("memory", "ok", finding)
     servers = sum(row.memory_mb for row in select())
     fix = f"The servers take {servers} MB, the whole demo up to {_MEMORY_MB} MB: stop other programs."
-    return Check("memory", "note", found, fix)
+    return Check("memory", "note", finding, fix)
 
 
 def _ports(state: Path) -> Iterator[Check]:
@@ -237,10 +237,10 @@ def _go() -> Check:
 def _decoders() -> Check:
     if not WHY_NOT:
         return Check("row decoders", "ok", "compiled")
-    found = f"pure Python, some thirty times slower: {WHY_NOT}"
+    finding = f"pure Python, some thirty times slower: {WHY_NOT}"
     if WHY_NOT != "not built":
-        return Check("row decoders", "note", found, "Unset LYREBIRD_NATIVE, or run `make setup`.")
+        return Check("row decoders", "note", finding, "Unset LYREBIRD_NATIVE, or run `make setup`.")
     if any(shutil.which(name) for name in ("cc", "gcc", "clang")):
-        return Check("row decoders", "note", found, "Run `make setup`: it builds them, or says what it lacks.")
+        return Check("row decoders", "note", finding, "Run `make setup`: it builds them, or says what it lacks.")
     fix = "Install a C compiler and Python's headers (Debian: apt-get install gcc libc6-dev python3-dev); `make setup`."
-    return Check("row decoders", "note", found, fix)
+    return Check("row decoders", "note", finding, fix)

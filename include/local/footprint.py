@@ -1,4 +1,4 @@
-"""Which processes belong to a stack, and what memory they hold: everything whose environment names its state folder.
+"""Finds a stack's processes and the memory that they hold: everything whose environment names its state folder.
 
 Servers, supervised applications and what they start inherit `LYREBIRD_STATE`, so nothing is missed that a list of
 pids would not know, such as Spark's Python workers.
@@ -17,14 +17,14 @@ __all__ = ["processes", "resident_mb"]
 def processes(state: str | Path) -> list[psutil.Process]:
     """Living processes of the stack in `state`, this one and those that cannot be looked into left out."""
     wanted = str(Path(state).absolute())
-    found = []
+    living = []
     for process in psutil.process_iter():
         try:
             if process.pid != os.getpid() and process.environ().get("LYREBIRD_STATE") == wanted:
-                found.append(process)
+                living.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
             continue
-    return found
+    return living
 
 
 def resident_mb(state: str | Path) -> int:

@@ -52,12 +52,12 @@ class Mailbox:
 
     def messages(self) -> list[dict[str, Any]]:
         """All messages, oldest first."""
-        found = []
+        messages = []
         for path in sorted(self._folder.glob("*.eml")):
             head, _, content = path.read_bytes().partition(b"\n")
             envelope = json.loads(head)
             message = email.message_from_bytes(content, policy=email.policy.default)
-            found.append(
+            messages.append(
                 {
                     "received": iso(int(path.name.split("-")[0])),
                     "from": envelope["from"],
@@ -67,7 +67,7 @@ class Mailbox:
                     "html": _part(message, "html"),
                 }
             )
-        return found
+        return messages
 
     async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802 - aiosmtpd's name
         """Called by aiosmtpd for each mail."""

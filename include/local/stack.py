@@ -249,19 +249,19 @@ class Stack:
 
     def _stop(self, names: Iterable[str], longest_grace_s: float = 3600.0) -> list[str]:
         """Stop these servers at once and forget them; only while no supervisor lives."""
-        found: dict[str, tuple[Running, float]] = {}
+        alive: dict[str, tuple[Running, float]] = {}
         names = list(names)
         for name in names:
             state, spec = self._records.read(name), self._records.spec(name)
             if state is not None and state.running is not None and state.is_alive:
-                found[name] = (state.running, min(spec.launch.grace_s if spec else 30.0, longest_grace_s))
-        killed = process.stop(list(found.values()), self._clock)
+                alive[name] = (state.running, min(spec.launch.grace_s if spec else 30.0, longest_grace_s))
+        killed = process.stop(list(alive.values()), self._clock)
         for name in names:
             self._records.forget(name)
-        for name, (running, _) in found.items():
+        for name, (running, _) in alive.items():
             if running in killed:
                 self._say(f"{name} did not end in time and was killed")
-        return sorted(found)
+        return sorted(alive)
 
     def _discard(self) -> None:
         """Remove the data folders of a stack for tests; logs and env stay."""
@@ -278,7 +278,7 @@ def _guardians(state: Path) -> dict[str, Running]:
 
     Each has a folder `<state>/run/<application>/` with a `run.json`: `guardian_pid`, `guardian_start` (as of psutil).
     """
-    found: dict[str, Running] = {}
+    living: dict[str, Running] = {}
     for path in sorted((state / "run").glob("*/run.json")):
         try:
             value = json.loads(path.read_text())
@@ -286,8 +286,8 @@ def _guardians(state: Path) -> dict[str, Running]:
         except (OSError, ValueError, KeyError, TypeError):
             continue
         if process.alive(running):
-            found[path.parent.name] = running
-    return found
+            living[path.parent.name] = running
+    return living
 
 
 def _end_guardians(state: Path, clock: Clock) -> list[str]:

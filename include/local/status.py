@@ -1,4 +1,4 @@
-"""What runs on this machine: servers of the stack, and applications by their `/metrics`."""
+"""Reads what runs on this machine: servers of the stack, and applications by their `/metrics`."""
 
 from __future__ import annotations
 

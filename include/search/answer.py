@@ -1,4 +1,4 @@
-"""What searches answer. Every answer says where it came from and up to which position of the source it holds."""
+"""Definitions of answers. Every answer says where it came from and up to which position of the source it holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a page ends: the sort values of its last document, as a text that the caller hands back.
+"""Encodes the end of a page: the sort values of its last document, as a text that the caller hands back.
 
 Lists by time are sorted by (time, doc_id), both descending, so that the order is total and stays the same however much
 is written in between.
@@ -96,12 +96,12 @@ def field_of(body: Mapping[str, Any], path: str) -> Any:
 
 def _pair(text: str) -> tuple[Any, Any]:
     try:
-        found = json.loads(text)
+        pair = json.loads(text)
     except ValueError as error:
         raise _refused(text) from error
-    if not isinstance(found, list) or len(found) != 2:
+    if not isinstance(pair, list) or len(pair) != 2:
         raise _refused(text)
-    return found[0], found[1]
+    return pair[0], pair[1]
 
 
 def _refused(text: str) -> SettingsError:

@@ -193,14 +193,16 @@ class DatabaseDocuments:
     def _assembled(
         self, tables: PositionedTables, snapshot: Tables, keys: list[Key]
     ) -> tuple[dict[str, Hit | None], frozenset[str]]:
-        found = self._assembler.assemble(snapshot, keys)
+        assembled = self._assembler.assemble(snapshot, keys)
         try:
-            documents = self._shown(tables, found.documents)
+            documents = self._shown(tables, assembled.documents)
         except InvalidRecord:
             # A column was altered since it was looked at.
             tables.forget()
-            documents = self._shown(tables, found.documents)
-        return documents, frozenset(self._id(key) for key in (*found.skipped, *found.incomplete, *found.failed))
+            documents = self._shown(tables, assembled.documents)
+        return documents, frozenset(
+            self._id(key) for key in (*assembled.skipped, *assembled.incomplete, *assembled.failed)
+        )
 
     def _shown(self, tables: PositionedTables, bodies: Mapping[Key, dict[str, Any] | None]) -> dict[str, Hit | None]:
         """Bodies as they read after a way through Avro; raises `InvalidRecord` for one that does not fit."""

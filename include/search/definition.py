@@ -113,16 +113,16 @@ def declared_searches(deployment: Deployment) -> dict[str, SearchDefinition]:
 def targets(deployment: Deployment) -> dict[str, SearchTarget]:
     """All entries with what they lead to, checked against mapping, indexes and documents; raises `SettingsError`."""
     indexes, documents = declared_indexes(deployment), definitions(deployment)
-    found = {}
+    by_name = {}
     for name, search in declared_searches(deployment).items():
-        at = (SECTION, name)
+        where = (SECTION, name)
         if search.index not in indexes:
-            raise unknown_name(deployment, (*at, "index"), search.index, "indexes")
+            raise unknown_name(deployment, (*where, "index"), search.index, "indexes")
         index = index_named(deployment, search.index)
         topics = [topic for topic, each in index.topics.items() if each.entity == search.entity]
         if len(topics) != 1:
             raise deployment.error(
-                (*at, "entity"),
+                (*where, "entity"),
                 "no single topic of the index holds this entity",
                 got=search.entity,
                 allowed=index.entities,
@@ -131,10 +131,10 @@ def targets(deployment: Deployment) -> dict[str, SearchTarget]:
         if search.documents is not None:
             document = documents.get(search.documents)
             if document is None:
-                raise unknown_name(deployment, (*at, "documents"), search.documents, "documents")
+                raise unknown_name(deployment, (*where, "documents"), search.documents, "documents")
             if search.documents != topics[0]:
                 raise deployment.error(
-                    (*at, "documents"),
+                    (*where, "documents"),
                     "the index holds another topic's documents",
                     got=search.documents,
                     allowed=topics,
@@ -142,12 +142,12 @@ def targets(deployment: Deployment) -> dict[str, SearchTarget]:
             if not isinstance(document.fields.get(search.user), str):
                 columns = sorted(field for field, column in document.fields.items() if isinstance(column, str))
                 raise deployment.error(
-                    (*at, "user"), "the fact table's row does not show this field", got=search.user, allowed=columns
+                    (*where, "user"), "the fact table's row does not show this field", got=search.user, allowed=columns
                 )
         target = SearchTarget(name, search, index, topics[0], mapping_of(deployment, index), document)
         _check_fields(deployment, target)
-        found[name] = target
-    return found
+        by_name[name] = target
+    return by_name
 
 
 def _check_fields(deployment: Deployment, target: SearchTarget) -> None:

@@ -37,7 +37,7 @@ class ElasticsearchEngine:
         import elasticsearch
 
         try:
-            found = call(
+            response = call(
                 lambda: self._client.search(
                     index=name, body=dict(body), routing=routing, allow_partial_search_results=False
                 ),
@@ -46,8 +46,8 @@ class ElasticsearchEngine:
         except elasticsearch.NotFoundError as error:
             alias = name.rpartition("-v")[0] or name
             raise Terminal("index does not exist", index=name, fix=f"Run `lyrebird index create {alias}`.") from error
-        shards = found["_shards"]
-        if found["timed_out"] or shards["failed"] or shards["successful"] != shards["total"]:
+        shards = response["_shards"]
+        if response["timed_out"] or shards["failed"] or shards["successful"] != shards["total"]:
             raise Transient("not all shards answered", system="elasticsearch", index=name, shards=shards)
-        answer: Mapping[str, Any] = found
+        answer: Mapping[str, Any] = response
         return answer

@@ -57,13 +57,13 @@ class FreshSearch:
             return read.documents.get(doc_id), self._told(seen)
         if written is None or _covers(seen, written):
             return hit, self._told(seen)
-        found = self._supplement(lambda database: database.by_id(doc_id))
-        if found is None:
+        supplement = self._supplement(lambda database: database.by_id(doc_id))
+        if supplement is None:
             return hit, self._told(replace(seen, fresh=False))
-        fresh = _may_have(found, written)
-        if doc_id in found.unfinished:
+        fresh = _may_have(supplement, written)
+        if doc_id in supplement.unfinished:
             return hit, self._told(replace(seen, origin="index+mysql", fresh=fresh))
-        return found.documents.get(doc_id), self._told(CompleteTo("mysql", found.position, fresh=fresh))
+        return supplement.documents.get(doc_id), self._told(CompleteTo("mysql", supplement.position, fresh=fresh))
 
     def of_user(
         self,
@@ -97,13 +97,13 @@ class FreshSearch:
             read = self._instead(lambda database: database.of_user(user), away)
             whole = CompleteTo("mysql", read.position, fresh=not read.more and _may_have(read, written))
             return self._page((), False, read.documents, whole, size, after)
-        found = self._supplement(lambda database: database.of_user(user, [hit.doc_id for hit in page.hits]))
-        if found is None:
+        supplement = self._supplement(lambda database: database.of_user(user, [hit.doc_id for hit in page.hits]))
+        if supplement is None:
             return self._stale(page)
-        others = {**self._gone(page, found), **found.documents}
-        for doc_id in found.unfinished:
+        others = {**self._gone(page, supplement), **supplement.documents}
+        for doc_id in supplement.unfinished:
             others.pop(doc_id, None)
-        seen = replace(page.seen, origin="index+mysql", fresh=_may_have(found, written))
+        seen = replace(page.seen, origin="index+mysql", fresh=_may_have(supplement, written))
         return self._page(page.hits, page.next is not None, others, seen, size, after)
 
     def _with_latest(self, page: Page, user: str | int, size: int, after: str | None, latest: str | None) -> Page:

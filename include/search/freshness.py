@@ -1,4 +1,4 @@
-"""Whether the index has a reader's own write, and what to do while it does not. Pure: positions and times are given.
+"""Decides if the index has a reader's own write, and what is next if not. Pure: positions and times are given.
 
 | the caller names | the index has it when | else |
 |---|---|---|
@@ -38,7 +38,7 @@ def covers(position: SourcePosition | None, written: str) -> bool:
 
 
 def next_step(position: SourcePosition | None, written: str, waited_s: float, patience_s: float) -> Step:
-    """What to do with a read that names its write."""
+    """Decides what to do with a read that names its write."""
     if covers(position, written):
         return "index"
     return "wait" if waited_s < patience_s else "database"

@@ -19,12 +19,12 @@ __all__ = ["merged", "newest"]
 
 def newest(hits: Iterable[Hit]) -> dict[str, Hit]:
     """The newest state of each document, by id; a state without a version (of the database) is newer than all."""
-    found: dict[str, Hit] = {}
+    states: dict[str, Hit] = {}
     for hit in hits:
-        there = found.get(hit.doc_id)
+        there = states.get(hit.doc_id)
         if there is None or (there.version is not None and (hit.version is None or hit.version >= there.version)):
-            found[hit.doc_id] = hit
-    return found
+            states[hit.doc_id] = hit
+    return states
 
 
 def merged(

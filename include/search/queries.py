@@ -71,9 +71,20 @@ def listed(target: SearchTarget, filters: Filters, size: int, after: ListPlace |
 def by_text(
     target: SearchTarget, words: str, pieces: Pieces, filters: Filters, size: int, after: ListPlace | None = None
 ) -> dict[str, Any]:
-    """Documents with a line that has all words in one of its text fields, and that quantity; newest first.
+    """Asks for documents with a line that has all words in one of its text fields, and that quantity; newest first.
 
     Words match with a letter or two apart (`pizzas` finds `pizza`). `inner_hits` are the lines that matched.
+
+    Args:
+        target: what is searched.
+        words: in any order.
+        pieces: bounds of the line's quantity.
+        filters: what documents must be.
+        size: most documents of the page.
+        after: end of the last page.
+
+    Raises:
+        SettingsError: no lines or no such filter are declared, or the size is not allowed.
     """
     lines = _lines(target)
     path = _body(target, lines.field)

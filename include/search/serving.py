@@ -1,4 +1,4 @@
-"""Which index serves an alias, and how far it is: asked for once a second at most, whatever the number of readers.
+"""Finds the index that serves an alias, and how far it is: asks once a second at most, for any number of readers.
 
 Searches go to the concrete index that was found, so that answer and position belong together also while an alias moves.
 The question goes to the cluster's master, which may be slow while the index itself answers: then readers go on with
@@ -93,13 +93,13 @@ class Serving:
         def answer() -> None:
             try:
                 # The time before the question: what is read is not older than it.
-                found = now_s, self._read()
+                standing = now_s, self._read()
             except BaseException as error:  # noqa: BLE001 - raised again to whoever waits
                 self._answered(asked, None)
                 asked.set_exception(error)
             else:
-                self._answered(asked, found)
-                asked.set_result(found)
+                self._answered(asked, standing)
+                asked.set_result(standing)
 
         threading.Thread(target=answer, name=f"serving-{self._alias}", daemon=True).start()
         return asked

@@ -1,1 +1,1 @@
-"""What documents read of the source's database: rows of one consistent moment, at a bounded rate."""
+"""Reads the source's database for documents: rows of one consistent moment, at a bounded rate."""

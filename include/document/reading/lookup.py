@@ -64,20 +64,33 @@ def attach(
     on_source: Callable[[int, PartSource], None] | None = None,
     path: str = "",
 ) -> None:
-    """Put each look-up's value into the places' bodies; a required row that is missing is told, its field is null."""
+    """Puts each look-up's value into the places' bodies; a required row that is missing is told, its field is null.
+
+    Args:
+        tables: one snapshot of the database.
+        lookups: field → look-up.
+        places: rows whose look-ups are wanted; their bodies are filled.
+        on_missing: hears of a document's number and its missing row.
+        on_source: hears of a document's number and what a part of it was read from.
+        path: of the look-ups in the document: empty, or with a point at its end.
+
+    Raises:
+        NoSuchTable: a table that a look-up reads is not there.
+        Transient: the database does not answer.
+    """
     for name, lookup in lookups.items():
         where = f"{path}{name}"
-        found: list[list[Row]] = [[place.row] for place in places]
+        rows_by_place: list[list[Row]] = [[place.row] for place in places]
         for number, hop in enumerate(lookup.hops):
             last = number == len(lookup.hops) - 1
             columns = lookup.columns() if last else sorted({*hop.where, *lookup.hops[number + 1].where.values()})
-            above = found
-            found = _step(tables, hop, columns, above, on_source and _telling(on_source, places, where, hop))
-            for place, rows_above, rows in zip(places, above, found, strict=True):
+            above = rows_by_place
+            rows_by_place = _step(tables, hop, columns, above, on_source and _telling(on_source, places, where, hop))
+            for place, rows_above, rows in zip(places, above, rows_by_place, strict=True):
                 if not rows and rows_above and lookup.required and not lookup.many:
                     on_missing(place.root, Missing(where, hop.table, _values(hop, rows_above[0])))
         below: list[LookupPlace] = []
-        for place, rows in zip(places, found, strict=True):
+        for place, rows in zip(places, rows_by_place, strict=True):
             place.body[name] = _value(lookup, rows, place.root, below)
         if below and lookup.lookups:
             attach(tables, lookup.lookups, below, on_missing, on_source, f"{where}.")
@@ -105,7 +118,7 @@ def keys_behind(
         above = path.hops[number - 1].table if number else fact.table
         columns = tuple(path.hops[number - 1].where) if number else tuple(fact.key)
         read = tables.rows if number else functools.partial(fact_rows, tables)
-        found: dict[tuple[Any, ...], int] = {}
+        versions_above: dict[tuple[Any, ...], int] = {}
         equal = _Equal(tables, above, match)
         versions: dict[tuple[Any, ...], int] = {}
         for values in equal.learn(wanted):
@@ -118,15 +131,27 @@ def keys_behind(
             for row in rows:
                 value, version = _key(row, columns), versions.get(equal.of(_key(row, match)))
                 if version is not None and None not in value:
-                    found[value] = max(version, found.get(value, 0))
-        wanted = found
+                    versions_above[value] = max(version, versions_above.get(value, 0))
+        wanted = versions_above
     return wanted
 
 
 def fact_rows(
     tables: Tables, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
 ) -> list[Row]:
-    """Rows of the fact table; one that was dropped has none. A running assembler knows that it was there."""
+    """Reads rows of the fact table; one that was dropped has none. A running assembler knows that it was there.
+
+    Args:
+        tables: one snapshot of the database.
+        table: name of the fact table.
+        columns: that are read.
+        match: columns that rows are found by.
+        values: of `match`; they hold no None.
+        most: distinct rows at most; None: all rows.
+
+    Raises:
+        Transient: the database does not answer.
+    """
     try:
         return tables.rows(table, columns, match, values, most)
     except NoSuchTable:
@@ -181,13 +206,13 @@ def _step(
         for row in found:
             index.setdefault(equal.of(_key(row, match)), []).append(row)
     out: list[list[Row]] = []
-    for place, rows in enumerate(above):
+    for number, rows in enumerate(above):
         out.append([])
         for row in rows:
             below = index.get(equal.of(_key(row, of)), [])
             out[-1] += below
             if on_rows is not None:
-                on_rows(place, row, len(below))
+                on_rows(number, row, len(below))
     return out
 
 

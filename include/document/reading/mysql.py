@@ -93,13 +93,13 @@ class MysqlTables(SourceTables, Tables):
     @override
     def columns(self, table: str) -> dict[str, Column]:
         if table not in self._known:
-            found = self._execute(
+            rows = self._execute(
                 "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, character_set_name,"
                 " collation_name, column_key FROM information_schema.columns"
                 " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
                 (self._database, table),
             )
-            if not found:
+            if not rows:
                 raise Terminal(
                     "no such table, or no right to read it",
                     server=self._place,
@@ -108,8 +108,8 @@ class MysqlTables(SourceTables, Tables):
                     fix="Mend the entry in `documents`, or grant SELECT on it.",
                 )
             self._known[table] = {}
-            self._primary[table] = [name for name, *_, indexed in found if indexed == "PRI"]
-            for name, kind, full, precision, scale, charset, collation, _ in found:
+            self._primary[table] = [name for name, *_, indexed in rows if indexed == "PRI"]
+            for name, kind, full, precision, scale, charset, collation, _ in rows:
                 length = precision if kind.lower() == "bit" else 0
                 self._known[table][name] = Column(
                     name, kind.lower(), "unsigned" in full, precision, scale, charset, length=length
@@ -192,15 +192,15 @@ class MysqlTables(SourceTables, Tables):
     def folded(self, table: str, match: Sequence[str], values: Keys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         """See `Tables`. Asks the server for the weights of texts, where the collation is not one of bytes."""
         known = self._typed(table)
-        texts = [place for place, name in enumerate(match) if name in known and known[name].avro() == "string"]
+        texts = [number for number, name in enumerate(match) if name in known and known[name].avro() == "string"]
         if not texts or not values:
             return {}
-        found = [list(value) for value in values]
-        for place in texts:
-            weights = self._weights(*self._collations[table, match[place]], {value[place] for value in values})
-            for value in found:
-                value[place] = weights[value[place]]
-        return dict(zip(values, map(tuple, found), strict=True))
+        folded_values = [list(value) for value in values]
+        for number in texts:
+            weights = self._weights(*self._collations[table, match[number]], {value[number] for value in values})
+            for value in folded_values:
+                value[number] = weights[value[number]]
+        return dict(zip(values, map(tuple, folded_values), strict=True))
 
     def _weights(self, charset: str, collation: str, texts: set[Any]) -> dict[Any, Any]:
         """Text → what all texts share that the collation holds equal."""

@@ -1,4 +1,4 @@
-"""How columns are asked for and how pymysql's texts become values that Avro takes."""
+"""Selects columns, and converts pymysql's texts, so that values come as Avro takes them."""
 
 from __future__ import annotations
 

@@ -124,14 +124,14 @@ def _begin_mariadb(ask: Ask, position: SourcePosition, server: DatabaseAddress, 
 def _begin_at(ask: Ask, end: BinlogPosition, position: SourcePosition, server: DatabaseAddress, clock: Clock) -> None:
     until_s = clock.monotonic_s() + server.wait_s
     while True:
-        at = committed_place(ask(_COMMITTED))
-        if at is None:
+        committed = committed_place(ask(_COMMITTED))
+        if committed is None:
             raise Terminal(
                 "the server does not say how far it has committed, as its binlog is off",
                 server=server.place,
                 fix="Switch `log_bin` on; is this the server that is captured? Else name it in `read_from`.",
             )
-        if at >= end:
+        if committed >= end:
             ask(BEGIN)
             return
         if clock.monotonic_s() >= until_s:

@@ -1,4 +1,4 @@
-"""How much an assembler reads from the source's database: counted, and kept to a rate.
+"""Counts what an assembler reads from the source's database, and keeps it to a rate.
 
 One connection reads, one snapshot at a time (of large batches as many as `read_connections`), so rows a second are what
 is left to bound. They are paid for after they were read (a token bucket that may go below zero), between snapshots: one

@@ -1,4 +1,4 @@
-"""What an assembler may ask of the source's database, and the in-memory double.
+"""The port by which an assembler reads the source's database, and the in-memory double.
 
 Adapters: `document.reading.mysql`. Both pass `tests/contract/test_tables.py`.
 """
@@ -49,8 +49,16 @@ class Tables(Protocol):
     ) -> list[Row]:
         """Rows in which the columns `match` equal `value`, the greatest of column `by` first, `limit` at most.
 
-        `value` holds no None. With an index of `match` that goes on with `by` (InnoDB's go on with the primary key) no
-        more rows are read than come.
+        With an index of `match` that goes on with `by` (InnoDB's go on with the primary key) no more rows are read than
+        come.
+
+        Args:
+            table: name of the table.
+            columns: that are read.
+            match: columns that rows are found by.
+            value: of `match`; it holds no None.
+            by: column whose greatest values come first.
+            limit: most rows.
         """
 
     def folded(self, table: str, match: Sequence[str], values: Keys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
@@ -131,15 +139,15 @@ class MemoryTables(Tables):
     ) -> list[Row]:
         self.reads += 1
         wanted = {self._folded(value) for value in values}
-        found: list[Row] = [
+        matching: list[Row] = [
             {name: row[name] for name in columns}
             for row in self._rows(table)
             if self._folded(tuple(row[name] for name in match)) in wanted
         ]
         if most is not None:
-            found = list({tuple(row.values()): row for row in found}.values())[:most]
-        self.given += len(found)
-        return found
+            matching = list({tuple(row.values()): row for row in matching}.values())[:most]
+        self.given += len(matching)
+        return matching
 
     @override
     def newest(

@@ -43,14 +43,16 @@ def unpacked(row: bytes) -> Iterator[Arrived]:
     (count,) = _COUNT.unpack_from(row)
     head = _head(count)
     numbers = head.unpack_from(row, _COUNT.size)
-    times, sources, partitions, offsets, keys, values = (numbers[at * count : (at + 1) * count] for at in range(6))
-    at = _COUNT.size + head.size
+    times, sources, partitions, offsets, keys, values = (
+        numbers[column * count : (column + 1) * count] for column in range(6)
+    )
+    start = _COUNT.size + head.size
     for time, source, partition, offset, key, value in zip(
         times, sources, partitions, offsets, keys, values, strict=True
     ):
-        middle, end = at + key, at + key + value
-        yield Arrived(time, source, partition, offset, row[at:middle], row[middle:end])
-        at = end
+        middle, end = start + key, start + key + value
+        yield Arrived(time, source, partition, offset, row[start:middle], row[middle:end])
+        start = end
 
 
 def _packed(elements: Sequence[Arrived]) -> bytes:

@@ -1,4 +1,4 @@
-"""What is kept of a key between batches: its state, its timers, how many outputs it has made."""
+"""Encodes what is kept of a key between batches: its state, its timers, how many outputs it has made."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class KeptState:
     index: int | None = None
 
     def to_bytes(self) -> bytes | None:
-        """What is stored; None: there is nothing to store."""
+        """Encodes what is stored; None: there is nothing to store."""
         if self.state is None and not (self.timers or self.ordinal or self.index is not None):
             return None
         return orjson.dumps([self.ordinal, self.index, self.timers, *(self.state or ())])
@@ -65,7 +65,7 @@ class StateCodec(Generic[S]):
         self._default = self._typed.plain(self._made({}))
 
     def store(self, state: S) -> Stored | None:
-        """What is kept, None for the defaults; raises `TypeError` for a field that has not its type."""
+        """Gives what is kept, None for the defaults; raises `TypeError` for a field that has not its type."""
         if type(state) is not self._typed.kind:
             raise TypeError(f"ctx.state is {type(state).__name__}, not {self._typed.kind.__name__}")
         plain = self._typed.plain(state)

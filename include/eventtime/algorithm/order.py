@@ -1,4 +1,4 @@
-"""What a bucket has arrived at, and its keys: the embedded store sorts them by event time.
+"""Encodes the keys of elements, timers and kept state; a bucket's embedded store sorts them by event time.
 
 ```
 e time source partition offset   elements that are buffered, under the earliest one of them (`buffer`)
@@ -81,7 +81,7 @@ def time_of(key: bytes) -> int:
 
 
 def timer_key(time: int, key: bytes) -> bytes:
-    """Where the index has a key's timers."""
+    """The key of the store's entry that says: at this time a timer of `key` may be due."""
     return _TIME.pack(TIMERS, time + _ZERO) + key
 
 
@@ -91,5 +91,5 @@ def timer_of(key: bytes) -> bytes:
 
 
 def kept_key(key: bytes) -> bytes:
-    """Where it stands what is kept of a key."""
+    """The key of the store's entry that has what is kept of `key`."""
     return _KEPT + key

@@ -137,7 +137,7 @@ class DeployedJob:
 
 def declared_jobs(deployment: Deployment) -> dict[str, DeployedJob]:
     """All jobs, checked against their processes and the other sections; raises `SettingsError` with the place."""
-    found: dict[str, DeployedJob] = {}
+    jobs: dict[str, DeployedJob] = {}
     hosts = deployment.section("applications", Application)
     writers: dict[str, str] = {}
     readers: dict[tuple[str, str], str] = {}
@@ -166,22 +166,24 @@ def declared_jobs(deployment: Deployment) -> dict[str, DeployedJob]:
                     topic=source.topic,
                     allowed=["minimum"],
                 )
-        for output, each in entry.outputs.items():
-            place = (*where, "outputs", output, "topic")
-            _named(deployment, place, each.topic, topics.declared)
-            if each.topic in {source.topic for source in entry.sources}:
-                raise deployment.error(place, "a job cannot read what it writes", got=each.topic)
-            if writers.setdefault(each.topic, name) != name:
-                raise deployment.error(place, "two jobs write one topic", topic=each.topic, other=writers[each.topic])
-            if each.topic not in host.topics:
+        for output, definition in entry.outputs.items():
+            where_topic = (*where, "outputs", output, "topic")
+            _named(deployment, where_topic, definition.topic, topics.declared)
+            if definition.topic in {source.topic for source in entry.sources}:
+                raise deployment.error(where_topic, "a job cannot read what it writes", got=definition.topic)
+            if writers.setdefault(definition.topic, name) != name:
+                raise deployment.error(
+                    where_topic, "two jobs write one topic", topic=definition.topic, other=writers[definition.topic]
+                )
+            if definition.topic not in host.topics:
                 raise deployment.error(
                     ("applications", entry.application, "topics"),
                     "the application does not name a topic that it writes",
-                    topic=each.topic,
-                    fix=f"Add {each.topic} to its `topics`.",
+                    topic=definition.topic,
+                    fix=f"Add {definition.topic} to its `topics`.",
                 )
-        found[name] = DeployedJob(name, entry, process)
-    return found
+        jobs[name] = DeployedJob(name, entry, process)
+    return jobs
 
 
 def _process(deployment: Deployment, where: tuple[str, str], entry: JobEntry) -> Process[Any]:

@@ -18,14 +18,14 @@ def process_class(name: str) -> type[Process[Any]]:
     """The class of a dotted name, `package.module.Class`; raises `SettingsError` where it is no process."""
     module, _, attribute = name.rpartition(".")
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        candidate = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise SettingsError("no such process", got=name, reason=str(error)) from error
-    if not (isinstance(found, type) and issubclass(found, Process) and found is not Process):
+    if not (isinstance(candidate, type) and issubclass(candidate, Process) and candidate is not Process):
         raise SettingsError(
             "this is no process", got=name, fix="Derive it from `include.eventtime.model.process.Process`."
         )
-    return found
+    return candidate
 
 
 def require_sound(process: type[Process[Any]], settings: Strict) -> None:
@@ -38,13 +38,13 @@ def require_sound(process: type[Process[Any]], settings: Strict) -> None:
         raise SettingsError(
             "a type of the process cannot be kept", process=process.__name__, reason=str(error)
         ) from error
-    found = faults(process)
-    if found:
+    findings = faults(process)
+    if findings:
         raise SettingsError(
             "a handler would make a replay differ from the live run",
             process=process.__name__,
-            at=f"{found[0].file}:{found[0].line}",
-            reason=found[0].text,
-            more=len(found) - 1,
+            at=f"{findings[0].file}:{findings[0].line}",
+            reason=findings[0].text,
+            more=len(findings) - 1,
             fix="Compute everything from the element, the state and the settings.",
         )

@@ -1,1 +1,1 @@
-"""What the author of a job writes against, and what is checked of it."""
+"""The interface that the author of a job writes against, and the checks of what was written."""

@@ -1,4 +1,4 @@
-"""What a process must not do, found by looking at its syntax tree: whatever would make a replay differ.
+"""Finds in a process's syntax tree what it must not do: whatever would make a replay differ.
 
 Looked at are the methods of the class and its bases, and what they call of the author's own code. Refused are the
 clock, random numbers, the environment and I/O, whatever name they were imported by; state elsewhere than in
@@ -83,7 +83,7 @@ class Fault:
 
 
 def faults(process: type[Process[Any]]) -> list[Fault]:
-    """What is wrong with a process, by file and line; empty: nothing was found."""
+    """Finds what is wrong with a process, by file and line; empty: nothing was found."""
     waiting: list[Any] = [
         method
         for kind in process.__mro__
@@ -92,16 +92,16 @@ def faults(process: type[Process[Any]]) -> list[Fault]:
         for method in _functions_of(named)
     ]
     seen: set[int] = set()
-    found: set[Fault] = set()
+    findings: set[Fault] = set()
     while waiting:
         function = waiting.pop()
         if id(function.__code__) in seen or not _is_own(function):
             continue
         seen.add(id(function.__code__))
         look = _Look(function)
-        found |= set(look.found)
+        findings |= set(look.found)
         waiting += look.calls
-    return sorted(found, key=lambda fault: (fault.file, fault.line, fault.text))
+    return sorted(findings, key=lambda fault: (fault.file, fault.line, fault.text))
 
 
 def _functions_of(named: Any) -> Iterator[types.FunctionType]:
@@ -165,7 +165,7 @@ class _Look(ast.NodeVisitor):
 
     def _judge(self, node: ast.AST, name: str, value: Any) -> None:
         root = next(
-            (each for each in _modules_of(value, self._names.get(name.partition(".")[0])) if each in _MODULES), ""
+            (module for module in _modules_of(value, self._names.get(name.partition(".")[0])) if module in _MODULES), ""
         )
         if value is not None and root:
             self._say(node, f"uses {name}, {_MODULES[root]}")
@@ -174,7 +174,7 @@ class _Look(ast.NodeVisitor):
         elif isinstance(value, types.FunctionType):
             self.calls.append(value)
         elif isinstance(value, type) and not issubclass(value, Process):
-            self.calls += [each for each in vars(value).values() if isinstance(each, types.FunctionType)]
+            self.calls += [member for member in vars(value).values() if isinstance(member, types.FunctionType)]
 
     # What is called.
 

@@ -58,12 +58,12 @@ class Typed:
 
     def values(self, value: object) -> tuple[Any, ...]:
         """The values of its fields, in order; raises `TypeError` where one has not its type."""
-        found = self._read(value)
-        for check, each, name in zip(self._checks, found, self.names, strict=True):
+        field_values = self._read(value)
+        for check, each, name in zip(self._checks, field_values, self.names, strict=True):
             if not check(each):
                 told = repr(each)[:80]
                 raise TypeError(f"{self.kind.__name__}.{name} is {told}, not {_named(self.hints[name])}")
-        return found
+        return field_values
 
     def plain(self, value: object) -> dict[str, Any]:
         """Field → value; raises as `values`."""
@@ -95,15 +95,17 @@ def _check_of(hint: Any, where: str) -> _Check:
         return _is_text
     if hint is float:
         return _is_float
-    if origin is Literal and all(type(each) is str for each in get_args(hint)):
+    if origin is Literal and all(type(choice) is str for choice in get_args(hint)):
         allowed = frozenset(get_args(hint))
         return lambda value: type(value) is str and value in allowed
     if origin is list and len(get_args(hint)) == 1:
         item = _check(get_args(hint)[0], where)
         return lambda value: type(value) is list and all(map(item, value))
     if origin is dict and get_args(hint)[0] is str:
-        each = _check(get_args(hint)[1], where)
-        return lambda value: type(value) is dict and all(_is_text(name) and each(its) for name, its in value.items())
+        value_check = _check(get_args(hint)[1], where)
+        return lambda value: (
+            type(value) is dict and all(_is_text(name) and value_check(its) for name, its in value.items())
+        )
     raise TypeError(
         f"{where} is {_named(hint)}: bool, int, float, str, EventTime, Literal of texts, list, dict[str, …], or None"
     )

@@ -70,19 +70,19 @@ def outputs_in(
 
 def compared(live: Iterable[JobOutput], replayed: Iterable[JobOutput]) -> ReplayComparison:
     """Both sides, in any order; the replay's outputs are held in memory meanwhile."""
-    found = ReplayComparison()
+    comparison = ReplayComparison()
     again: dict[_Name, JobOutput] = {(each.output, each.key, each.number): each for each in replayed}
-    found.replayed = len(again)
-    for each in live:
-        found.live += 1
-        other = again.pop((each.output, each.key, each.number), None)
+    comparison.replayed = len(again)
+    for live_output in live:
+        comparison.live += 1
+        other = again.pop((live_output.output, live_output.key, live_output.number), None)
         if other is None:
-            _note(found, "missing", each, each.value, None)
-        elif (other.time, other.value) != (each.time, each.value):
-            _note(found, "altered", each, each.value, other.value)
+            _note(comparison, "missing", live_output, live_output.value, None)
+        elif (other.time, other.value) != (live_output.time, live_output.value):
+            _note(comparison, "altered", live_output, live_output.value, other.value)
     for other in again.values():
-        _note(found, "extra", other, None, other.value)
-    return found
+        _note(comparison, "extra", other, None, other.value)
+    return comparison
 
 
 def _note(found: ReplayComparison, kind: Kind, of: JobOutput, live: bytes | None, replayed: bytes | None) -> None:

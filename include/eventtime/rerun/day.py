@@ -163,13 +163,13 @@ def replayed_day(
     """
     again, application = elsewhere.job(replay_job(job, name)), _application(job, name)
     ids = {
-        output: (_newest(access, f"{each.topic}-key"), _newest(access, f"{each.topic}-value"))
-        for output, each in job.entry.outputs.items()
+        output: (_newest(access, f"{definition.topic}-key"), _newest(access, f"{definition.topic}-value"))
+        for output, definition in job.entry.outputs.items()
     }
     sources = [source.topic for source in job.entry.sources]
     found = {**dict.fromkeys(day.places, ()), **recorded(access.reader, sources, job.entry.application)}
     verdicts = {
-        place: [each._replace(time=each.time - patience_us) for each in those]
+        place: [verdict._replace(time=verdict.time - patience_us) for verdict in those]
         for place, those in elsewhere.verdicts(found).items()
     }
     opened = opened_job(again, application, access, ids=ids, verdicts=verdicts)
@@ -213,9 +213,24 @@ def carried_out(
     until: int | None = None,
     tell: Callable[[int], None],
 ) -> Counter[str]:
-    """Carry out what is there now, batch by batch, until the watermark is at `until`; what was done.
+    """Carries out what is there now, batch by batch, until the watermark is at `until`.
 
-    `starts`: topic → partition → next offset; `tell` hears of the watermark after each batch.
+    Args:
+        job: the job that runs.
+        runner: of its batches.
+        carry_out: does the work of a batch.
+        survey: of the log.
+        clock: paces looks at the log.
+        starts: topic → partition → next offset.
+        until: event time, µs; None: all that is there.
+        tell: hears of the watermark, µs, after each batch.
+
+    Returns:
+        What the batches did, added up by name.
+
+    Raises:
+        Terminal: a topic was made anew, the log does not hold a start any more, or too much is set aside.
+        Transient: the log does not answer.
     """
     entry, done = job.entry, Counter[str]()
     spec = StreamSpec("-", tuple(runner.topics), starts, total_limit=entry.records_per_batch, slice_s=entry.slice_s)
@@ -268,7 +283,21 @@ def remove_replay(
     own: StatePlace,
     elsewhere: Elsewhere = _NOWHERE,
 ) -> None:
-    """Remove the topics of a replay and its state."""
+    """Removes the topics of a replay and its state; harmless when they are gone.
+
+    Args:
+        job: as it runs live.
+        name: of the replay.
+        access: to the log.
+        store: the object store with the state.
+        own: place of the replay's state.
+        elsewhere: where its sources are now.
+
+    Raises:
+        BackPressure: the store asks to slow down.
+        Terminal: the store refuses access.
+        Transient: log or store do not answer.
+    """
     again, application = elsewhere.job(replay_job(job, name)), _application(job, name)
     first = again.topic
     names = {

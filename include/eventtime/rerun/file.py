@@ -177,16 +177,16 @@ def replayed_file(
 
 def _verdicts(lines: Sequence[ReplayLine], ideal: bool, end: int | None) -> dict[Place, list[IdleVerdict]]:
     """Those of the file, and at the end of each partition that everything has come up to `end`."""
-    found: dict[Place, list[IdleVerdict]] = {line.place: [] for line in lines}
-    reached = dict.fromkeys(found, 0)
+    verdicts: dict[Place, list[IdleVerdict]] = {line.place: [] for line in lines}
+    reached = dict.fromkeys(verdicts, 0)
     for line in lines:
         if isinstance(line.said, IdleNotice) and not ideal:
-            found[line.place].append(IdleVerdict(line.place, line.reaches, line.time))
+            verdicts[line.place].append(IdleVerdict(line.place, line.reaches, line.time))
         reached[line.place] = line.reaches + isinstance(line.said, ElementLine)
     if end is not None:
-        for place, those in found.items():
+        for place, those in verdicts.items():
             those.append(IdleVerdict(place, reached[place], end))
-    return found
+    return verdicts
 
 
 def _emitted(job: DeployedJob, access: LogAccess) -> Iterator[Emitted]:
@@ -204,35 +204,35 @@ def _emitted(job: DeployedJob, access: LogAccess) -> Iterator[Emitted]:
 
 
 def _late(lines: Sequence[ReplayLine], elsewhere: Elsewhere, access: LogAccess) -> list[LateElement]:
-    at = {(line.place, line.said.offset): line for line in lines if isinstance(line.said, ElementLine)}
-    found = []
+    line_at = {(line.place, line.said.offset): line for line in lines if isinstance(line.said, ElementLine)}
+    late_elements = []
     for source, restored in elsewhere.sources.items():
         for letter in _records(topics.late(restored.topic, APPLICATION), access):
             said = {name: (value or b"").decode() for name, value in letter.headers}
             partition = int(said["late.partition"])
-            line = at[(source, partition), restored.was(partition, int(said["late.offset"]))]
-            found.append(LateElement(line, int(said["late.watermark_us"])))
-    return sorted(found, key=lambda late: late.line.number)
+            line = line_at[(source, partition), restored.was(partition, int(said["late.offset"]))]
+            late_elements.append(LateElement(line, int(said["late.watermark_us"])))
+    return sorted(late_elements, key=lambda late: late.line.number)
 
 
 def _failed(job: DeployedJob, lines: Sequence[ReplayLine], elsewhere: Elsewhere, access: LogAccess) -> list[FailedCall]:
     """Calls that raised, out of the topics of what is set aside, which have the file's offsets."""
-    at = {(line.place, line.said.offset): line for line in lines if isinstance(line.said, ElementLine)}
+    line_at = {(line.place, line.said.offset): line for line in lines if isinstance(line.said, ElementLine)}
     ranks = {source: rank for rank, source in enumerate(elsewhere.sources)}
-    found = []
-    for letter in (DeadLetter.parse(each) for each in _records(topics.dead(job.topic, APPLICATION), access)):
+    failed_calls = []
+    for letter in (DeadLetter.parse(dead) for dead in _records(topics.dead(job.topic, APPLICATION), access)):
         said = {name: (value or b"").decode() for name, value in letter.record.headers}
         key = job.process.key((letter.key or b"").decode())
-        found.append(
+        failed_calls.append(
             FailedCall(CallMoment(int(said[EVENT_TIME]), True, (key, said["timer"])), key, None, letter.reason)
         )
     for source, restored in elsewhere.sources.items():
-        for letter in (DeadLetter.parse(each) for each in _records(topics.dead(restored.topic, APPLICATION), access)):
+        for letter in (DeadLetter.parse(dead) for dead in _records(topics.dead(restored.topic, APPLICATION), access)):
             record, key = letter.record, job.process.key((letter.key or b"").decode())
-            time = at[(source, record.partition), record.offset].time
+            time = line_at[(source, record.partition), record.offset].time
             element = Arrived(time, ranks[source], record.partition, record.offset, key_text(key), letter.value or b"")
-            found.append(FailedCall(CallMoment(time, False, element[1:4]), key, element, letter.reason))
-    return sorted(found, key=lambda failed: failed.moment)
+            failed_calls.append(FailedCall(CallMoment(time, False, element[1:4]), key, element, letter.reason))
+    return sorted(failed_calls, key=lambda failed: failed.moment)
 
 
 def _records(topic: str, access: LogAccess) -> Iterator[Record]:
@@ -245,10 +245,10 @@ def _records(topic: str, access: LogAccess) -> Iterator[Record]:
 
 def _spans(offsets: Sequence[int]) -> list[Span]:
     """Old offsets that rise, written one behind the other from 0 on."""
-    found: list[Span] = []
+    spans: list[Span] = []
     for new, old in enumerate(offsets):
-        if found and found[-1][0] + found[-1][2] == old:
-            found[-1] = (found[-1][0], found[-1][1], found[-1][2] + 1)
+        if spans and spans[-1][0] + spans[-1][2] == old:
+            spans[-1] = (spans[-1][0], spans[-1][1], spans[-1][2] + 1)
         else:
-            found.append((old, new, 1))
-    return found
+            spans.append((old, new, 1))
+    return spans

@@ -1,4 +1,4 @@
-"""What the replay of a day has found, for a person and as plain values."""
+"""The report of a day's replay, for a person and as plain values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ReplayReport"]
 
 @dataclass(frozen=True)
 class ReplayReport:
-    """What a replay of a day has found.
+    """The findings of a day's replay.
 
     Args:
         job: its name.

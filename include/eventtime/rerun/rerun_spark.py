@@ -78,7 +78,7 @@ def verify(
     for topic in elsewhere.sources:
         require_known(topic, [each.topic for each in job.entry.sources], "the job has no such source")
     attempt = f"{day}-{uuid.uuid4().hex[:6]}"
-    place = state_place(replay_job(job, attempt).topic, state_folder())
+    replay_state = state_place(replay_job(job, attempt).topic, state_folder())
     with (
         log_access(kafka, deployment.one("registry", Registry)) as access,
         closing(store_of(deployment.one("store", StoreSettings))) as store,
@@ -87,20 +87,20 @@ def verify(
             raise NotReached(
                 "the job has never run", job=name, fix=f"Start the DAG stream_{job.entry.application} in Airflow."
             )
-        found = day_to_replay(job, access.reader, day, elsewhere)
-        remove = functools.partial(remove_replay, job, attempt, access, store, place, elsewhere)
+        chosen_day = day_to_replay(job, access.reader, day, elsewhere)
+        remove = functools.partial(remove_replay, job, attempt, access, store, replay_state, elsewhere)
         try:
-            if found.savepoint is not None:
+            if chosen_day.savepoint is not None:
                 live = state_place(job.topic, state_folder())
-                take_savepoint(found.savepoint, store, STAGE, live, place)
+                take_savepoint(chosen_day.savepoint, store, STAGE, live, replay_state)
             report = replayed_day(
                 job,
-                found,
+                chosen_day,
                 attempt,
                 access,
                 KafkaSurvey(kafka.bootstrap, dict(kafka.options)),
                 lambda again, opened: carry_out_on(spark, deployment, again, opened, elsewhere.declared(job)),
-                lambda watermark: tell(found.after, watermark, found.until),
+                lambda watermark: tell(chosen_day.after, watermark, chosen_day.until),
                 elsewhere,
                 patience_us,
             )
@@ -108,7 +108,7 @@ def verify(
             remove()
             raise
         finally:
-            shutil.rmtree(Path(place.folder), ignore_errors=True)
+            shutil.rmtree(Path(replay_state.folder), ignore_errors=True)
         if report.clean:
             remove()
         return report

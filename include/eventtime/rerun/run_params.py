@@ -1,4 +1,4 @@
-"""What a person may ask of the DAG eventtime_replay."""
+"""The parameters of a run of the DAG eventtime_replay."""
 
 from __future__ import annotations
 

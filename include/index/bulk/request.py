@@ -81,10 +81,19 @@ def line_bytes(
     routing: str | None = None,
     same: bool = False,
 ) -> bytes:
-    """Action and document, to be written only over an older version; `entity`, `body`, `metadata` are JSON.
+    """Encodes action and document, to be written only over an older version.
 
     Without `body` the document is a soft-delete tombstone: it keeps its version for ever, where Elasticsearch forgets
-    that of a real delete after a minute. `same`: also over a document of the same version. `routing` chooses the shard.
+    that of a real delete after a minute.
+
+    Args:
+        index_id: the document's `_id`.
+        version: external version of its state.
+        entity: name of the body's field, as JSON.
+        body: JSON; None: a tombstone.
+        metadata: JSON.
+        routing: chooses the shard; None: by `_id`.
+        same: write also over a document of the same version.
     """
     name = orjson.dumps(index_id)
     kind = b"external_gte" if same else b"external"

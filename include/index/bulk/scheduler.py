@@ -1,4 +1,4 @@
-"""Which bulk request to send next, and what its answer means for the lines: decisions only, no threads, no time.
+"""Decides which bulk request is sent next, and what its answer means for the lines: no threads, no time.
 
 A line is settled when it is done, stale or dead. Nothing is sent again that was settled. Requests may be under way at
 once and their order does not matter, as versions decide. How many is found by additive increase, multiplicative
@@ -118,7 +118,7 @@ class Flight:
         self.pending_bytes += bytes_of(lines)
 
     def next(self, now_s: float) -> BulkRequest | None:
-        """What to send now; None while nothing may be sent: until `resume_s`, or until an answer comes."""
+        """Takes the request to send now; None while nothing may be sent: until `resume_s`, or until an answer comes."""
         resting = now_s < self.resume_s - _TICK_S
         if not self._queue or self.fault or resting or self._under_way >= self._concurrency.limit:
             return None
@@ -139,7 +139,7 @@ class Flight:
         self._suspects.clear()
 
     def take(self) -> Delivered:
-        """What became of lines since the last call."""
+        """Takes what became of lines since the last call."""
         out, self._out = self._out, Delivered()
         return out
 

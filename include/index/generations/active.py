@@ -1,4 +1,4 @@
-"""Which generations of an alias the application feeds, and which of them serves.
+"""Tells which generations of an alias the application feeds, and which of them serves.
 
 The first is a note beside the progress documents, changed over its last version only: every generation in it gets
 every record. The second is the alias alone. So a new generation is filled and proved beside the one that serves, and

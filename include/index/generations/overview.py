@@ -77,12 +77,12 @@ def generations_of(
 
 
 def _waiting(index: SearchIndex, info: IndexInfo, until: Mapping[str, Mapping[int, int]]) -> int | None:
-    found = {topic: read_progress(index, info, topic) for topic in until}
-    if not any(found.values()):
+    progress_by_topic = {topic: read_progress(index, info, topic) for topic in until}
+    if not any(progress_by_topic.values()):
         return None
     total = 0
     for topic, ends in until.items():
-        progress = found[topic]
+        progress = progress_by_topic[topic]
         acked = progress.acked if progress else {}
         total += sum(max(0, end - acked.get(p, 0)) for p, end in ends.items())
     return total

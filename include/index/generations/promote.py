@@ -100,10 +100,20 @@ def standing(
     clock: Clock,
     within_s: float,
 ) -> PromotionState:
-    """What speaks against a promotion, but for the comparison of documents. Reads only.
+    """Finds what speaks against a promotion, but for the comparison of documents. Reads only.
 
-    Waits up to `within_s` until the generation has what its topics hold at the call. Raises `Terminal` when there is
-    no such index.
+    Args:
+        index: the server's documents.
+        admin: its indexes as a whole.
+        name: of the generation.
+        definition: of the index.
+        ends: gives a topic's ends at the call, up to which the generation has to be.
+        clock: for the wait.
+        within_s: longest wait for the generation to get there.
+
+    Raises:
+        Terminal: there is no such index, it lacks metadata fields, or its alias leads to no generation of its own.
+        Transient: the server does not answer.
     """
     info = index.describe(str(name))
     if info is None:

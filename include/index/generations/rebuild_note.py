@@ -1,4 +1,4 @@
-"""What is known of the last rebuild of an alias, kept beside the progress documents so that it goes on after a kill."""
+"""Keeps a note of an alias's last rebuild beside the progress documents, so that it goes on after a kill."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read_rebuild(index: SearchIndex, alias: str) -> tuple[RebuildNote | None, No
         if source["stage"] not in _STAGES:
             raise ValueError(source["stage"])
         stage = cast("Stage", source["stage"])
-        found = RebuildNote(alias, int(source["generation"]), str(source["declared"]), stage, int(source["begun_us"]))
+        rebuild = RebuildNote(alias, int(source["generation"]), str(source["declared"]), stage, int(source["begun_us"]))
     except (KeyError, TypeError, ValueError) as error:
         raise Terminal(
             "note of the last rebuild cannot be read",
@@ -59,7 +59,7 @@ def read_rebuild(index: SearchIndex, alias: str) -> tuple[RebuildNote | None, No
             note=_note_id(alias),
             fix="Delete that document: the next rebuild then makes a new generation.",
         ) from error
-    return found, note
+    return rebuild, note
 
 
 def write_rebuild(index: SearchIndex, note: RebuildNote, last: Note | None) -> None:

@@ -93,7 +93,7 @@ def fed_indexes(
     Raises `Transient` while all that were noted are lost, as a rebuild brings the next one, and `Terminal` when nobody
     has made any, or one is unfit to be written.
     """
-    found, missing = [], []
+    infos, missing = [], []
     for number in read_fed(index, alias):
         name = str(IndexName(alias, number))
         info = index.describe(name)
@@ -101,10 +101,10 @@ def fed_indexes(
             missing.append(name)
         else:
             require_metadata(name, info.mapping)
-            found.append(info)
+            infos.append(info)
     if on_missing is not None:
         on_missing(missing)
-    if not found:
+    if not infos:
         if missing:
             raise Transient(
                 "index was lost",
@@ -116,7 +116,7 @@ def fed_indexes(
     serving = serving_or_none(index, alias)
     if on_serving is not None and serving is not None:
         on_serving(serving)
-    return Fed(tuple(found), tuple(missing), serving.name if serving else None)
+    return Fed(tuple(infos), tuple(missing), serving.name if serving else None)
 
 
 def leader_of(targets: Sequence[FedGeneration], serving: str | None) -> FedGeneration:

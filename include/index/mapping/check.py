@@ -1,4 +1,4 @@
-"""What becomes of a topic's documents in a mapping: the fields of the schema beside those of the mapping, one by one.
+"""Compares a topic's schema with a mapping, field by field, and finds what becomes of its documents there.
 
 Findings come in the order of the schema. Places are paths in the document: `order.lines.price`.
 """
@@ -66,7 +66,7 @@ def types_names(templates: Templates, place: str) -> bool:
 
 
 def ruled(mapping: Mapping[str, Any], place: str) -> Mapping[str, Any] | None:
-    """What the first rule for names at `place` maps them to, whatever their values; none where no rule does so."""
+    """The mapping of names at `place` by the first rule for them, whatever their values; none where no rule does so."""
     for template in mapping.get("dynamic_templates", ()):
         for rule in template.values():
             paths = rule.get("path_match", ())
@@ -145,14 +145,14 @@ class _Walk:
 
     def record(self, form: RecordType, field: Mapping[str, Any], place: str, dynamic: str) -> Iterator[MappingFinding]:
         fields = field.get("properties", {})
-        for name, each in form.fields.items():
+        for name, field_form in form.fields.items():
             path = f"{place}.{name}" if place else name
             if name in fields:
-                yield from self.value(each, fields[name], path, dynamic)
+                yield from self.value(field_form, fields[name], path, dynamic)
             elif dynamic == "false":
-                yield MappingFinding("limited", path, _said(each), "", f"{_UNSEARCHED} (dynamic: false)")
+                yield MappingFinding("limited", path, _said(field_form), "", f"{_UNSEARCHED} (dynamic: false)")
             else:
-                yield MappingFinding("missing", path, _said(each), "", "not in the mapping yet")
+                yield MappingFinding("missing", path, _said(field_form), "", "not in the mapping yet")
         if form.more:
             reason = _FURTHER.get(dynamic, "typed by a name's first value")
             yield MappingFinding("limited", place, "record", "", f"the schema allows further names: {reason}")

@@ -1,4 +1,4 @@
-"""What a server does with a value of one form in a field of one type (facts seen on Elasticsearch 8.19 and 9.2).
+"""Predicts what a server does with a value in a field of one type (facts seen on Elasticsearch 8.19 and 9.2).
 
 The server keeps what was sent and searches what its field made of it. Three things can go wrong, from worst:
 
@@ -64,7 +64,7 @@ _MANTISSA: Final[dict[str, tuple[int, int]]] = {"half_float": (11, 3), "float": 
 
 
 def effects_of(leaf: Leaf, params: Params) -> tuple[ValueEffect, ...]:
-    """What happens to a scalar in a field of these mapping parameters; none when all values are searched as sent."""
+    """Finds what happens to a scalar in a field of these parameters; none when all values are searched as sent."""
     kind = str(params.get("type", "object"))
     if leaf.kind == "null":
         return ()

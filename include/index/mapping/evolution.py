@@ -149,7 +149,7 @@ class Evolver:
         )
 
     def _unfit(self, schema_id: int, hindrances: tuple[MappingFinding, ...]) -> Terminal:
-        coerced = [each.place for each in hindrances if each.verdict == "coerced"]
+        coerced = [finding.place for finding in hindrances if finding.verdict == "coerced"]
         name = IndexName.parse(self._index)
         fix = (
             f"Change these types in the mapping file, run `lyrebird index rebuild {name.alias}`, promote what it "
@@ -161,7 +161,7 @@ class Evolver:
             "the topic's schema does not fit the index",
             index=self._index,
             schema_id=schema_id,
-            fields=[str(each) for each in hindrances],
+            fields=[str(finding) for finding in hindrances],
             fix=f"{fix}.",
         )
 
@@ -194,18 +194,18 @@ class _Additions:
         if not isinstance(form, RecordType):
             return {}
         out = {}
-        for name, each in form.fields.items():
+        for name, field_form in form.fields.items():
             path = f"{place}.{name}" if place else name
             there = live.get("properties", {}).get(name)
             wanted = declared.get("properties", {}).get(name, {})
             if there is not None:
-                below = self.of(each, there, wanted, path, dynamic)
+                below = self.of(field_form, there, wanted, path, dynamic)
                 if below:
                     # Without its type the server would take a nested field for an object.
                     out[name] = {**{k: v for k, v in there.items() if k == "type"}, "properties": below}
             elif dynamic != "false":
                 self.places.append(path)
-                out[name] = self._new(each, wanted, path)
+                out[name] = self._new(field_form, wanted, path)
         return out
 
     def _new(self, form: Form, declared: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -224,13 +224,13 @@ class _Additions:
 def _templates(live: Mapping[str, Any], declared: Mapping[str, Any], additions: _Additions) -> list[Mapping[str, Any]]:
     """The whole list of rules, as a put replaces it; empty when the live one has all."""
     have = list(live.get("dynamic_templates", ()))
-    names = {name for each in have for name in each}
+    names = {name for template in have for name in template}
     wanted = [*declared.get("dynamic_templates", ()), *(t for c in additions.choices for t in c.all_templates())]
     new: list[Mapping[str, Any]] = []
-    for each in wanted:
-        if not names & each.keys():
-            names |= each.keys()
-            new.append(each)
+    for template in wanted:
+        if not names & template.keys():
+            names |= template.keys()
+            new.append(template)
     return [*have, *new] if new else []
 
 

@@ -80,7 +80,20 @@ class Evolves:
         entity: str,
         value: ValueForm,
     ) -> Evolving:
-        """`bodies` of one topic, whose schemas the index is made fit for; errors of `Evolver` name the topic."""
+        """Wraps `bodies` of one topic, so that the index is made fit for its schemas.
+
+        Args:
+            bodies: reads the body out of a record's value.
+            describe: of an index's name gives the index as it is.
+            put_mapping: adds fields to an index's mapping.
+            registry: of the topic's schemas.
+            topic: name of the topic.
+            entity: name of the body's field in documents.
+            value: what the values are: bodies, or change envelopes.
+
+        Returns:
+            The same bodies; errors of `Evolver` come through and name the topic.
+        """
         declared = json.loads(self.declared)
         evolver = Evolver(
             describe, put_mapping, self.index, entity=entity, value=value, declared=declared, accepted=self.accepted

@@ -121,16 +121,16 @@ def _of_values(values: list[Any]) -> Form:
 
 
 def _resolve(reference: str, root: Mapping[str, Any]) -> Any:
-    at: Any = root
+    part: Any = root
     if reference == "#":
         return root
     for step in reference.removeprefix("#/").split("/"):
         name = step.replace("~1", "/").replace("~0", "~")
-        at = at.get(name) if isinstance(at, Mapping) and reference.startswith("#/") else None
-    if at is None:
+        part = part.get(name) if isinstance(part, Mapping) and reference.startswith("#/") else None
+    if part is None:
         raise Terminal(
             "schema refers to a part that it does not have",
             reference=reference,
             fix="Put the referenced schema into the same document, below `$defs`.",
         )
-    return at
+    return part

@@ -17,12 +17,12 @@ DEPTH: Final = 20
 
 def beyond_limits(mapping: Mapping[str, Any]) -> list[str]:
     """Which limits a mapping exceeds, one line each; none for a mapping that the server takes."""
-    found = (
+    counts = (
         ("fields", field_count(mapping), FIELDS),
         ("nested fields", _nested(mapping), NESTED),
         ("levels", _levels(mapping), DEPTH),
     )
-    return [f"{have:,} {what}, at most {most:,}" for what, have, most in found if have > most]
+    return [f"{have:,} {what}, at most {most:,}" for what, have, most in counts if have > most]
 
 
 def field_count(mapping: Mapping[str, Any]) -> int:

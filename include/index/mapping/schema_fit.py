@@ -1,4 +1,4 @@
-"""Whether the topics of an index fit its mapping: what the indexer will add, what becomes of each field's values."""
+"""Checks that topics fit an index's mapping: what the indexer will add, what becomes of each field's values."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def newest_form(registry: SchemaRegistry, topic: str, own: IndexTopic) -> tuple[
 
 def index_forms(registry: SchemaRegistry, topics: Mapping[str, IndexTopic]) -> dict[str, tuple[int, Form]]:
     """Newest schema's id and form by topic; raises `Terminal` naming the topics that have no schema."""
-    found = {topic: newest_form(registry, topic, own) for topic, own in topics.items()}
-    missing = [f"{topic}-value" for topic, each in found.items() if each is None]
+    forms = {topic: newest_form(registry, topic, own) for topic, own in topics.items()}
+    missing = [f"{topic}-value" for topic, newest in forms.items() if newest is None]
     if missing:
         raise Terminal(
             "the registry has no schema of the topic's values",
             subjects=missing,
             fix="Write the topic's first record, or check its name.",
         )
-    return {topic: each for topic, each in found.items() if each is not None}
+    return {topic: newest for topic, newest in forms.items() if newest is not None}
 
 
 def topic_fits(

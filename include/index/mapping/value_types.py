@@ -1,4 +1,4 @@
-"""What a writer sends, field by field, whatever language its schema is in: the input of mappings and their checks.
+"""The form of what a writer sends, field by field, in any schema language: the input of mappings and their checks.
 
 `avro_form` and `json_schema_form` make it. Names of kinds are those of the JSON that is sent (`body`):
 
@@ -83,16 +83,16 @@ def optional(branches: Iterable[Form]) -> Form:
 
     Several records are one that has the fields of all: an index knows no more of them.
     """
-    found: list[Form] = []
+    distinct: list[Form] = []
     for branch in branches:
-        if not (isinstance(branch, Leaf) and branch.kind == "null") and branch not in found:
-            found.append(branch)
-    if not found:
+        if not (isinstance(branch, Leaf) and branch.kind == "null") and branch not in distinct:
+            distinct.append(branch)
+    if not distinct:
         return Leaf("null", "null")
-    records = [branch for branch in found if isinstance(branch, RecordType)]
+    records = [branch for branch in distinct if isinstance(branch, RecordType)]
     if len(records) > 1:
-        found = [_together(records), *(branch for branch in found if not isinstance(branch, RecordType))]
-    return found[0] if len(found) == 1 else OneOf(tuple(found))
+        distinct = [_together(records), *(branch for branch in distinct if not isinstance(branch, RecordType))]
+    return distinct[0] if len(distinct) == 1 else OneOf(tuple(distinct))
 
 
 def _together(records: Sequence[RecordType]) -> RecordType:

@@ -1,1 +1,1 @@
-"""How far an index is with its topics, kept beside it."""
+"""The progress of an index in its topics, kept beside it."""

@@ -1,4 +1,4 @@
-"""Which source position an index is complete to, found from the topic's resolved records.
+"""Finds the source position that an index is complete to, from the topic's resolved records.
 
 A record says: all changes up to P lie below these offsets. Once the index has settled every one of them it is
 complete to P. Records are read beside the data, so one may be known before the data that it speaks of is settled:

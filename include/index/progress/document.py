@@ -1,4 +1,4 @@
-"""How far an index has come: one small document per (index uuid, topic), kept beside the index itself.
+"""Keeps an index's progress in one small document per (index uuid, topic), beside the index itself.
 
 It is written after the documents of a batch are acknowledged, over the last version of itself only. So it never says
 more than the index holds, a restart needs nothing else, and a second writer is found out at its first write. It goes
@@ -37,7 +37,7 @@ Vector = Mapping[int, int]
 
 @dataclass(frozen=True)
 class IndexProgress:
-    """What an index is complete to.
+    """The progress of an index in one topic.
 
     `acked` is the next offset of each partition of the topic: every record below it is settled (written, stale or set
     aside). `searchable` is what `acked` was at the last refresh: searches see all below it. `resolved_acked` is the
@@ -146,7 +146,7 @@ def ensure_notes(index: SearchIndex) -> None:
 
 
 def read_progress(index: SearchIndex, info: IndexInfo, topic: str) -> IndexProgress | None:
-    """What `info` is complete to, for readers; None when nothing has been indexed yet."""
+    """Reads what `info` is complete to, for readers; None when nothing has been indexed yet."""
     found = index.note(NOTES, note_id(info, topic))
     return IndexProgress.from_json(found.source) if found else None
 

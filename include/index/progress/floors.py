@@ -79,10 +79,10 @@ class Floors:
         removed = 0
         while True:
             self._index.refresh(self._name)
-            found = self._index.living_below(self._name, feed.name, floor, _PAGE)
-            if not found:
+            living = self._index.living_below(self._name, feed.name, floor, _PAGE)
+            if not living:
                 return removed
-            lines = [BulkLine(n, _tombstone(metadata, each, floor), deleted=True) for n, each in enumerate(found)]
+            lines = [BulkLine(n, _tombstone(metadata, each, floor), deleted=True) for n, each in enumerate(living)]
             delivered = Delivery(
                 functools.partial(self._index.bulk, self._name),
                 self._clock,
@@ -101,7 +101,7 @@ class Floors:
                     index=self._name,
                     topic=feed.name,
                     floor=floor,
-                    example=found[0].doc_id,
+                    example=living[0].doc_id,
                     fix="Somebody else writes this index: end that, then rebuild the index.",
                 )
             removed += len(delivered.done)

@@ -1,4 +1,4 @@
-"""What becomes of topics that have grown partitions.
+"""Notes the partitions that topics have grown, and refuses growth where it would bring deleted keys back.
 
 Where records are versioned by their key and partition (`eras`), growth is noticed before the next one is. A compacted
 topic with versions of its own must not grow: it keeps what was deleted (`log.publishing.placement`).
@@ -50,21 +50,21 @@ class PartitionCounts:
         Raises `Terminal` for a topic that may not grow, and `Transient` when the log does not answer.
         """
         topic = self._topics.get(progress.topic)
-        found = self._admin.describe(progress.topic) if topic else None
-        if topic is None or found is None:
+        described = self._admin.describe(progress.topic) if topic else None
+        if topic is None or described is None:
             return progress
-        known = progress.partitions[-1].number if progress.partitions else found.partitions
-        if known == found.partitions and progress.partitions:
+        known = progress.partitions[-1].number if progress.partitions else described.partitions
+        if known == described.partitions and progress.partitions:
             return progress
-        if topic.partitioner == "any" and known < found.partitions:
+        if topic.partitioner == "any" and known < described.partitions:
             raise Terminal(
                 "topic has grown, and nobody can say where its keys were before",
                 topic=progress.topic,
-                partitions=found.partitions,
+                partitions=described.partitions,
                 before=known,
                 fix="Make the topic anew and raise its generation, or let its writer send a header `version`.",
             )
         if not progress.partitions:
             # With what is declared from the first record on: a number that is declared later begins it anew.
             progress = replace(progress, partitions=known_numbers(self.numbers(progress.topic), ()))
-        return grown(progress, found.partitions, self._reader.end_offsets(progress.topic))
+        return grown(progress, described.partitions, self._reader.end_offsets(progress.topic))

@@ -1,4 +1,4 @@
-"""How a topic's progress goes on: pure steps from one progress document to the next."""
+"""Advances a topic's progress: pure steps from one progress document to the next."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def advanced(progress: IndexProgress, acked: Vector, resolved_acked: Vector) -> 
 def resumed(
     progress: IndexProgress, generation: int, topic_id: str | None, numbers: Sequence[int] = ()
 ) -> IndexProgress:
-    """Where to go on in generation `generation` of the topic, which now has the id `topic_id` (None: not there yet).
+    """`progress` to go on from in this generation of the topic, which now has the id `topic_id` (None: not there yet).
 
     A raised generation begins anew, as the topic was made anew: only what the source said of its tables stays. So do
     `numbers` of partitions that were declared since, where the topic had others afterwards: versions count them
@@ -121,7 +121,7 @@ def grown(progress: IndexProgress, partitions: int, ends: Vector) -> IndexProgre
 
 
 def start_of(progress: Mapping[str, IndexProgress]) -> dict[str, Vector]:
-    """Where to read on, of each topic and of the resolved topic that speaks of it.
+    """The offsets to read on from, of each topic and of the resolved topic that speaks of it.
 
     Topics that share a resolved topic each know it to an offset of their own: the least holds.
     """

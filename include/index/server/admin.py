@@ -1,4 +1,4 @@
-"""What is asked of a search server about its indexes as a whole: their mappings, settings, aliases, and lives.
+"""The port to a search server's indexes as a whole: their mappings, settings, aliases, and lives.
 
 `elasticsearch_admin` and `memory_admin` pass `tests/contract/test_index_admin.py`. Every call raises `Transient` when
 the server does not answer or is full, `Terminal` when it refuses or the index is not there.
@@ -37,7 +37,7 @@ class IndexAdmin(Protocol):
         """
 
     def auto_create(self) -> str | None:
-        """What the server is told of indexes that a write would make; None where this account may not know."""
+        """The server's setting for indexes that a write would make; None where this account may not know."""
 
     def settings(self, name: str) -> dict[str, str]:
         """All settings that were given, by their flat names without `index.`: `refresh_interval`, ...."""

@@ -1,4 +1,4 @@
-"""Whether the server would make an index of its own accord for a late write, with no mapping of ours.
+"""Refuses a server that would make an index of its own accord for a late write, with no mapping of ours.
 
 A bulk that is under way while its index is dropped or lost would make it anew, with guessed types and no alias filter,
 and nobody would notice. So indexes are made and written only where the server does not do that.

@@ -1,4 +1,4 @@
-"""Whether an index keeps what it has acknowledged when its node loses power."""
+"""Refuses an index that may lose what it has acknowledged when its node loses power."""
 
 from __future__ import annotations
 

@@ -126,30 +126,30 @@ class ElasticsearchIndex(SearchIndex):
         import elasticsearch
 
         try:
-            found = call(lambda: self.client.indices.get(index=name), index=name)
+            response = call(lambda: self.client.indices.get(index=name), index=name)
         except elasticsearch.NotFoundError:
             return None
-        if len(found.body) != 1:
-            raise Terminal("alias leads to several indexes", alias=name, indexes=sorted(found.body))
-        concrete, info = next(iter(found.body.items()))
+        if len(response.body) != 1:
+            raise Terminal("alias leads to several indexes", alias=name, indexes=sorted(response.body))
+        concrete, info = next(iter(response.body.items()))
         uuid = info["settings"]["index"]["uuid"]
         return IndexInfo(concrete, uuid, info["mappings"], info["aliases"])
 
     @override
     def create(self, name: str, body: Mapping[str, Any]) -> IndexInfo:
-        found = self.describe(name)
-        if found is None:
+        info = self.describe(name)
+        if info is None:
             try:
                 call(lambda: self._slow.indices.create(index=name, **body), index=name)
             except Terminal as error:
                 # Somebody else was quicker, or the answer to an earlier attempt was lost.
-                found = self.describe(name)
-                if found is None:
+                info = self.describe(name)
+                if info is None:
                     raise error from error.__cause__
-            found = self.describe(name)
-        if found is None or found.name != name:
-            raise Terminal("index was not created", index=name, found=found.name if found else None)
-        return found
+            info = self.describe(name)
+        if info is None or info.name != name:
+            raise Terminal("index was not created", index=name, found=info.name if info else None)
+        return info
 
     @override
     def bulk(self, name: str, lines: bytes) -> BulkAnswer:
@@ -158,7 +158,7 @@ class ElasticsearchIndex(SearchIndex):
         client = self.client.options(request_timeout=_BULK_S)
         try:
             # The client frames ready bytes itself, though its annotation names mappings only.
-            found = client.bulk(index=name, operations=lines, filter_path=_BULK_FILTER)  # type: ignore[arg-type]
+            response = client.bulk(index=name, operations=lines, filter_path=_BULK_FILTER)  # type: ignore[arg-type]
         except elasticsearch.ApiError as error:
             return BulkAnswer(
                 error.status_code,
@@ -168,7 +168,7 @@ class ElasticsearchIndex(SearchIndex):
             )
         except (elasticsearch.TransportError, elasticsearch.SerializationError) as error:
             return BulkAnswer(0, type=type(error).__name__, reason=str(error))
-        items = found.body.get("items")
+        items = response.body.get("items")
         if not isinstance(items, list):
             return BulkAnswer(200, None)
         # Items that `answers` has read stand as they are.
@@ -179,12 +179,12 @@ class ElasticsearchIndex(SearchIndex):
         import elasticsearch
 
         try:
-            found = call(lambda: self.client.get(index=name, id=doc_id), index=name)
+            response = call(lambda: self.client.get(index=name, id=doc_id), index=name)
         except elasticsearch.NotFoundError as error:
             if _type(error.body) == "index_not_found_exception":
                 raise _missing(name) from error
             return None
-        return IndexedDocument(doc_id, found.body["_version"], found.body["_source"])
+        return IndexedDocument(doc_id, response.body["_version"], response.body["_source"])
 
     def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, IndexedDocument]:
         """See `port.SearchIndex`; asks for 1,000 at a time."""
@@ -303,7 +303,7 @@ class ElasticsearchIndex(SearchIndex):
 
         try:
             call(lambda: self._slow.indices.refresh(index=name), index=name)
-            found = call(
+            hits = call(
                 lambda: self.client.search(
                     index=name,
                     query={"term": {"index": index}},
@@ -315,11 +315,11 @@ class ElasticsearchIndex(SearchIndex):
             ).body["hits"]["hits"]
         except elasticsearch.NotFoundError:
             return 0
-        for hit in found:
+        for hit in hits:
             # Somebody else may have been quicker.
             with contextlib.suppress(elasticsearch.NotFoundError):
                 call(lambda note_id=hit["_id"]: self.client.delete(index=name, id=note_id), index=name)  # type: ignore[misc]
-        return len(found)
+        return len(hits)
 
     @override
     def close(self) -> None:

@@ -44,14 +44,14 @@ class ElasticsearchAdmin(IndexAdmin):
 
         name = "action.auto_create_index"
         try:
-            found = call(
+            settings = call(
                 lambda: self._client.cluster.get_settings(
                     include_defaults=True, flat_settings=True, filter_path="*.action*"
                 )
             ).body
         except (Terminal, elasticsearch.NotFoundError):
             return None
-        values = [found.get(section, {}).get(name) for section in ("transient", "persistent", "defaults")]
+        values = [settings.get(section, {}).get(name) for section in ("transient", "persistent", "defaults")]
         return next((_flat(value) for value in values if value is not None), None)
 
     @override
@@ -67,7 +67,7 @@ class ElasticsearchAdmin(IndexAdmin):
     @override
     def generations(self, alias: str) -> list[StoredIndex]:
         pattern = f"{alias}-v*"
-        found = call(
+        indexes = call(
             lambda: self._client.indices.get(index=pattern, features=["settings", "aliases"]), index=pattern
         ).body
         sizes = call(
@@ -77,7 +77,7 @@ class ElasticsearchAdmin(IndexAdmin):
             index=pattern,
         ).body.get("indices", {})
         out = []
-        for concrete, info in found.items():
+        for concrete, info in indexes.items():
             name = _named(concrete, alias)
             if name is None:
                 continue

@@ -111,16 +111,16 @@ class MemoryIndex(SearchIndex):
         self, name: str, topic: str, partition: int, below: int, after: tuple[int, str], most: int
     ) -> list[IndexedDocument]:
 
-        def place(found: IndexedDocument) -> tuple[int, str]:
-            metadata = found.source["metadata"]
+        def place(document: IndexedDocument) -> tuple[int, str]:
+            metadata = document.source["metadata"]
             return metadata["offset"], metadata["doc_id"]
 
-        found = [
+        matching = [
             each
             for each in self._of_topic(name, topic)
             if each.deleted and each.source["metadata"]["partition"] == partition and after < place(each) < (below, "")
         ]
-        return sorted(found, key=place)[:most]
+        return sorted(matching, key=place)[:most]
 
     @override
     def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[IndexedDocument]:
@@ -187,15 +187,15 @@ class MemoryIndex(SearchIndex):
         refused = _refusal(self._infos[name].mapping, source)
         if refused is not None:
             return refused
-        routing, place = action.get("routing"), _place(action)
-        there = self._documents[name].get(place)
+        routing, key = action.get("routing"), _place(action)
+        there = self._documents[name].get(key)
         # `external_gte` takes the same version again, which heals a document that was altered.
         least = action["version"] + (action.get("version_type") == "external_gte")
         if there is not None and there.version >= least:
             return ItemAnswer(409, "version_conflict_engine_exception", "version conflict")
-        self._documents[name][place] = IndexedDocument(action["_id"], action["version"], source, routing)
+        self._documents[name][key] = IndexedDocument(action["_id"], action["version"], source, routing)
         self._sequence += 1
-        self._written[name][place] = self._sequence
+        self._written[name][key] = self._sequence
         return ItemAnswer(200 if there else 201)
 
     def _delete(self, name: str, action: Mapping[str, Any]) -> ItemAnswer:

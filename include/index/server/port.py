@@ -1,4 +1,4 @@
-"""What the indexer asks of a search server. `elasticsearch` and `memory` pass `tests/contract/test_index.py`.
+"""The indexer's port to a search server. `elasticsearch` and `memory` pass `tests/contract/test_index.py`.
 
 Every call raises `Transient` when the server does not answer or is full, `Terminal` when it refuses; `bulk` alone
 never raises for either, as its answer is classified item by item.
@@ -97,10 +97,17 @@ class SearchIndex(Protocol):
     def tombstones(
         self, name: str, topic: str, partition: int, below: int, after: tuple[int, str], most: int
     ) -> list[IndexedDocument]:
-        """Soft-delete tombstones from a partition of `topic`, with offsets below `below`, by offset and `doc_id`.
+        """Soft-delete tombstones from a partition of a topic, by offset and `doc_id`, as of the last refresh.
 
-        At most `most` behind `after`, an offset and a `metadata.doc_id`; with their metadata only, as of the last
-        refresh.
+        They come with their metadata only.
+
+        Args:
+            name: of the index.
+            topic: that they came from.
+            partition: its number.
+            below: offset that theirs are below.
+            after: offset and `metadata.doc_id` that theirs are behind.
+            most: at most so many.
         """
 
     def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[IndexedDocument]:

@@ -31,7 +31,7 @@ def purge_deployed(
     admin = KafkaAdmin(kafka.bootstrap, dict(kafka.options))
     registry = ConfluentRegistry(on.deployment.one("registry", Registry))
     fed = fed_indexes(on.index, on.alias)
-    found = []
+    purged = []
     try:
         for info in sorted(fed.infos, key=lambda each: each.name != fed.serving):
             for topic in on.definition.topics:
@@ -39,10 +39,10 @@ def purge_deployed(
                 there = admin.describe(topic)
                 known = (read_progress(on.index, info, topic) or IndexProgress(topic)).topic_ids.get(topic)
                 if there is None or there.topic_id != known:
-                    found.append(Purged(info.name, topic, why="the application has not read the topic as it is now"))
+                    purged.append(Purged(info.name, topic, why="the application has not read the topic as it is now"))
                     continue
                 require_no_growth(on.definition, topic, admin, on.reader)
-                found.append(
+                purged.append(
                     purge.run(
                         horizon_ms(admin.deletions_kept_ms(topic)),
                         keeps=lambda info=info, topic=topic: _protected(on, info, topic, registry),  # type: ignore[misc]
@@ -52,7 +52,7 @@ def purge_deployed(
                 )
     finally:
         registry.close()
-    return found
+    return purged
 
 
 def _protected(on: DeployedIndex, info: IndexInfo, topic: str, registry: ConfluentRegistry) -> Protected:

@@ -99,7 +99,7 @@ def try_out(
     """
     out = Replayed(topic)
     for group in _groups(records):
-        found: list[tuple[str, int]] = []
+        documents: list[tuple[str, int]] = []
         for record in group:
             out.read += 1
             try:
@@ -110,11 +110,11 @@ def try_out(
             if state is None:
                 out.stale += 1
             else:
-                found.append((state.doc_id, state.version))
-        there = version_of([doc_id for doc_id, _ in found])
-        stale = sum(there.get(doc_id, -1) >= version for doc_id, version in found)
+                documents.append((state.doc_id, state.version))
+        there = version_of([doc_id for doc_id, _ in documents])
+        stale = sum(there.get(doc_id, -1) >= version for doc_id, version in documents)
         out.stale += stale
-        out.done += len(found) - stale
+        out.done += len(documents) - stale
     return out
 
 

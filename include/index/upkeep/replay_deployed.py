@@ -42,16 +42,16 @@ def replay_deployed(
     """
     fed = fed_indexes(on.index, on.alias)
     registry = ConfluentRegistry(on.deployment.one("registry", Registry))
-    found: dict[str, list[Replayed]] = {}
+    replayed: dict[str, list[Replayed]] = {}
     try:
         for info in sorted(fed.infos, key=lambda each: each.name != fed.serving):
-            found[info.name] = [
+            replayed[info.name] = [
                 _replayed(on, info, registry, topic, dry_run=dry_run, on_progress=on_progress)
                 for topic in on.definition.topics
             ]
     finally:
         registry.close()
-    return found
+    return replayed
 
 
 def _replayed(

@@ -1,1 +1,1 @@
-"""What a join is, without files, topics, formats and engines: rows go in, outputs come out."""
+"""The algorithm of joins, without files, topics, formats and engines: rows go in, outputs come out."""

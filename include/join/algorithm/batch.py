@@ -122,9 +122,17 @@ def finished(
     get: Callable[[Sequence[bytes]], Sequence[bytes | None]],
     left: Iterable[Left] = (),
 ) -> Applied:
-    """What is left to do when all touches were taken in: rows that changed, marks of join keys that lack outputs.
+    """Finds what is left to do when all touches were taken in: rows that changed, marks of join keys that lack outputs.
 
-    `newest` are outputs by key; `stood`: what the state had of the rows; `get`: of the state.
+    Args:
+        rows: key of the state → the row as kept; None: it is deleted.
+        newest: output key → the fields of `JoinOutput`.
+        held: the fields of `HeldRecord` for each.
+        stale: touches that a newer version of their row had overtaken.
+        products: of each input, the most outputs that one of its records changed.
+        stood: what the state had of the rows.
+        get: values of keys in the state, in their order.
+        left: rows that left a join key which lacks outputs.
     """
     gone: dict[bytes, bytes | None] = {
         left_key(join_key, slot, key, group): row for join_key, slot, key, group, row in left
@@ -220,23 +228,23 @@ class _JoinKey:
     def _take(self, touch: Touch, made: _Made) -> None:
         kept = None if touch.row is None else touch.row.to_bytes()
         made.rows[row_key(touch.join_key, touch.input, touch.key)] = kept
-        place = self._places.get(touch.input)
-        if place is None:
+        position = self._places.get(touch.input)
+        if position is None:
             self._kept[touch.input][touch.key] = touch.row
             return
-        stood, was = self._kept[touch.input][touch.key], self._sides[place].entry(touch.key)
-        changed = delta(touch, place, self._sides, self._shape)
+        stood, was = self._kept[touch.input][touch.key], self._sides[position].entry(touch.key)
+        changed = delta(touch, position, self._sides, self._shape)
         held = changed.size > self._shape.max_product
         if held:
             made.held.append(HeldRecord(touch.join_key, touch.input, touch.key, touch.rank, changed.size))
             made.lacking.add(touch.join_key)
         if touch.join_key in made.lacking and stood is not None and was is not None:
-            self._leave(touch, stood, was, self._sides[place].entry(touch.key), made)
+            self._leave(touch, stood, was, self._sides[position].entry(touch.key), made)
         if held:
             return
-        made.products[place] = max(made.products[place], changed.size)
+        made.products[position] = max(made.products[position], changed.size)
         for before, after in changed.combinations():
-            self._note(touch, place, before, after)
+            self._note(touch, position, before, after)
 
     def _leave(self, touch: Touch, stood: Row, before: OutputShare, after: OutputShare | None, made: _Made) -> None:
         """Remember what the row was, unless what it is now has part in the outputs of the same keys."""

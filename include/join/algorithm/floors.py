@@ -1,4 +1,4 @@
-"""What a table's floor does to the rows of an input: those below it go, those that it spares are written again.
+"""Makes touches of a table's floor: rows of the input below it go, those that it spares are written again.
 
 A row may have left its join key in a gap that nobody saw. Then it stands in the state twice, and the floor removes the
 older one with a tombstone of its own rank; so the living one is put again at that rank, lest the tombstone beat it. And

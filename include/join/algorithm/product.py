@@ -1,4 +1,4 @@
-"""What one record changes in the outputs of a join key: the delta product.
+"""Computes what one record changes in the outputs of a join key: the delta product.
 
 As in MJoin (Viglas, Naughton, Burger: Maximizing the output rate of multi-way join queries over streaming information
 sources, VLDB 2003): a changed row is combined with the rows of all other inputs, and the outputs of no two inputs
@@ -44,7 +44,7 @@ class Delta:
 
     @property
     def size(self) -> int:
-        """How many outputs change."""
+        """The number of outputs that change."""
         return len(self.exchanges) * math.prod(len(entries) for entries in self.others)
 
     def combinations(self) -> Iterator[tuple[Combination | None, Combination | None]]:

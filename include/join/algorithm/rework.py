@@ -204,12 +204,12 @@ class _Table:
         for each, value in left or ():
             if (place_of := left_place(each)) is not None:
                 gone.setdefault(place_of[1], []).append((place_of[2], Row.from_bytes(value)))
-        for slot, place in shape.places.items():
-            made = (shape.projection.entry(place, key, row) for key, row in kept.get(slot, {}).items())
+        for slot, position in shape.places.items():
+            made = (shape.projection.entry(position, key, row) for key, row in kept.get(slot, {}).items())
             shown = shown_of(entry for entry in made if entry is not None)
-            absent = [shape.projection.absent(place)] if shape.optional[place] else []
+            absent = [shape.projection.absent(position)] if shape.optional[position] else []
             if left is not None:
-                were = (shape.projection.entry(place, key, row) for key, row in gone.get(slot, ()))
+                were = (shape.projection.entry(position, key, row) for key, row in gone.get(slot, ()))
                 groups = {entry.group: entry for entry in (*were, *absent, *shown) if entry is not None}
                 shown = list(groups.values())
             self._entries.append(shown or absent)

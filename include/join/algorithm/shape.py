@@ -1,4 +1,4 @@
-"""What the algorithm knows of a join: how many inputs, which of them are optional, how rows become outputs.
+"""The shape of a join: how many inputs it has, which of them are optional, how rows become outputs.
 
 It is the same for rows in Avro and in JSON: an output's key and value are made of parts of rows, one behind the other.
 """
@@ -20,10 +20,10 @@ class Projection(Protocol):
     """Makes of rows what they bring to outputs. Pure: the same row always brings the same."""
 
     def entry(self, input: int, key: bytes, row: Row) -> OutputShare | None:
-        """What the row brings; None when the input's `where` leaves it out."""
+        """Gives what the row brings; None when the input's `where` leaves it out."""
 
     def absent(self, input: int) -> OutputShare:
-        """What stands for the rows of an optional input under a join key that has none; its version is None."""
+        """Gives what stands for the rows of an optional input under a join key that has none; its version is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,16 @@ class JoinShape:
         value: Frame,
         slots: tuple[int, ...] = (),
     ) -> Self:
-        """The shape of a join by its file and the plan of its fields."""
+        """Makes the shape of a join by its file and the plan of its fields.
+
+        Args:
+            join: the file.
+            plan: of the output's fields.
+            projection: makes parts of outputs of rows.
+            key: what stands around an output's key.
+            value: what stands around an output's value.
+            slots: of each input, its number in the state; empty: its position.
+        """
         places: list[tuple[int, int]] = []
         for each in plan.key:
             places.append((each.input, sum(other == each.input for other, _ in places)))

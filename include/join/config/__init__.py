@@ -1,1 +1,1 @@
-"""What a join is: its file, checked against topics and schemas, and where it is declared."""
+"""The configuration of a join: its file, checked against topics and schemas, and where it is declared."""

@@ -35,7 +35,22 @@ def checked_join(
     forgetting: Collection[str] = (),
     spread: Collection[str] = (),
 ) -> CheckedJoin:
-    """Match the file with the topics and schemas that are there; arguments and errors are those of `find_inputs`."""
+    """Matches the file with the topics and schemas that are there.
+
+    Args:
+        places: the join's file, for errors.
+        join: what it says.
+        registry: of the inputs' schemas.
+        admin: of the log that has them.
+        forgetting: topics that may be other than compacted.
+        spread: change topics whose rows are partitioned by other columns than their key.
+
+    Raises:
+        NotThereYet: a topic is not there, or has no schema.
+        SettingsError: what the file says does not fit topics, schemas or fields.
+        Terminal: a schema is no record with fields.
+        Transient: registry or log do not answer.
+    """
     inputs = find_inputs(places, join, registry, admin, forgetting=forgetting, spread=spread)
     schemas = [each.schema for each in inputs]
     plan = field_plan(places, join, [schema.fields for schema in schemas])

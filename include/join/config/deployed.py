@@ -49,7 +49,7 @@ class DeployedJoin:
 
 def declared_joins(deployment: Deployment) -> dict[str, DeployedJoin]:
     """All joins, checked against the other sections; raises `SettingsError` with the place."""
-    found = {}
+    joins = {}
     hosts = deployment.section("applications", Application)
     writers: dict[str, str] = {}
     for name, entry in deployment.section(SECTION, JoinEntry).items():
@@ -73,29 +73,29 @@ def declared_joins(deployment: Deployment) -> dict[str, DeployedJoin]:
                 other=other,
                 fix="Give one of them another `output.source`.",
             )
-        found[name] = join
-    return found
+        joins[name] = join
+    return joins
 
 
 def joins_of_application(deployment: Deployment, application: str) -> list[DeployedJoin]:
     """The joins that an application hosts; raises `SettingsError` where there is none."""
-    found = [join for join in declared_joins(deployment).values() if join.entry.application == application]
-    if not found:
+    joins = [join for join in declared_joins(deployment).values() if join.entry.application == application]
+    if not joins:
         raise SettingsError(
             "the application hosts no join", application=application, fix="Name it in an entry of `joins`."
         )
-    return found
+    return joins
 
 
 def spread_topics(deployment: Deployment) -> frozenset[str]:
     """Change topics whose partitions are chosen by other columns than the key (`partition_by` of a source)."""
-    found = set()
+    spread = set()
     for source, values in (deployment.values.get("sources") or {}).items():
         for table in values.get("partition_by") or {}:
             database, dot, name = table.partition(".")
             databases = [database] if dot else values["databases"]
-            found |= {topics.change(source, each, name or table) for each in databases}
-    return frozenset(found)
+            spread |= {topics.change(source, each, name or table) for each in databases}
+    return frozenset(spread)
 
 
 def _deployed(deployment: Deployment, name: str, entry: JoinEntry) -> DeployedJoin:
@@ -107,13 +107,13 @@ def _deployed(deployment: Deployment, name: str, entry: JoinEntry) -> DeployedJo
         topics.declared(join.output.topic)
     except SettingsError as error:
         raise places.error(("output", "source"), error.message, **error.details) from error
-    for number, each in enumerate(join.join):
-        if each.topic is None:
+    for number, definition in enumerate(join.join):
+        if definition.topic is None:
             continue
         try:
-            topics.readable(each.topic)
+            topics.readable(definition.topic)
         except SettingsError as error:
             raise places.error(("join", number, "topic"), error.message, **error.details) from error
-        if each.topic == join.output.topic:
-            raise places.error(("join", number, "topic"), "a join cannot read what it writes", got=each.topic)
+        if definition.topic == join.output.topic:
+            raise places.error(("join", number, "topic"), "a join cannot read what it writes", got=definition.topic)
     return DeployedJoin(name, entry, join, places)

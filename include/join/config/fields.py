@@ -1,4 +1,4 @@
-"""Which field of which input becomes which field of the output's key and value. Names alone: no types, no values.
+"""Maps the inputs' fields to those of the output's key and value. Names alone: no types, no values.
 
 The rules: an output's value has the fields of all inputs, in order, without those that are excluded. A join key that
 has one name in several inputs stands once, where it is first shown. The key has the fields of `pkey`, else those of
@@ -161,15 +161,15 @@ def _all_keys(places: Deployment, join: JoinFile, inputs: Sequence[InputFields])
         for field in fields.key:
             if field in definition.join_keys:
                 first = join.join[0].join_keys[definition.join_keys.index(field)]
-                each = KeyField(0, first, definition.renamed(field))
+                key_field = KeyField(0, first, definition.renamed(field))
                 if any((other.input, other.field) == (0, first) for other in key):
                     continue
             else:
-                each = KeyField(number, field, definition.renamed(field))
+                key_field = KeyField(number, field, definition.renamed(field))
             for other in key:
-                if other.name == each.name:
-                    raise _clash(places, join, number, field, each.name, other.input)
-            key.append(each)
+                if other.name == key_field.name:
+                    raise _clash(places, join, number, field, key_field.name, other.input)
+            key.append(key_field)
     return key
 
 
@@ -178,16 +178,16 @@ def _pkey(places: Deployment, join: JoinFile, inputs: Sequence[InputFields]) -> 
     join_keys = _join_key_names(join)
     key: list[KeyField] = []
     for at, name in enumerate(names):
-        place = ("output", "pkey", at)
+        where = ("output", "pkey", at)
         joined = next((number for number, of in enumerate(join_keys) if name in of), None)
         if joined is not None:
             first = join.join[0]
-            each = KeyField(0, first.join_keys[joined], first.renamed(first.join_keys[joined]))
+            key_field = KeyField(0, first.join_keys[joined], first.renamed(first.join_keys[joined]))
         else:
-            each = _named(places, place, name, join, inputs)
-        if any((other.input, other.field) == (each.input, each.field) for other in key):
-            raise places.error(place, "the key has this field already", got=name)
-        key.append(each)
+            key_field = _named(places, where, name, join, inputs)
+        if any((other.input, other.field) == (key_field.input, key_field.field) for other in key):
+            raise places.error(where, "the key has this field already", got=name)
+        key.append(key_field)
     missing = [sorted(of) for of in join_keys if not of & set(names)]
     if missing:
         raise places.error(

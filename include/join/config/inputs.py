@@ -70,10 +70,10 @@ def find_inputs(
         Transient: registry or log do not answer.
     """
     names = admin.names()
-    found: list[Input] = []
+    inputs: list[Input] = []
     for number, definition in enumerate(join.join):
         topic = _topic(places, number, definition, registry, names)
-        if any(other.topic == topic for other in found):
+        if any(other.topic == topic for other in inputs):
             raise places.error(
                 ("join", number), "a topic is joined with itself", topic=topic, fix="Join a copy of it by another name."
             )
@@ -87,8 +87,8 @@ def find_inputs(
             topic=topic,
         )
         fixed = not schema.change and schema.holds(definition.join_keys)
-        found.append(Input(topic, schema, topic in spread if schema.change else not fixed))
-    return found
+        inputs.append(Input(topic, schema, topic in spread if schema.change else not fixed))
+    return inputs
 
 
 def _topic(
@@ -105,19 +105,19 @@ def _topic(
                 fix=f"Is it {' or '.join(nearest(definition.topic, names)) or 'written yet'}? See `lyrebird status`.",
             )
         )
-    place, schema_id = ("join", number, "schema_id"), definition.schema_id or 0
+    where, schema_id = ("join", number, "schema_id"), definition.schema_id or 0
     try:
         subjects = registry.subjects(schema_id)
     except UnknownSchema as error:
         raise NotThereYet.of(
-            places.error(place, "nobody registered a schema of this id", got=schema_id, fix="Name the topic.")
+            places.error(where, "nobody registered a schema of this id", got=schema_id, fix="Name the topic.")
         ) from error
     topics = [subject.removesuffix(_VALUE) for subject in subjects if subject.endswith(_VALUE)]
     known = [topic for topic in topics if topic in names]
     if len(known) == 1:
         return known[0]
     raise places.error(
-        place,
+        where,
         "the schema is that of several topics" if known else "the schema is that of no topic's values",
         got=schema_id,
         topics=known or topics or list(subjects),

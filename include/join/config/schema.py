@@ -85,12 +85,14 @@ def output_schemas(join: JoinFile, plan: FieldPlan, inputs: Sequence[InputSchema
     defined: set[str] = set()
     key_fields = []
     never_null = set()
-    for each in plan.key:
-        kind = _renamed(inputs[each.input].type_of(each.field), named[each.input], set())
-        nullable = join.join[each.input].type == "left" or _may_be_null(join, plan, inputs, each.input, each.field)
+    for planned in plan.key:
+        kind = _renamed(inputs[planned.input].type_of(planned.field), named[planned.input], set())
+        nullable = join.join[planned.input].type == "left" or _may_be_null(
+            join, plan, inputs, planned.input, planned.field
+        )
         if not nullable:
-            never_null.add((each.input, each.field))
-        key_fields.append({"name": each.name, "type": _nullable(bare(kind)) if nullable else bare(kind)})
+            never_null.add((planned.input, planned.field))
+        key_fields.append({"name": planned.name, "type": _nullable(bare(kind)) if nullable else bare(kind)})
     value_fields: list[dict[str, Any]] = []
     for number, shown in enumerate(plan.values):
         for field, name in shown:
@@ -110,12 +112,12 @@ def check_join_keys(places: Deployment, join: JoinFile, inputs: Sequence[InputSc
     for at, first in enumerate(join.join[0].join_keys):
         wanted = _compared_as(bare(inputs[0].type_of(first)))
         for number, (definition, schema) in enumerate(zip(join.join, inputs, strict=True)):
-            place = ("join", number, "join_keys", at)
+            where = ("join", number, "join_keys", at)
             field = definition.join_keys[at]
             kind = _compared_as(bare(schema.type_of(field)))
             if kind is None:
                 raise places.error(
-                    place,
+                    where,
                     "a field of this type joins nothing",
                     field=field,
                     type=bare(schema.type_of(field)),
@@ -123,7 +125,7 @@ def check_join_keys(places: Deployment, join: JoinFile, inputs: Sequence[InputSc
                 )
             if kind != wanted:
                 raise places.error(
-                    place,
+                    where,
                     "join keys are of different types, so they are never equal",
                     input=definition.label,
                     field=field,

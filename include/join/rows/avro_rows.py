@@ -106,15 +106,15 @@ class AvroRows:
 
     def _by_key_of(self, key: bytes) -> _JoinKey:
         head = key[:_HEAD]
-        found = self._by_key.get(head)
-        if found is None:
+        join_key = self._by_key.get(head)
+        if join_key is None:
             keys = self._fields_of_keys(head)
             types, joined = _types(keys), []
             for field in self._definition.join_keys:
                 piece = piece_of(types[field], ["null", bare(self._newest.type_of(field))])
                 joined.append(_Source(True, keys.names.index(field), piece))
-            found = self._by_key[head] = _JoinKey(joined, self._decimals, None, keys)
-        return found
+            join_key = self._by_key[head] = _JoinKey(joined, self._decimals, None, keys)
+        return join_key
 
     def group(self, key: bytes, schema_id: int, body: bytes) -> bytes:
         """The row's part of the output's key, in one piece."""
@@ -173,12 +173,12 @@ class AvroRows:
         return found
 
     def _fields_of_keys(self, head: bytes) -> Fields:
-        found = self._keys.get(head)
-        if found is None:
+        fields = self._keys.get(head)
+        if fields is None:
             if len(head) < _HEAD or head[0]:
                 raise InvalidRecord("key is not in the Confluent wire format", reason="magic", head=head.hex())
-            found = self._keys[head] = Fields(self._schema_of(int.from_bytes(head[1:], "big")))
-        return found
+            fields = self._keys[head] = Fields(self._schema_of(int.from_bytes(head[1:], "big")))
+        return fields
 
 
 class _JoinKey:
@@ -282,12 +282,12 @@ def _compiled_cut(source: _Source) -> Cut:
 
 
 def _cut(source: _Source, body: bytes, borders: Sequence[int], key: bytes, of_key: Sequence[int]) -> bytes:
-    place = source.place
-    if place < 0:
+    index = source.place
+    if index < 0:
         return source.piece(b"")
     if source.of_key:
-        return source.piece(key[of_key[place] : of_key[place + 1]])
-    return source.piece(body[borders[place] : borders[place + 1]])
+        return source.piece(key[of_key[index] : of_key[index + 1]])
+    return source.piece(body[borders[index] : borders[index + 1]])
 
 
 def _runs(shown: Sequence[_Source]) -> list[tuple[int, int, _Source | None]]:

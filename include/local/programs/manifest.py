@@ -1,4 +1,4 @@
-"""What an installed service consists of: size, time and SHA-256 of every file, kept beside the files.
+"""Records and checks the files of an installed service: size, time and SHA-256 of each, kept beside them.
 
 A file whose size and time are as recorded counts as whole; one whose time alone differs is hashed again.
 """

@@ -1,4 +1,4 @@
-"""How each service of the table is configured, started and asked whether it is ready."""
+"""The recipes of the table's services: how each is configured, started and asked whether it is ready."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Recipe", "recipe"]
 
 
 class Recipe(Protocol):
-    """What a module of this package offers. All functions may be called again and change nothing then."""
+    """The functions that a module of this package offers. All may be called again and change nothing then."""
 
     def prepare(self, site: Site, row: Service) -> tuple[Launch, ...]:
         """Write configuration, make first data, return the processes to start. May take seconds."""

@@ -62,21 +62,21 @@ def differences(old: Listing, new: Listing, rules: ComparisonRules) -> list[Answ
     olds, news = old.documents[:limit], new.documents[:limit]
     by_id = dict(news)
     known = {doc_id for doc_id, _ in olds}
-    found = [
+    findings = [
         AnswerDifference("missing", doc_id)
         for doc_id, body in olds
         if doc_id not in by_id and not _on_the_edge(body, news, limit, rules)
     ]
-    found += [
+    findings += [
         AnswerDifference("extra", doc_id)
         for doc_id, body in news
         if doc_id not in known and not _on_the_edge(body, olds, limit, rules)
     ]
-    found += _order(olds, news, rules)
+    findings += _order(olds, news, rules)
     for doc_id, body in olds:
         if doc_id in by_id:
-            found += _fields(doc_id, body, by_id[doc_id], rules, "")
-    return found
+            findings += _fields(doc_id, body, by_id[doc_id], rules, "")
+    return findings
 
 
 def same_value(old: Any, new: Any, precision_us: int = 1) -> bool:
@@ -112,13 +112,13 @@ def _fields(doc_id: str, old: Any, new: Any, rules: ComparisonRules, path: str) 
         names = sorted(old.keys() | new.keys())
         below = [(name, old.get(name), new.get(name)) for name in names]
         return [
-            each
+            difference
             for name, was, now in below
-            for each in _fields(doc_id, was, now, rules, f"{path}.{name}" if path else name)
+            for difference in _fields(doc_id, was, now, rules, f"{path}.{name}" if path else name)
         ]
     if _is_list(old) and _is_list(new):
         pairs = zip_longest(old, new)
-        return [each for was, now in pairs for each in _fields(doc_id, was, now, rules, path)]
+        return [difference for was, now in pairs for difference in _fields(doc_id, was, now, rules, path)]
     if same_value(old, new, rules.precision_us):
         return []
     return [AnswerDifference("field", doc_id, path, old, new)]

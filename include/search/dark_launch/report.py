@@ -1,4 +1,4 @@
-"""What a dark launch has found, and whether to switch.
+"""The report of a dark launch: what it has found, and whether to switch.
 
 Reports of several processes add up. Advice to switch needs enough samples, and of those compared no more than the bound
 that differ, did not settle or had no answer; lag is no reason against it.
@@ -37,7 +37,7 @@ class ExampleDifference:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Whether to switch, and why or why not. `sure`: enough was compared to say so."""
+    """Advice whether to switch, and why or why not. `sure`: enough was compared to say so."""
 
     switch: bool
     reason: str

@@ -61,18 +61,18 @@ def differences(answer: ReadDocument, rules: DarkRowsDefinition) -> list[RowDiff
     of = str(field_of(answer.body, rules.of))
     items = _by_item(_items(answer.body, rules), rules)
     rows = _by_item(answer.rows, rules)
-    found: list[RowDifference] = []
+    findings: list[RowDifference] = []
     for name in sorted(items.keys() | rows.keys(), key=lambda text: (len(text), text)):
         if name not in rows:
-            found.append(RowDifference("missing", of, name))
+            findings.append(RowDifference("missing", of, name))
         elif name not in items:
-            found.append(RowDifference("extra", of, name))
+            findings.append(RowDifference("extra", of, name))
         else:
             told: list[RowDifference] = []
             for item, row in itertools.product(items[name], rows[name]):
                 told += [each for each in _fields(of, name, (answer.body, item), row, rules) if each not in told]
-            found += told
-    return found
+            findings += told
+    return findings
 
 
 def _items(body: Mapping[str, Any], rules: DarkRowsDefinition) -> list[Mapping[str, Any]]:

@@ -69,7 +69,7 @@ class DarkRows:
 
 def declared_dark_rows(deployment: Deployment) -> dict[str, DarkRows]:
     """All entries by name, checked against indexes, their mappings and documents; raises `SettingsError`."""
-    found, documents = {}, definitions(deployment)
+    entries, documents = {}, definitions(deployment)
     for name, rules in deployment.section(SECTION, DarkRowsDefinition).items():
         side = _side(deployment, name, "documents", rules.documents, rules.fields_of_documents, rules.of)
         rows = _side(deployment, name, "rows", rules.rows, rules.fields_of_rows, rules.of)
@@ -81,8 +81,8 @@ def declared_dark_rows(deployment: Deployment) -> dict[str, DarkRows]:
                 topic=side.topic,
                 allowed=sorted(documents),
             )
-        found[name] = DarkRows(name, rules, side, rows, documents[side.topic])
-    return found
+        entries[name] = DarkRows(name, rules, side, rows, documents[side.topic])
+    return entries
 
 
 def _side(deployment: Deployment, name: str, key: str, alias: str, fields: list[str], of: str) -> IndexSide:

@@ -1,4 +1,4 @@
-"""What a dark launch of joined rows has come to, in words and as JSON."""
+"""The report of a dark launch of joined rows, in words and as JSON."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DarkRowsReport:
 
     @property
     def documents(self) -> int:
-        """How many were looked at."""
+        """The number of documents that were looked at."""
         return self.outcomes.total()
 
     @property
@@ -75,12 +75,12 @@ class DarkRowsReport:
             f"dark rows {self.name}: {self.documents:,} documents with {self.items:,} items, {self.rows:,} rows",
             f"  {self.outcomes['equal']:,} equal, {said}",
         ]
-        for each in self.examples[:_SHOWN]:
-            where = f"{of} {each.of}, {item} {each.item}"
-            if each.kind == "field":
-                out.append(f"field: {where}: {each.field} is {each.document!r}, in the row {each.row!r}")
+        for example in self.examples[:_SHOWN]:
+            where = f"{of} {example.of}, {item} {example.item}"
+            if example.kind == "field":
+                out.append(f"field: {where}: {example.field} is {example.document!r}, in the row {example.row!r}")
             else:
-                out.append(f"{each.kind}: {where}")
+                out.append(f"{example.kind}: {where}")
         more = self.found.total() - min(len(self.examples), _SHOWN)
         if more:
             out.append(f"… and {more:,} more (--json shows {_KEPT:,})")

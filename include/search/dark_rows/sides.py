@@ -67,12 +67,12 @@ class IndexedSides(RowSides):
 
     @override
     def rows(self, of: Collection[Any]) -> Mapping[str, Sequence[Body]]:
-        field, found = self._entry.rules.of, dict[str, list[Body]]()
+        field, rows = self._entry.rules.of, dict[str, list[Body]]()
         if of:
             side = self._entry.rows
             for _, row in self._all(side, {"terms": {f"{side.entity}.{field}": list(of)}}):
-                found.setdefault(str(field_of(row, field)), []).append(row)
-        return found
+                rows.setdefault(str(field_of(row, field)), []).append(row)
+        return rows
 
     @override
     def position(self) -> SourcePosition | None:

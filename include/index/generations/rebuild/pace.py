@@ -1,4 +1,4 @@
-"""How fast a long piece of work goes, and how long it still takes."""
+"""Measures how fast a long piece of work goes, and estimates how long it still takes."""
 
 from __future__ import annotations
 

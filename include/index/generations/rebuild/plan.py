@@ -1,4 +1,4 @@
-"""What a rebuild is going to do, found without doing any of it."""
+"""Plans a rebuild without doing any of it."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def make_plan(
 def unsettled(
     index: SearchIndex, name: str, begins: Mapping[str, Mapping[int, int]], ends: Mapping[str, Mapping[int, int]]
 ) -> Work:
-    """What index `name` has not settled of its topics; all of it when there is no such index yet."""
+    """Finds what index `name` has not settled of its topics; all of it when there is no such index yet."""
     info = index.describe(name)
     work = {}
     for topic, until in ends.items():

@@ -1,4 +1,4 @@
-"""What is still to be read of topics, in ranges that many tasks work off at once."""
+"""Cuts what is still to be read of topics into ranges that many tasks work off at once."""
 
 from __future__ import annotations
 

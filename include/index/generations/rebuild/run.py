@@ -115,7 +115,15 @@ class Rebuilt:
 def rebuild(
     plan: RebuildPlan, definition: IndexDefinition, means: RebuildContext, owner: str, tell: Teller, *, within_s: float
 ) -> Rebuilt:
-    """Steps 1 to 7; `owner` is a name that no other process has. Begun again, it goes on.
+    """Carries out steps 1 to 7. Begun again, it goes on.
+
+    Args:
+        plan: of the rebuild.
+        definition: of the index.
+        means: the servers, and what is opened on them.
+        owner: a name that no other process has.
+        tell: hears how far the rebuild is, and what it waits for.
+        within_s: longest wait for the application to follow.
 
     Raises:
         Fenced: another rebuild of this generation has begun.
@@ -251,21 +259,21 @@ def _resuming(
     plan: RebuildPlan, definition: IndexDefinition, means: RebuildContext, topic: str
 ) -> Callable[[IndexProgress], IndexProgress]:
     """Where to begin or to go on, with what the index that serves knows of the topic itself."""
-    found = means.topics.describe(topic)
+    described = means.topics.describe(topic)
     numbers = PartitionCounts(definition, means.topics, means.reader).numbers(topic)
-    if found is None:
+    if described is None:
         raise Terminal("topic does not exist", topic=topic, fix=f"Start the application that writes {topic}.")
     serving = means.index.describe(plan.serving) if plan.serving else None
     known = read_progress(means.index, serving, topic) if serving else None
     declared, cluster = definition.topics[topic], means.feed(IndexProgress(topic)).origin.cluster
     if known is not None:
-        of_cluster(known, cluster, found.topic_id, declared)
+        of_cluster(known, cluster, described.topic_id, declared)
 
     def resume(progress: IndexProgress) -> IndexProgress:
-        ours = of_cluster(progress, cluster, found.topic_id, declared)
-        progress = resumed(ours, declared.generation, found.topic_id, numbers)
-        progress = replace(progress, topic_ids={**progress.topic_ids, topic: found.topic_id})
-        if known is None or known.topic_ids.get(topic) != found.topic_id or progress.acked:
+        ours = of_cluster(progress, cluster, described.topic_id, declared)
+        progress = resumed(ours, declared.generation, described.topic_id, numbers)
+        progress = replace(progress, topic_ids={**progress.topic_ids, topic: described.topic_id})
+        if known is None or known.topic_ids.get(topic) != described.topic_id or progress.acked:
             return progress
         return replace(progress, partitions=known.partitions, floors=known.floors, control_acked=known.control_acked)
 
