@@ -1,4 +1,4 @@
-"""Whether the groups of a deployment can be carried out, seen before anything runs: no server is asked.
+"""Checks that the groups of a deployment can be carried out, before anything runs and without asking a server.
 
 What a definition says by itself is checked when it is parsed. Here follow what lies outside of it (applications,
 classes of parsers, descriptor sets, the registry) and what would never come to hold.
@@ -74,9 +74,9 @@ def _check_application(
     deployment: Deployment, name: str, group: LakeGroup, applications: Mapping[str, Application]
 ) -> None:
     path: _Path = (_SECTION, name, "application")
-    found = applications.get(group.application)
+    application = applications.get(group.application)
     if group.run == "schedule":
-        if found is not None:
+        if application is not None:
             raise deployment.error(
                 path,
                 "a group on a schedule names an application that runs for ever",
@@ -84,13 +84,13 @@ def _check_application(
                 fix="Leave that entry out of `applications`: the DAG lake_upload runs the group. Or set `run: stream`.",
             )
         return
-    if found is None:
+    if application is None:
         raise unknown_name(deployment, path, group.application, "applications")
-    if found.entry != PROGRAMS[group.kind]:
+    if application.entry != PROGRAMS[group.kind]:
         raise deployment.error(
             path,
             f"a {group.kind} group is run by another program than its application's",
-            got=found.entry,
+            got=application.entry,
             allowed=PROGRAMS[group.kind],
             application=group.application,
         )

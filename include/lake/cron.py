@@ -65,7 +65,7 @@ class Cron:
 
 
 def _values(text: str, name: str, least: int, most: int) -> frozenset[int]:
-    found: set[int] = set()
+    values: set[int] = set()
     for part in text.split(","):
         match = _PART.fullmatch(part)
         if match is None:
@@ -76,5 +76,5 @@ def _values(text: str, name: str, least: int, most: int) -> frozenset[int]:
         end = most if star or (step and last is None) else int(last or first)
         if not (least <= begin <= end <= most) or step == "0" or step == "00":
             raise ValueError(f"{part!r} is no {name}: {least} to {most}, ascending, in steps of 1 or more")
-        found.update(range(begin, end + 1, int(step or 1)))
-    return frozenset(found)
+        values.update(range(begin, end + 1, int(step or 1)))
+    return frozenset(values)

@@ -157,8 +157,8 @@ class LakeGroup(Strict):
 
 def declared_groups(deployment: Deployment) -> dict[str, LakeGroup]:
     """All groups, by name; raises `SettingsError` naming file and path."""
-    found = deployment.section(SECTION, LakeGroup)
-    for (one, outer), (other, inner) in permutations(((name, group.prefix) for name, group in found.items()), 2):
+    groups = deployment.section(SECTION, LakeGroup)
+    for (one, outer), (other, inner) in permutations(((name, group.prefix) for name, group in groups.items()), 2):
         if f"{inner}/".startswith(f"{outer}/"):
             raise deployment.error(
                 (SECTION, other, "prefix"),
@@ -167,7 +167,7 @@ def declared_groups(deployment: Deployment) -> dict[str, LakeGroup]:
                 other=one,
                 fix="Give each group a prefix that lies in no other's.",
             )
-    return found
+    return groups
 
 
 def backup_prefixes(groups: Mapping[str, LakeGroup]) -> list[str]:
@@ -185,12 +185,12 @@ def group_named(deployment: Deployment, name: str) -> LakeGroup:
 
 def groups_of_application(deployment: Deployment, application: str) -> dict[str, LakeGroup]:
     """What an application writes, by name; raises `SettingsError` for one that no group names."""
-    found = {name: group for name, group in declared_groups(deployment).items() if group.application == application}
-    if not found:
+    groups = {name: group for name, group in declared_groups(deployment).items() if group.application == application}
+    if not groups:
         raise deployment.error(
             (SECTION,), "no group of the lake names this application", application=application, fix="Set `application`."
         )
-    return found
+    return groups
 
 
 def format_of(definition: FormatDefinition, registry: SchemaRegistry | None) -> Format:

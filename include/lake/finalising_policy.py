@@ -1,4 +1,4 @@
-"""What the deployment says of finalising a group's dates: how late records may come, and whose dates they are."""
+"""Definition of a group's finalising in the deployment: how late records may come, and in which zones a date ends."""
 
 from __future__ import annotations
 

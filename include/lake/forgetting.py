@@ -97,10 +97,10 @@ class Forgetting:
         """For a person."""
         where = f"{self.topic.prefix}: {self.topic.topic}"
         lines = [
-            f"{where}, partition {each.partition}: offsets {each.before:,} to {each.floor - 1:,}, {each.records:,} "
-            f"records, {each.objects:,} objects, {each.bytes:,} bytes"
-            + (f" ({each.gone:,} of the offsets are gone already: not by `lake forget`)" if each.gone else "")
-            for each in self.partitions
+            f"{where}, partition {part.partition}: offsets {part.before:,} to {part.floor - 1:,}, {part.records:,} "
+            f"records, {part.objects:,} objects, {part.bytes:,} bytes"
+            + (f" ({part.gone:,} of the offsets are gone already: not by `lake forget`)" if part.gone else "")
+            for part in self.partitions
         ]
         lines += [f"{where}, partition {each}: goes on with what was begun" for each in self.unswept]
         return lines or [f"{where}: nothing is older than {self.day.isoformat()}"]

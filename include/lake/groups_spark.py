@@ -112,7 +112,7 @@ def build(
     require_honest(settings)
     kept_in = backup_prefixes(declared_groups(deployment))
     writer = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4()}"
-    found = list[tuple[Driver, GroupReport, SparkJobPool[Task, Outcome]]]()
+    built = list[tuple[Driver, GroupReport, SparkJobPool[Task, Outcome]]]()
     for name, group in groups.items():
         pool = task_pool(spark, TaskPlace.of(group, kafka, registry, settings, deployment.folder, kept_in=kept_in))
         report = GroupReport(name)
@@ -122,8 +122,8 @@ def build(
         if incidents is not None:
             watcher = incidents.of(name, group, partial(_cuts, store), report)
         driver = Driver(name, group, log, store, pool, clock, watcher, writer)
-        found.append((driver, report, pool))
-    return found
+        built.append((driver, report, pool))
+    return built
 
 
 def _cuts(store: S3Store, chain: ChainKey, since: int) -> Iterable[Commit]:

@@ -1,4 +1,4 @@
-"""What a person may ask of the DAG lake_upload by its Params: checked here, made into its program's arguments."""
+"""Checks what a person asks by the Params of the DAG lake_upload, and makes its program's arguments of it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def scheduled(deployment: Deployment) -> tuple[list[str], dict[str, str]]:
     Raises `SettingsError` for what is no schedule.
     """
     groups = deployment.values.get("lake") or {}
-    found = {}
+    schedules = {}
     for name, group in sorted(groups.items()):
         if isinstance(group, dict) and group.get("run") == "schedule":
-            found[str(name)] = str(group.get("schedule", HOURLY))
+            schedules[str(name)] = str(group.get("schedule", HOURLY))
             try:
-                Cron.parse(found[str(name)])
+                Cron.parse(schedules[str(name)])
             except ValueError as error:
                 raise deployment.error(("lake", name, "schedule"), str(error), got=group["schedule"]) from error
-    return sorted(map(str, groups)), found
+    return sorted(map(str, groups)), schedules
 
 
 def due(by_schedule: Mapping[str, str], last: dt.datetime | None, now: dt.datetime) -> list[str]:

@@ -1,4 +1,4 @@
-"""When a topic-partition is due for an upload, and where that cut ends: a pure decision.
+"""Decides when a topic-partition is due for an upload, and where that cut ends. Pure.
 
 It is due by size when what is not committed has reached `max_bytes` or `max_records`, by age when its oldest record
 has waited `max_age_s`, whichever is first, idle or not. Bytes are estimated from recent commits, so that nothing has
@@ -91,7 +91,7 @@ class UploadPolicies(UploadPolicy):
     """Other values for some topics; the first pattern that fits holds."""
 
     def of(self, topic: str) -> tuple[UploadPolicy, str]:
-        """What holds for `topic`, and the pattern that says so, "" for the group's own."""
+        """The policy that holds for `topic`, and the pattern that says so, "" for the group's own."""
         own = UploadPolicy(**{name: getattr(self, name) for name in UploadPolicy.model_fields})
         for exception in self.topics:
             if _compiled(exception.topics).fullmatch(topic):
@@ -102,7 +102,7 @@ class UploadPolicies(UploadPolicy):
 
 @dataclass(frozen=True, slots=True)
 class PartitionBacklog:
-    """What is known of a topic-partition. Times are epoch milliseconds of the clock that `decide` is given.
+    """The known backlog of a topic-partition. Times are epoch milliseconds of the clock that `decide` is given.
 
     `head` is the first offset that is not committed, `end` the log's last stable offset. `recent_bytes` are those of
     the files of recent commits, which cover `recent_offsets`; `known_bytes` those of what waits, where somebody has
@@ -146,7 +146,7 @@ class Decision:
 
 
 def decide(policy: UploadPolicy, standing: PartitionBacklog, now_ms: int, asked: Asked = "") -> Decision:
-    """Whether an upload is due, why, and where it ends at most: size comes before age, age before what is asked."""
+    """Decides whether an upload is due, why, and where it ends at most: by size, then by age, then by what is asked."""
     waiting = standing.waiting
     if not waiting:
         return Decision(None, standing.head, 0, 0)

@@ -1,4 +1,4 @@
-"""What the driver of a stage that writes topics works with: log and registry."""
+"""Opens log and registry for the driver of a stage that writes topics."""
 
 from __future__ import annotations
 

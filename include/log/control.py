@@ -51,7 +51,7 @@ class Control:
 
 def floors_of(source: str, records: Iterable[Record]) -> dict[str, int]:
     """Change topic → its floor, by the control records of a source; what is none is passed over."""
-    found: dict[str, int] = {}
+    floors: dict[str, int] = {}
     for record in records:
         try:
             control = None if record.value is None else Control.parse(record.value)
@@ -59,5 +59,5 @@ def floors_of(source: str, records: Iterable[Record]) -> dict[str, int]:
             continue
         if control is not None and control.floor:
             topic = topics.change(source, control.database, control.table)
-            found[topic] = max(control.floor, found.get(topic, 0))
-    return found
+            floors[topic] = max(control.floor, floors.get(topic, 0))
+    return floors

@@ -40,20 +40,20 @@ class Http:
 
         An `Authorization` of `headers` wins over the user of `url`. `tls`: None for the system's own certificates.
         """
-        found = urlsplit(url)
+        address = urlsplit(url)
         try:
-            port = found.port
+            port = address.port
         except ValueError:
             port = -1
-        if found.scheme not in ("http", "https") or not found.hostname or port == -1:
+        if address.scheme not in ("http", "https") or not address.hostname or port == -1:
             raise SettingsError("not an address", got=url, allowed="http://host:port/path or https://…")
-        self._url, self._path, self._headers = url, found.path, dict(headers)
-        if found.username is not None:
-            self._headers.setdefault("Authorization", basic(unquote(found.username), unquote(found.password or "")))
+        self._url, self._path, self._headers = url, address.path, dict(headers)
+        if address.username is not None:
+            self._headers.setdefault("Authorization", basic(unquote(address.username), unquote(address.password or "")))
         self._connection = (
-            http.client.HTTPSConnection(found.hostname, port, timeout=timeout_s, context=tls)
-            if found.scheme == "https"
-            else http.client.HTTPConnection(found.hostname, port, timeout=timeout_s)
+            http.client.HTTPSConnection(address.hostname, port, timeout=timeout_s, context=tls)
+            if address.scheme == "https"
+            else http.client.HTTPConnection(address.hostname, port, timeout=timeout_s)
         )
         # Hangs up for whoever forgets to.
         weakref.finalize(self, self._connection.close)

@@ -220,17 +220,19 @@ class _Writer:
         self._need_open()
         with self._log.lock:
             self._check()
-            found = self._log.topic(topic)
+            stored = self._log.topic(topic)
             if key is None and partition is None:
                 raise Terminal("a record without a key needs a partition", topic=topic, transactional_id=self._id)
-            if key is None and "compact" in found.config.get("cleanup.policy", ""):
+            if key is None and "compact" in stored.config.get("cleanup.policy", ""):
                 raise Terminal("a compacted topic refuses a record without a key", topic=topic)
-            at = partition_of(key, len(found.partitions)) if partition is None and key is not None else partition or 0
-            held = self._log.partition(topic, at)
+            number = (
+                partition_of(key, len(stored.partitions)) if partition is None and key is not None else partition or 0
+            )
+            held = self._log.partition(topic, number)
             offset = len(held.slots)
             held.open.setdefault(self, offset)
             stamp = self._log.clock.now_us() // 1000 if timestamp_ms is None else timestamp_ms
-            record = Record(topic, at, offset, key, value, tuple(headers), stamp)
+            record = Record(topic, number, offset, key, value, tuple(headers), stamp)
             held.slots.append(record)
             self._appended.append((record, held))
 

@@ -1,4 +1,4 @@
-"""What a stage may ask of the log. `log.kafka.log` and `log.memory` both pass `tests/contract/test_log.py`.
+"""Definitions of the log's ports. `log.kafka.log` and `log.memory` both pass `tests/contract/test_log.py`.
 
 All readers read committed records only: aborted records, transaction markers and compacted records are gaps, and
 the end of a partition is its last stable offset.
@@ -50,7 +50,7 @@ class Record:
 
     @property
     def next_offset(self) -> int:
-        """What is committed once this record is dealt with."""
+        """The offset to commit once this record is dealt with."""
         return self.offset + 1
 
     @property
@@ -133,7 +133,21 @@ class LogWriter(Protocol):
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> None:
-        """Add a record to the transaction; without `partition` it goes by murmur2 of `key`. May block when full."""
+        """Add a record to the transaction. May block when full.
+
+        Args:
+            topic: its name.
+            key: None for a record without one, which needs `partition`.
+            value: None for a tombstone.
+            headers: (name, value) of each.
+            partition: number of the partition; None: murmur2 of `key` chooses it.
+            timestamp_ms: epoch milliseconds; None for the present.
+
+        Raises:
+            Terminal: no transaction is open, the record has neither key nor partition, or the log refuses it.
+            Fenced: another writer of that id was opened since.
+            Transient: the log does not answer.
+        """
 
     def append_all(self, records: Sequence[Versioned]) -> None:
         """`append` each, with the header that says its version; faster. After an error some of them may be added."""
@@ -174,7 +188,7 @@ class TopicAdmin(Protocol):
         """Its `max.message.bytes`, own or by default; None where that may not be seen; `Terminal` without a topic."""
 
     def deletions_kept_ms(self, topic: str) -> int | None:
-        """How long at least a deletion stays readable in a compacted topic.
+        """The least time, in milliseconds, that a deletion stays readable in a compacted topic.
 
         None where records do not go by their key, or where that may not be seen; `Terminal` without a topic.
         """
@@ -209,7 +223,7 @@ class SchemaRegistry(Protocol):
         """The schema of an id; `UnknownSchema` when nobody registered it, `InvalidRecord` in a language not read."""
 
     def language(self, schema_id: int) -> SchemaLanguage:
-        """What the schema of an id is written in; raises as `schema`."""
+        """The language of the schema of an id; raises as `schema`."""
 
     def newest(self, subject: str) -> int | None:
         """Id of the schema that was registered last under `subject`; None when there is none."""

@@ -208,8 +208,17 @@ class ResolvedWriter:
     ) -> tuple[Resolved, list[tuple[bytes, bytes | None]]]:
         """The next record and what to append for it, in order. Call once a transaction; an abort needs a new writer.
 
-        `state` is the whole state, plain values that nobody changes afterwards. `sources`: all that the topic has
-        records of, where they are several.
+        Args:
+            changed: (topic, partition) → next offset, of partitions that have changed since the last record.
+            version: the record's own row version.
+            position: of the source, up to which everything is in the log.
+            now_us: the present, in epoch microseconds.
+            uncovered: tables (`database.table`) that the record does not speak for.
+            state: the writer's whole state, plain values that nobody changes afterwards.
+            sources: names of all that the topic has records of, where they are several.
+
+        Returns:
+            The record, and (key, value) of each to append: its own first, then tombstones for deltas that it replaces.
         """
         self._ends.update(changed)
         self._entries += len(changed)

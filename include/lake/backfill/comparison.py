@@ -1,4 +1,4 @@
-"""What a backfill made, against what readers read now: cut by cut, counts and digests, and records by date."""
+"""Compares a backfill's cuts with those that readers read now: counts and digests of each, and records by date."""
 
 from __future__ import annotations
 
@@ -130,12 +130,12 @@ class BackfillComparison:
 
 def compare(store: ObjectStore, run: Run, pause: Pause = give_up) -> BackfillComparison:
     """Compare each planned cut by the commits of both; they are small, and no data is read."""
-    found = BackfillComparison(run.name, cuts=len(run.plan.cuts))
+    comparison = BackfillComparison(run.name, cuts=len(run.plan.cuts))
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         pairs = threads.map(lambda cut: _both(store, run, cut, pause), run.plan.cuts)
         for cut, pair in zip(run.plan.cuts, pairs, strict=True):
-            _add(found, cut, *pair)
-    return found
+            _add(comparison, cut, *pair)
+    return comparison
 
 
 def _both(
@@ -202,10 +202,10 @@ def _contents(chain: ChainKey, commit: Commit, by_bytes: bool) -> dict[str, obje
 
 
 def _dates(chain: ChainKey, commit: Commit) -> Counter[str]:
-    found: Counter[str] = Counter()
+    records: Counter[str] = Counter()
     for file in commit.files:
         key = chain.parse_data(file.key, commit.first)
         if not key.refused:
             period = Period.of(key.names)
-            found[str(period.day) if period else NO_DATE] += file.records
-    return found
+            records[str(period.day) if period else NO_DATE] += file.records
+    return records

@@ -116,7 +116,22 @@ def perform(
 ) -> BackfillComparison:
     """Begin the run or go on with it, check its sources, write all cuts, compare them. Readers see none of it.
 
-    Raises what `begin`, `check_source` and `carry_out` raise; called again under the same name it goes on.
+    Called again under the same name it goes on.
+
+    Args:
+        bucket: the bucket of the lake.
+        plan: what is made again; where the run has begun, the plan that it began with holds.
+        name: the run's; "" for the plan's own.
+        pool: runs the tasks, each of cuts that follow on each other.
+        clock: measures the pauses before tasks are tried again.
+        tell: hears how many cuts are whole, of how many.
+
+    Returns:
+        The comparison of the cuts made with those that readers read now.
+
+    Raises:
+        Terminal: the run is another request's or parser's, or given up; or a raw object is not as its commit says.
+        LyrebirdError: the first error of a task that cannot pass, or that came too often (see `carry_out`).
     """
     run = begin(bucket.store, plan, name)
     with ThreadPoolExecutor(_HEADS_AT_ONCE) as threads:
@@ -137,9 +152,9 @@ def perform(
 
 def deleting(deployment: Deployment) -> StoreSettings:
     """Section `expiry`: the bucket of `store`, by credentials that may delete; `SettingsError` for another bucket."""
-    found, store = deployment.one("expiry", StoreSettings), deployment.one("store", StoreSettings)
-    if (found.endpoint, found.bucket) != (store.endpoint, store.bucket):
+    expiry, store = deployment.one("expiry", StoreSettings), deployment.one("store", StoreSettings)
+    if (expiry.endpoint, expiry.bucket) != (store.endpoint, store.bucket):
         raise deployment.error(
-            ("expiry",), "another bucket than `store`", got=found.bucket, fix="Change the credentials alone."
+            ("expiry",), "another bucket than `store`", got=expiry.bucket, fix="Change the credentials alone."
         )
-    return found
+    return expiry

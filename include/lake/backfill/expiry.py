@@ -88,16 +88,16 @@ def plan_expiry(store: ObjectStore, topic: TopicKey, generation: int) -> Expiry:
     Raises `Terminal` for a number that nobody took, and for a live one that has not taken over yet.
     """
     pointer = read_pointer(store, topic)
-    taken = next((each for each in pointer.reserved if each.generation == generation), None)
+    taken = next((reserved for reserved in pointer.reserved if reserved.generation == generation), None)
     if taken is None:
         raise Terminal(
             "no such generation of the topic",
             topic=topic.topic,
             got=generation,
-            allowed=[each.generation for each in pointer.reserved],
+            allowed=[reserved.generation for reserved in pointer.reserved],
             fix="Name one of these.",
         )
-    open_ = all(each.generation != generation for each in pointer.entries)
+    open_ = all(entry.generation != generation for entry in pointer.entries)
     if open_ and taken.purpose == "live":
         raise Terminal(
             "this generation is about to take over",
@@ -142,15 +142,15 @@ def expire(
     if expiry.gives_up:
         change_pointer(store, expiry.topic, lambda now: _given_up(now, expiry))
     # 2. Remove.
-    for each in expiry.objects:
-        if runner.ask(lambda: read_pointer(store, expiry.topic)).reads(each.key):
+    for unread in expiry.objects:
+        if runner.ask(lambda: read_pointer(store, expiry.topic)).reads(unread.key):
             raise Terminal(
                 "an object that readers read is not removed",
-                key=str(each.key),
+                key=str(unread.key),
                 fix="Plan it again, and audit the topic.",
             )
-        runner.ask(partial(eraser.delete, str(each.key)))
-        on_removed(each)
+        runner.ask(partial(eraser.delete, str(unread.key)))
+        on_removed(unread)
 
 
 def _given_up(now: ReadersPointer, expiry: Expiry) -> ReadersPointer:

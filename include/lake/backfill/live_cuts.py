@@ -30,9 +30,20 @@ def live_cuts(
 ) -> Iterator[Followed]:
     """The cuts that were written live and end after `since`, one behind the other, none that is forgotten.
 
-    `Terminal` at a hole.
-
     What an older revision wrote behind the place where a newer one took over is no part of them.
+
+    Args:
+        store: the bucket of the lake.
+        topic: one life of a topic, below the prefix of its group.
+        pointer: the readers' pointer of the topic.
+        partition: number of the Kafka partition.
+        since: offset; cuts that end at it or before it are left out.
+        pause: decides how long to go on with a store that does not answer.
+
+    Raises:
+        Terminal: there is a hole between two cuts, or a commit cannot be read.
+        Transient: the store does not answer, and `pause` gives up.
+        BackPressure: the store asks to slow down, and `pause` gives up.
     """
     since = max(since, pointer.floor(partition))
     starts = [(each.generation, each.start(partition)) for each in pointer.entries if each.others]
@@ -50,7 +61,21 @@ def live_cuts(
 def read_instead(
     store: ObjectStore, topic: TopicKey, pointer: ReadersPointer, partition: int, live: Followed, pause: Pause = give_up
 ) -> Followed:
-    """What readers read of a live cut: itself, or what a backfill made of it."""
+    """The cut that readers read instead of a live one: itself, or what a backfill made of it.
+
+    Args:
+        store: the bucket of the lake.
+        topic: one life of a topic, below the prefix of its group.
+        pointer: the readers' pointer of the topic.
+        partition: number of the Kafka partition.
+        live: a cut of `live_cuts`.
+        pause: decides how long to go on with a store that does not answer.
+
+    Raises:
+        Terminal: the pointer sends readers to a cut that is not there, or its commit cannot be read.
+        Transient: the store does not answer, and `pause` gives up.
+        BackPressure: the store asks to slow down, and `pause` gives up.
+    """
     generation = pointer.generation_of(partition, live.commit.first)
     if generation is None or generation == live.generation:
         return live
@@ -74,8 +99,8 @@ def partitions_of(store: ObjectStore, topic: TopicKey, pointer: ReadersPointer) 
 def only_life(store: ObjectStore, prefix: str, topic: str, topic_id: str = "") -> TopicKey:
     """The topic of that name and, where it was made anew, of that id; `Terminal` with the names or ids there are."""
     require_stored(store, [prefix], topic)
-    found = list(lives(store, prefix, topic))
-    chosen = [each for each in found if topic_id in ("", each.topic_id)]
+    keys = list(lives(store, prefix, topic))
+    chosen = [key for key in keys if topic_id in ("", key.topic_id)]
     if len(chosen) == 1:
         return chosen[0]
     raise Terminal(
@@ -83,6 +108,6 @@ def only_life(store: ObjectStore, prefix: str, topic: str, topic_id: str = "") -
         prefix=prefix,
         topic=topic,
         topic_id=topic_id or None,
-        allowed=[each.topic_id for each in found],
+        allowed=[key.topic_id for key in keys],
         fix="Name one by --topic-id.",
     )

@@ -1,4 +1,4 @@
-"""What a backfill will do, as values: which cuts it makes again, from what. Printed before, kept in the bucket with it.
+"""Definition of a backfill's plan: cuts to make again, and their sources. Printed before a run, kept in the bucket.
 
 Cuts are those of the live generations, with their ends: neither dates nor the upload policy are derived anew. A
 backfill of dates takes every cut that has a file of one of the days, in what was written live or in what readers read
@@ -106,17 +106,17 @@ class BackfillPlan:
     @classmethod
     def parse(cls, body: bytes, key: str) -> BackfillPlan:
         """Inverse of `to_bytes`; `Terminal` naming the object for anything else."""
-        found = load(body, key, _FIELDS)
+        fields = load(body, key, _FIELDS)
         try:
-            asked, topic_id = BackfillSelection.from_json(found["asked"]), text(found["topic_id"])
-            raw_prefix = found["raw_prefix"]
+            asked, topic_id = BackfillSelection.from_json(fields["asked"]), text(fields["topic_id"])
+            raw_prefix = fields["raw_prefix"]
             return cls(
                 asked,
-                TopicKey(text(found["prefix"]), asked.topic, topic_id),
-                text(found["configuration"]),
-                tuple(PlannedCut(*map(offset, cut)) for cut in found["cuts"]),
+                TopicKey(text(fields["prefix"]), asked.topic, topic_id),
+                text(fields["configuration"]),
+                tuple(PlannedCut(*map(offset, cut)) for cut in fields["cuts"]),
                 None if raw_prefix is None else TopicKey(text(raw_prefix), asked.topic, topic_id),
-                tuple(map(_source, found["sources"])),
+                tuple(map(_source, fields["sources"])),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise unreadable(key, repr(error)) from error

@@ -59,11 +59,21 @@ def make_plan(
 ) -> BackfillPlan:
     """The plan of what is asked for in a partition group.
 
-    `raw_prefix` is the folder of the backup group or of Secor's archive, or `log` the log, by the request's origin.
     What an archive misses shows when cuts are compared, as nothing tells how many records it should have.
 
-    Raises `NothingCommitted` where there is nothing to do; `Terminal` where the source does not have all records that
-    the cuts had, and where the parser asked for would cut elsewhere; `SettingsError` for a request that fits no group.
+    Args:
+        bucket: the bucket of the lake.
+        asked: dates or offsets, the parser's configuration, and the origin of the records.
+        group: the partition group, as it is declared.
+        means: what parsers are made with.
+        raw_prefix: folder of the backup group or of Secor's archive; of no use where records come from Kafka.
+        log: of Kafka, where records come from there; None: its offsets are not checked.
+        topic_id: the life of the topic; "" where it has only one.
+
+    Raises:
+        NothingCommitted: no committed cut has any of it.
+        Terminal: the source lacks records that the cuts had, the parser would cut elsewhere, or the life is not clear.
+        SettingsError: the request does not fit the group, or nothing of the topic is stored.
     """
     store = bucket.store
     wanted = narrowed(group, asked)
@@ -97,7 +107,7 @@ _Chosen = tuple[int, Followed, Followed]
 def _chosen(
     bucket: LakeStore, topic: TopicKey, pointer: ReadersPointer, asked: BackfillSelection, groups: Sequence[LakeGroup]
 ) -> list[_Chosen]:
-    found: list[_Chosen] = []
+    chosen: list[_Chosen] = []
     if asked.days is not None:
         span = span_ms(asked.days, zones_of(groups, asked))
         for partition in partitions_of(bucket.store, topic, pointer):
@@ -106,15 +116,15 @@ def _chosen(
                 if any(
                     _has_days(chain, each.commit, asked, span) for chain, each in zip(chains, (live, read), strict=True)
                 ):
-                    found.append((partition, live, read))
-        return found
+                    chosen.append((partition, live, read))
+        return chosen
     for partition, (first, until) in sorted(asked.offsets.items()):
         pointer.require_kept(topic, partition, first)
         for live, read in _both(bucket, topic, pointer, partition, first):
             if live.commit.first >= until:
                 break
-            found.append((partition, live, read))
-    return found
+            chosen.append((partition, live, read))
+    return chosen
 
 
 def _both(
@@ -157,15 +167,15 @@ def missing_offsets(commit: Commit, gaps: Iterable[tuple[int, int]]) -> list[tup
     """Parts of `gaps` ([from, until), any order) that lie in the cut and that the cut itself did not miss."""
     had: list[tuple[int, int]] = []
     for first, until, _ in joined_gaps(commit.first, gaps):
-        at = max(first, commit.first)
+        offset = max(first, commit.first)
         for known in joined_gaps(commit.first, (gap[:2] for gap in commit.gaps)):
-            if known.until <= at or known.first >= min(until, commit.next):
+            if known.until <= offset or known.first >= min(until, commit.next):
                 continue
-            if known.first > at:
-                had.append((at, known.first))
-            at = known.until
-        if at < min(until, commit.next):
-            had.append((at, min(until, commit.next)))
+            if known.first > offset:
+                had.append((offset, known.first))
+            offset = known.until
+        if offset < min(until, commit.next):
+            had.append((offset, min(until, commit.next)))
     return had
 
 
@@ -205,12 +215,12 @@ def _sources(bucket: LakeStore, raw: TopicKey, chosen: Sequence[_Chosen]) -> lis
 def _archived(bucket: LakeStore, raw: TopicKey, chosen: Sequence[_Chosen]) -> list[RawObject]:
     """The objects of Secor's archive that may have something of these cuts; `Terminal` where it has nothing."""
     archive = archived(bucket.store, raw.prefix, raw.topic)
-    found = {
+    sources = {
         source
         for partition, live, _ in chosen
         for source in archive.sources(partition, live.commit.first, live.commit.next)
     }
-    if not found:
+    if not sources:
         raise Terminal(
             "Secor's archive has nothing of this",
             topic=raw.topic,
@@ -218,7 +228,7 @@ def _archived(bucket: LakeStore, raw: TopicKey, chosen: Sequence[_Chosen]) -> li
             partitions=archive.partitions,
             fix="Name its folder as Secor's secor.s3.path has it: --raw.",
         )
-    return sorted(found)
+    return sorted(sources)
 
 
 def _stored(
@@ -234,12 +244,12 @@ def _uncovered(cuts: Sequence[Commit], stored: Sequence[Commit]) -> list[str]:
     begin = stored[0].first if stored else 0
     end = stored[-1].next if stored else 0
     gaps = [(gap.first, gap.until) for each in stored for gap in each.gaps]
-    found = []
+    uncovered = []
     for cut in cuts:
         outside = [(cut.first, min(begin, cut.next)), (max(end, cut.first), cut.next)]
         missing = [(first, until) for first, until in outside if first < until]
-        found += [f"offsets {first} to {until - 1}" for first, until in missing_offsets(cut, [*gaps, *missing])]
-    return found
+        uncovered += [f"offsets {first} to {until - 1}" for first, until in missing_offsets(cut, [*gaps, *missing])]
+    return uncovered
 
 
 def _check_log(log: LogRanges, topic: TopicKey, chosen: Sequence[_Chosen]) -> None:

@@ -55,23 +55,23 @@ def promote(store: ObjectStore, run: Run, *, accept: bool = False, pause: Pause 
     generation has taken its cuts over.
     """
     # 1. Compare.
-    found = compare(store, run, pause)
+    comparison = compare(store, run, pause)
     generations = tuple(run.generations[replaces] for replaces in sorted(run.generations))
     if standing(read_pointer(store, run.plan.topic), run) == "promoted":
-        return Promoted(run.name, generations, found, anew=False)
-    if not found.whole or not (found.clean or accept):
-        raise _refused(run, found)
+        return Promoted(run.name, generations, comparison, anew=False)
+    if not comparison.whole or not (comparison.clean or accept):
+        raise _refused(run, comparison)
     # 2. Append.
-    entries = _entries(run, found)
+    entries = _entries(run, comparison)
     while True:
         known = read_pointer(store, run.plan.topic)
         if not accept:
-            _check_moved(store, run, found, known, pause)
+            _check_moved(store, run, comparison, known, pause)
         try:
             change_pointer(store, run.plan.topic, partial(_appended, run=run, entries=entries, known=known))
         except _MovedError:
             continue
-        return Promoted(run.name, generations, found, anew=True)
+        return Promoted(run.name, generations, comparison, anew=True)
 
 
 class _MovedError(Exception):

@@ -88,13 +88,13 @@ class BackfillRequest(RunParams):
 
 def group_of(groups: Mapping[str, LakeGroup], topic: str, kind: Kind, name: str, option: str) -> str:
     """The group that is named, or the only one of the kind that has the topic."""
-    found = [each for each, group in groups.items() if group.kind == kind and group.wants(topic)]
-    chosen = [each for each in found if name in ("", each)]
-    if not found:
+    candidates = [candidate for candidate, group in groups.items() if group.kind == kind and group.wants(topic)]
+    chosen = [candidate for candidate in candidates if name in ("", candidate)]
+    if not candidates:
         raise SettingsError(
             f"no {kind} group has this topic",
             topic=topic,
-            groups=sorted(each for each, group in groups.items() if group.kind == kind),
+            groups=sorted(candidate for candidate, group in groups.items() if group.kind == kind),
             fix="Name another topic, or declare a group for it; `lyrebird lake policy` lists groups and their topics.",
         )
     if len(chosen) != 1:
@@ -102,7 +102,7 @@ def group_of(groups: Mapping[str, LakeGroup], topic: str, kind: Kind, name: str,
             f"which {kind} group has this topic?" if chosen else f"no such {kind} group has this topic",
             topic=topic,
             **({"got": name} if name else {}),
-            allowed=sorted(found),
+            allowed=sorted(candidates),
             fix=f"Name one by {option}.",
         )
     return chosen[0]

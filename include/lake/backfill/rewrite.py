@@ -180,19 +180,19 @@ def carry_out(tasks: Iterable[Rewrite], pool: TaskPool, clock: Clock, on_outcome
 
     Raises the first error that is no such, or comes too often, when those that run have ended. What is whole stays so.
     """
-    at = _Progress(deque(tasks))
-    while at.running or (at.failed is None and (at.waiting or at.later)):
-        while at.failed is None and at.running < max(1, pool.slots):
-            task = at.ready(clock.monotonic_s())
+    progress = _Progress(deque(tasks))
+    while progress.running or (progress.failed is None and (progress.waiting or progress.later)):
+        while progress.failed is None and progress.running < max(1, pool.slots):
+            task = progress.ready(clock.monotonic_s())
             if task is None:
                 break
             pool.submit(task)
-            at.running += 1
+            progress.running += 1
         for outcome in pool.finished():
-            at.running -= 1
+            progress.running -= 1
             on_outcome(outcome)
             if outcome.error is not None and isinstance(outcome.task, Rewrite):
-                at.on_failure(outcome.task, outcome.error, clock.monotonic_s())
+                progress.on_failure(outcome.task, outcome.error, clock.monotonic_s())
         clock.sleep(_STEP_S)
-    if at.failed is not None:
-        raise at.failed
+    if progress.failed is not None:
+        raise progress.failed

@@ -1,4 +1,4 @@
-"""What a person may ask of the DAG lake_backfill and of `lyrebird lake backfill` and `promote`."""
+"""Checks what a person asks by the Params of the DAG lake_backfill, and makes `lyrebird` commands of it."""
 
 from __future__ import annotations
 

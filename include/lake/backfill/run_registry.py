@@ -109,14 +109,14 @@ def _key(topic: TopicKey, name: str) -> str:
 
 def _kept(store: ObjectStore, topic: TopicKey, name: str) -> BackfillPlan:
     key = _key(topic, name)
-    found = store.get(key)
-    if found is None:
+    stored = store.get(key)
+    if stored is None:
         folder = _folder(topic)
         plans = (info.key.removeprefix(folder) for info in store.list(folder) if info.key.endswith("/plan"))
         names = [plan.removesuffix("/plan") for plan in plans]
         fix = "Name one of them." if names else "The topic has none: begin one by `lyrebird lake backfill`."
         raise Terminal("no backfill of this name", run=name, topic=topic.topic, allowed=names, fix=fix)
-    return BackfillPlan.parse(found.body, key)
+    return BackfillPlan.parse(stored.body, key)
 
 
 def _by(name: str, replaces: int) -> str:

@@ -1,4 +1,4 @@
-"""What a backfill is asked to make again: dates or offsets, the parser's configuration, where records come from."""
+"""Definition of a backfill's selection: dates or offsets, the parser's configuration, where records come from."""
 
 from __future__ import annotations
 
@@ -125,17 +125,17 @@ class BackfillSelection:
 
 def parse_offsets(texts: Iterable[str]) -> dict[int, tuple[int, int]]:
     """`0:100-200` → partition 0, [100, 200); `SettingsError` for another form, or a partition named twice."""
-    found: dict[int, tuple[int, int]] = {}
-    for each in texts:
-        partition, colon, ends = each.partition(":")
+    ranges: dict[int, tuple[int, int]] = {}
+    for written in texts:
+        partition, colon, ends = written.partition(":")
         first, dash, until = ends.partition("-")
         numbers = (partition, first, until)
         if not (colon and dash and all(number.isascii() and number.isdigit() for number in numbers)):
-            raise SettingsError("no range of offsets", got=each, fix="Write partition:from-until: 0:100-200.")
-        if int(partition) in found:
-            raise SettingsError("a partition is named twice", got=each, fix="Make a backfill for each range.")
-        found[int(partition)] = int(first), int(until)
-    return found
+            raise SettingsError("no range of offsets", got=written, fix="Write partition:from-until: 0:100-200.")
+        if int(partition) in ranges:
+            raise SettingsError("a partition is named twice", got=written, fix="Make a backfill for each range.")
+        ranges[int(partition)] = int(first), int(until)
+    return ranges
 
 
 def span_ms(days: Days, zones: Iterable[str]) -> tuple[int, int]:

@@ -1,1 +1,1 @@
-"""What is kept of a topic's dates, so that who asks for some of them, or for what is new, reads no commit twice."""
+"""Keeps an index of a topic's objects by date, so that neither a query nor a look for news reads a commit twice."""

@@ -60,14 +60,14 @@ def folder_of(names: Sequence[str]) -> tuple[str, ...]:
 def _found(names: Sequence[str]) -> tuple[Period | None, int]:
     """The period, and how many names lead to it."""
     for depth, name in enumerate(names, 1):
-        found = _DAY.fullmatch(name)
-        if found is None:
+        match = _DAY.fullmatch(name)
+        if match is None:
             continue
         try:
-            day = dt.date(int(found[2]), int(found[3]), int(found[4]))
+            day = dt.date(int(match[2]), int(match[3]), int(match[4]))
         except ValueError:
             continue
-        pattern = _HIVE_HOUR if found[1] else _PLAIN_HOUR
+        pattern = _HIVE_HOUR if match[1] else _PLAIN_HOUR
         hour = pattern.fullmatch(names[depth]) if depth < len(names) else None
         return (Period(day, int(hour[1])), depth + 1) if hour and int(hour[1]) < 24 else (Period(day), depth)
     return None, 0
@@ -92,15 +92,15 @@ def _edges_ms(period: Period, zone_name: str) -> tuple[int, int] | None:
 def _spans(where: ZoneInfo, since: int, until: int) -> list[tuple[int, int, int]]:
     """[since, until) in epoch seconds as spans of one offset each (since, until, offset in seconds)."""
     spans: list[tuple[int, int, int]] = []
-    begin, at, offset = since, since, _offset(where, since)
-    while at < until:
-        following = min(at + _HOUR_S, until)
+    begin, reached, offset = since, since, _offset(where, since)
+    while reached < until:
+        following = min(reached + _HOUR_S, until)
         changed = _offset(where, following)
         if changed != offset:
-            turn = _turn(where, at, following)
+            turn = _turn(where, reached, following)
             spans.append((begin, turn, offset))
             begin, offset = turn, changed
-        at = following
+        reached = following
     return [*spans, (begin, until, offset)]
 
 

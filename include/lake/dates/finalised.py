@@ -1,4 +1,4 @@
-"""Which partition names are over, told from the commits of all Kafka partitions of a topic.
+"""Finds the partition names that are over, by the commits of all Kafka partitions of a topic.
 
 A Kafka partition has passed the event time that enough of its committed records have reached. One record with a
 timestamp in the future is not enough (`witnesses`), and no timestamp passes the present. A partition that is read to
@@ -21,7 +21,7 @@ __all__ = ["CommittedTimes", "PartitionProgress", "came_late", "finished", "pass
 
 
 class CommittedTimes(NamedTuple):
-    """What a commit says of event times: how many records were written, the least and the greatest, in ms."""
+    """The event times of a commit: how many records were written, the least and the greatest time, in ms."""
 
     records: int
     min_ms: int
@@ -30,7 +30,7 @@ class CommittedTimes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """How far one Kafka partition is. `observed_ms` is when `end` was asked for, after `head` was read.
+    """The progress of one Kafka partition. `observed_ms` is when `end` was asked for, after `head` was read.
 
     `head` is None while its chain has no commit; `end` is the log's last stable offset. `commits` are recent ones in
     any order; leaving out old ones moves no passed time forward.
@@ -65,14 +65,23 @@ def finished(
 ) -> list[tuple[str, ...]]:
     """Those of `names` that are over in the zone, sorted; names without a date never are.
 
-    `partitions` are all Kafka partitions of the topic, those without commits too; without any, nothing is over.
+    Args:
+        names: partition names of folders.
+        partitions: all Kafka partitions of the topic, those without commits too; without any, nothing is over.
+        zone_name: name of the zone, in the tz database, that the names' dates are of.
+        lateness_s: seconds that records may come late.
+        now_ms: the present, in epoch milliseconds; no partition passes it.
+        witnesses: number of records that have to have reached a time.
+
+    Raises:
+        ValueError: there is no such zone.
     """
-    times = [passed(each, now_ms, witnesses) for each in partitions]
+    times = [passed(partition, now_ms, witnesses) for partition in partitions]
     known = [time for time in times if time is not None]
     if not times or len(known) < len(times):
         return []
     until = min(known) - lateness_s * 1000
-    return sorted(each for each in set(names) if _over(each, zone_name, until))
+    return sorted(folder for folder in set(names) if _over(folder, zone_name, until))
 
 
 def came_late(heads: Mapping[int, int], partition: int, first: int) -> bool:

@@ -168,13 +168,13 @@ class DateIndex:
         return {key: each for key, each in self._all_of(day).items() if each.next > self.pointer.floor(each.partition)}
 
     def _all_of(self, day: str) -> dict[str, IndexedFile]:
-        found: dict[str, IndexedFile] = {}
+        files: dict[str, IndexedFile] = {}
         for name in self.files.get(day, ()):
             stored = self.store.get(self._file(day, name))
             if stored is None or _digest(stored.body) != name:
                 raise Void(f"{self._file(day, name)} is missing or torn")
-            found |= {row[0]: IndexedFile(*row) for row in orjson.loads(stored.body)}
-        return found | self.fresh.get(day, {})
+            files |= {row[0]: IndexedFile(*row) for row in orjson.loads(stored.body)}
+        return files | self.fresh.get(day, {})
 
     def reads(self, file: IndexedFile) -> bool:
         """Whether readers read it."""
@@ -279,8 +279,8 @@ def folders_of(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 def latest(times: Iterable[NamedTimes]) -> tuple[NamedTimes, ...]:
     """Those that decide which time two records have reached, whichever zone the periods are of."""
     periods: defaultdict[Period | None, list[NamedTimes]] = defaultdict(list)
-    for each in times:
-        periods[each.period].append(each)
+    for named_times in times:
+        periods[named_times.period].append(named_times)
     kept = _most(periods.pop(None, []))
     enough = 0
     for period in sorted(periods, key=lambda each: (each.day, -1 if each.hour is None else each.hour), reverse=True):  # type: ignore[union-attr]

@@ -95,15 +95,15 @@ def _read(
             files = list(_replaced(store, topic, pointer, partition))
     known = {pointer.live.generation: tail} if tail is not None and pointer.live else None
     cuts = read_cuts(store, topic, pointer, partition, mark.next, commits=known)
-    found = list(cuts if known else islice(cuts, _MOST_CUTS))
-    more = known is None and len(found) == _MOST_CUTS
+    new_cuts = list(cuts if known else islice(cuts, _MOST_CUTS))
+    more = known is None and len(new_cuts) == _MOST_CUTS
     times = list(mark.times)
-    for cut in found:
+    for cut in new_cuts:
         own = list(_files(cut.chain, cut.commit))
         files += own
         times += _times(cut, own)
-    if found:
-        chain, commit = found[-1]
+    if new_cuts:
+        chain, commit = new_cuts[-1]
         info = store.head(chain.commit(commit.first))
         etag = info.etag if info else ""
         mark = IndexedTo(commit.next, not more, chain.generation, commit.first, etag, latest(times))

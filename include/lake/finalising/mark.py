@@ -49,10 +49,21 @@ def finalise_groups(
     *,
     dry_run: bool = False,
 ) -> Iterable[TopicReport]:
-    """A report for each topic (none means all that are stored) of each partition group, as it is made.
+    """A report for each topic of each partition group, as it is made.
 
-    What is wrong with one topic is in its report, and the others go on. Raises `Transient` and `BackPressure` when
-    store or log do not answer; may be called again.
+    What is wrong with one topic is in its report, and the others go on. May be called again.
+
+    Args:
+        store: the bucket of the lake.
+        log: tells where partitions end.
+        groups: all groups, by name; others than partition groups are passed over.
+        clock: tells when the log was asked.
+        topics: names; none means all that are stored.
+        dry_run: nothing is written.
+
+    Raises:
+        Transient: store or log does not answer.
+        BackPressure: the store asks to slow down.
     """
     infos = {info.name: info for info in log.topics()}
     for name, group in groups.items():
@@ -77,7 +88,23 @@ def finalise_topic(
     *,
     dry_run: bool = False,
 ) -> TopicReport:
-    """One topic; `info` is what the log has by that name, None when it has none. With `dry_run` nothing is written."""
+    """Marks the dates of one topic that are over, and tells of those that are still open.
+
+    Args:
+        store: the bucket of the lake.
+        log: tells where partitions end.
+        name: of the group.
+        group: as it is declared.
+        topic: its name.
+        info: what the log has by that name, None when it has none.
+        clock: tells when the log was asked.
+        dry_run: nothing is written.
+
+    Raises:
+        Terminal: cuts that readers should find are missing, or an object of the chain or a marker cannot be read.
+        Transient: store or log does not answer.
+        BackPressure: the store asks to slow down.
+    """
     try:
         return _finalised(
             store, log, name, group, gather(store, group.prefix, topic, keep=not dry_run), info, clock, dry_run=dry_run
@@ -132,13 +159,13 @@ def acknowledge(store: ObjectStore, report: Mapping[str, Any]) -> int:
     done = 0
     for topic in report["topics"]:
         for date in topic["dates"]:
-            found = store.get(date["key"])
-            success = Success.parse(found.body, date["key"]) if found else None
-            if found is None or success is None or success.announced or success.edition != date["edition"]:
+            stored = store.get(date["key"])
+            success = Success.parse(stored.body, date["key"]) if stored else None
+            if stored is None or success is None or success.announced or success.edition != date["edition"]:
                 continue
             body = replace(success, announced=True).to_bytes()
             # Another one in between: the same, or a renewal that has to be told.
-            if store.put_if_match(date["key"], body, found.info.etag) is not None:
+            if store.put_if_match(date["key"], body, stored.info.etag) is not None:
                 done += 1
     return done
 

@@ -54,19 +54,19 @@ class Success:
     @classmethod
     def parse(cls, body: bytes, key: str) -> Success:
         """Inverse of `to_bytes`; `Terminal` naming the object for anything else."""
-        found = load(body, key, _SUCCESS)
+        fields = load(body, key, _SUCCESS)
         try:
-            if type(found["announced"]) is not bool:
-                raise ValueError(f"{found['announced']!r} is no truth value")
+            if type(fields["announced"]) is not bool:
+                raise ValueError(f"{fields['announced']!r} is no truth value")
             return cls(
-                edition=offset(found["edition"]),
-                change=choice(found["change"], _CHANGES),
-                heads=_heads(found["heads"]),
-                objects=offset(found["objects"]),
-                records=offset(found["records"]),
-                size_bytes=offset(found["size_bytes"]),
-                digest=text(found["digest"]),
-                announced=found["announced"],
+                edition=offset(fields["edition"]),
+                change=choice(fields["change"], _CHANGES),
+                heads=_heads(fields["heads"]),
+                objects=offset(fields["objects"]),
+                records=offset(fields["records"]),
+                size_bytes=offset(fields["size_bytes"]),
+                digest=text(fields["digest"]),
+                announced=fields["announced"],
             )
         except (AttributeError, TypeError, ValueError) as error:
             raise unreadable(key, repr(error)) from error

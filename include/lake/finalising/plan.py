@@ -1,4 +1,4 @@
-"""What is to be done about a topic's dates now: decided from what was gathered and the markers that stand; no I/O."""
+"""Plans the next steps for a topic's dates, from what was gathered and the markers that stand. No I/O."""
 
 from __future__ import annotations
 
@@ -70,26 +70,32 @@ def plan_topic(
     lateness_s: int,
     observed_ms: int,
 ) -> TopicPlan:
-    """What is to be done about `folders`, which are some of those that are open.
+    """Plans what is to be done about `folders`. A date is over when it is so in every one of `zones`.
 
-    `edges` are (first offset held, end) of all partitions that the log has now, asked for at `observed_ms`.
+    Args:
+        gathered: what commits say of the topic's dates.
+        folders: some of those that are open, with the objects that readers read in each.
+        standing: markers that stand, by folder.
+        edges: (id of the topic, partition) → (first offset held, end), of all partitions that the log has now; None: it
+            did not tell. Other partitions are gone from the log: nothing comes of them any more.
+        zones: names of zones in the tz database.
+        lateness_s: seconds that records may come late.
+        observed_ms: when the log was asked for `edges`, in epoch milliseconds.
 
-    None: the log did not tell. Other partitions are gone from the log: nothing comes of them any more. A date is over
-    when it is so in every one of `zones`.
+    Raises:
+        ValueError: one of `zones` is none.
     """
-    known = {place: _head(gathered, place) for place in (*gathered.times, *edges)}
+    known = {key: _head(gathered, key) for key in (*gathered.times, *edges)}
     over = set(folders)
     reached: list[int | None] = []
     holding: set[int] = set()
     for zone_name in zones:
-        progress = {
-            place: _progress(gathered, place, head, edges, zone_name, observed_ms) for place, head in known.items()
-        }
+        progress = {key: _progress(gathered, key, head, edges, zone_name, observed_ms) for key, head in known.items()}
         over &= set(finished(folders, progress.values(), zone_name, lateness_s, observed_ms))
-        for place, each in progress.items():
-            reached.append(passed(each, observed_ms))
+        for key, partition in progress.items():
+            reached.append(passed(partition, observed_ms))
             if reached[-1] is None:
-                holding.add(place[1])
+                holding.add(key[1])
     steps = [_step(gathered, folder, objects, standing.get(folder), over) for folder, objects in folders.items()]
     left = {step.folder for step in steps if step is not None}
     still_open = {
@@ -144,17 +150,17 @@ def _step(
         change="finished",
         heads=gathered.heads,
         objects=len(objects),
-        records=sum(each.records for each in objects),
-        size_bytes=sum(each.bytes for each in objects),
+        records=sum(dated.records for dated in objects),
+        size_bytes=sum(dated.bytes for dated in objects),
         digest=_digest(objects),
     )
     if standing is None:
         return DateStep(folder, period, now) if folder in over and objects else None
     before = standing.success
-    late = [each for each in objects if came_late(before.heads.get(each.topic_id, {}), each.partition, each.first)]
+    late = [dated for dated in objects if came_late(before.heads.get(dated.topic_id, {}), dated.partition, dated.first)]
     if late:
         now = replace(now, edition=before.edition + 1, change="late")
-        keys = tuple(sorted(each.key for each in late))
+        keys = tuple(sorted(dated.key for dated in late))
         return DateStep(folder, period, now, standing, LateArrivals(now.edition, before.heads, gathered.heads, keys))
     if _digest(objects) != before.digest:
         return DateStep(folder, period, replace(now, edition=before.edition + 1, change="replaced"), standing)

@@ -1,4 +1,4 @@
-"""What a run over the dates of the lake has found and done, for people and as JSON; asset events are made of it."""
+"""The report of a run over the dates of the lake, for people and as JSON; asset events are made of it."""
 
 from __future__ import annotations
 

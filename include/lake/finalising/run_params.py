@@ -1,4 +1,4 @@
-"""What a person may ask of the DAG lake_finalise and of `lyrebird lake finalise`."""
+"""Checks what a person asks by the Params of the DAG lake_finalise, and makes a `lyrebird` command of it."""
 
 from __future__ import annotations
 

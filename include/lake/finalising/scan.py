@@ -1,4 +1,4 @@
-"""What commits say of a topic's dates: the objects of each folder that readers read, heads, and times reached.
+"""Gathers a topic's dates from its commits: the objects of each folder that readers read, heads, and times reached.
 
 Commits have no event times, but names have: records below `dt=2026-11-21/hr=10` are of that hour. Where in it a
 partition is, the Kafka timestamps of its records tell, kept within the hour: so a backlog of old records moves no
@@ -51,19 +51,19 @@ class TopicDates:
     """By day: folders that are not known to be as their `_SUCCESS` says."""
 
     def folders(self, day: str) -> dict[Folder, list[DatedObject]]:
-        """What readers read of the open folders of a day; `Void` where that has to be gathered again."""
-        found: dict[Folder, list[DatedObject]] = {}
+        """The objects that readers read in the open folders of a day; `Void` where that has to be gathered again."""
+        folders: dict[Folder, list[DatedObject]] = {}
         for index in self.indexes:
             for file in index.of_day(day).values():
                 for folder in self.open[day] & set(folders_of(file.names(index.topic.prefix))):
-                    objects = found.setdefault(folder, [])
+                    objects = folders.setdefault(folder, [])
                     if index.reads(file):
                         life = index.topic.topic_id
                         one = DatedObject(
                             file.key, file.sha256, file.records, file.bytes, life, file.partition, file.first
                         )
                         objects.append(one)
-        return found
+        return folders
 
     def settle(self, folders: Collection[Folder]) -> None:
         """Keep that these are as they have to be: they are not looked at until something of them changes."""
@@ -91,38 +91,38 @@ def gather(store: ObjectStore, prefix: str, topic: str, *, keep: bool = True, an
 
 
 def _gathered(topic: str, indexes: Sequence[DateIndex], *, keep: bool) -> TopicDates:
-    found = TopicDates(topic, indexes)
+    dates = TopicDates(topic, indexes)
     for index in indexes:
         catch_up(index, partitions_of(index), save=index.save if keep else None)
         index.raise_floors()
         if keep:
             index.save()
         life = index.topic.topic_id
-        found.heads[life] = {}
+        dates.heads[life] = {}
         for partition, mark in index.marks.items():
-            found.times[life, partition] = mark.times
+            dates.times[life, partition] = mark.times
             # Where all is forgotten, everything below the floor was committed.
             if mark.first >= 0 or mark.next:
-                found.heads[life][partition] = mark.next
+                dates.heads[life][partition] = mark.next
         for name in index.open:
             folder = tuple(name.split("/"))
             period = Period.of(folder)
             if period is not None:
-                found.open.setdefault(period.day.isoformat(), set()).add(folder)
-    return found
+                dates.open.setdefault(period.day.isoformat(), set()).add(folder)
+    return dates
 
 
 def committed_times(times: Sequence[NamedTimes], zone_name: str) -> list[CommittedTimes]:
     """The same as event times in a zone."""
-    found = []
+    committed = []
     for period, records, least, most, _ in times:
         if period is None:
             if least is not None and most is not None:
-                found.append(CommittedTimes(records, least, most))
+                committed.append(CommittedTimes(records, least, most))
             continue
         begin, end = period.begin_ms(zone_name), period.end_ms(zone_name)
         if begin is not None and end is not None:
             low = begin if least is None else min(max(least, begin), end - 1)
             high = low if most is None else min(max(most, begin), end - 1)
-            found.append(CommittedTimes(records, low, high))
-    return found
+            committed.append(CommittedTimes(records, low, high))
+    return committed

@@ -177,13 +177,13 @@ class _Writer:
     def _mark_again(self, marker: bytes) -> None:
         self._marker, self._clashes, self._before = marker, False, b""
         self._sha256 = hashlib.sha256()
-        at = 0
+        begin = 0
         for end in self._marks:
-            self._stream.seek(at)
-            piece = self._stream.read(end - at - _MARKER)
+            self._stream.seek(begin)
+            piece = self._stream.read(end - begin - _MARKER)
             self._stream.write(marker)
             self._look_at(piece + marker)
-            at = end
+            begin = end
 
 
 def sync_marker(identity: FileIdentity, counter: int) -> bytes:

@@ -50,15 +50,15 @@ class WireSchemas:
         """The id of the file's schema; `Terminal` when neither configuration nor names tell it."""
         if self._schema_id is not None:
             return self._schema_id
-        found = _FOLDER.fullmatch(identity.names[-1]) if identity.names else None
-        if found is None:
+        match = _FOLDER.fullmatch(identity.names[-1]) if identity.names else None
+        if match is None:
             raise Terminal(
                 "the names of an Avro or Parquet file do not tell its schema",
                 topic=identity.topic,
                 names=identity.names,
                 fix="Declare `schema_id` for the topic, or add the format's `names` to those of each message.",
             )
-        return int(found[1])
+        return int(match[1])
 
     def datum(self, schema_id: int, body: bytes | memoryview) -> Any:
         """The value of a body, logical types as the plain ones below; `InvalidRecord` unless it is all of the body."""

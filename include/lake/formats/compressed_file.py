@@ -160,15 +160,15 @@ def read_lines(stream: BinaryIO, compression: Compression) -> Iterator[bytes]:
     Raises:
         Terminal: the file is cut off or changed; details name the `byte`, of the text when it ends within a line.
     """
-    place, rest = 0, b""
+    offset, rest = 0, b""
     for content in _content(stream, compression):
         lines = (rest + content).split(b"\n") if rest else content.split(b"\n")
         rest = lines.pop()
         for line in lines:
             yield line
-            place += len(line) + 1
+            offset += len(line) + 1
     if rest:
-        raise _damaged("file ends within a line", place)
+        raise _damaged("file ends within a line", offset)
 
 
 def _content(stream: BinaryIO, compression: Compression) -> Iterator[bytes]:
@@ -177,22 +177,22 @@ def _content(stream: BinaryIO, compression: Compression) -> Iterator[bytes]:
             yield data
         return
     gzip = compression.codec == "gzip"
-    reader, place = _reader(gzip), 0
+    reader, offset = _reader(gzip), 0
     while data := stream.read(_READ):
         while data:
             if reader.eof:
                 if gzip:
-                    raise _damaged("file goes on after its end", place)
+                    raise _damaged("file goes on after its end", offset)
                 reader = _reader(gzip)
             try:
                 content = reader.decompress(data)
             except (zlib.error, zstandard.ZstdError) as error:
-                raise _damaged("compressed file is damaged", place, cause=str(error)) from error
+                raise _damaged("compressed file is damaged", offset, cause=str(error)) from error
             yield content
-            place += len(data) - len(reader.unused_data)
+            offset += len(data) - len(reader.unused_data)
             data = reader.unused_data
     if not reader.eof:
-        raise _damaged("compressed file ends too early", place)
+        raise _damaged("compressed file ends too early", offset)
 
 
 def _reader(gzip: bool) -> Any:

@@ -1,4 +1,4 @@
-"""What formats of lines share: each message is a line, and the file may be compressed as a whole."""
+"""Reads and writes files of lines for the formats of lines: a line for each message, compressed as a whole or not."""
 
 from __future__ import annotations
 

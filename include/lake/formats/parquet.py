@@ -77,12 +77,12 @@ class Parquet:
 
     def refuses(self, message: Message) -> str:
         """What a container file refuses; values that do not fit their columns; schemas that have none."""
-        found = self._schemas.refused(message)
-        if isinstance(found, str):
-            return found
-        datum = found[1]
+        decoded = self._schemas.refused(message)
+        if isinstance(decoded, str):
+            return decoded
+        datum = decoded[1]
         try:
-            for column in self._of(found[0])[1]:
+            for column in self._of(decoded[0])[1]:
                 column.values([datum if column.whole else datum[column.name]])
         except InvalidRecord as error:
             return str(error)

@@ -1,4 +1,4 @@
-"""What a file format is to the lake: it opens writers of local files, and reads finished bytes back."""
+"""Definition of the port of a file format: it opens writers of local files, and reads finished bytes back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Closed", "FileIdentity", "FileWriter", "Format"]
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """Which file this is: all that its bytes may depend on besides the messages and the configuration.
+    """The identity of a file: all that its bytes may depend on besides the messages and the configuration.
 
     No generation: a backfill has to make the same bytes under the next one.
     """
@@ -53,7 +53,7 @@ class Format(Protocol):
 
     @property
     def extension(self) -> str:
-        """What object names end in, with its dot; may be empty."""
+        """The ending of object names, with its dot; may be empty."""
 
     @property
     def versions(self) -> dict[str, str]:

@@ -1,1 +1,1 @@
-"""What a person must know of the lake while it runs."""
+"""Opens and ends the lake's incidents: they tell a person what goes wrong while it runs."""

@@ -1,4 +1,4 @@
-"""What an error of a system that the lake rests on means for an operator: a state with a name, and what to do."""
+"""Diagnoses an error of a system that the lake rests on for an operator: a state with a name, and what to do."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(error: LyrebirdError) -> Diagnosis:
-    """What this error of a look at store or log means."""
+    """Diagnoses an error of a look at store or log."""
     # What to do stands in `fix`, once.
     text = str(error).removesuffix(" ".join(error.fix.split())).rstrip()
     at_store = error.details.get("system") == "s3" or "bucket" in error.details
     found = _CODE.search(str(error.details.get("reason", "")))
     code = found[1] if found else ""
-    place = f"bucket {error.details.get('bucket')} at {error.details.get('endpoint')}"
+    where = f"bucket {error.details.get('bucket')} at {error.details.get('endpoint')}"
     if isinstance(error, BackPressure):
         return Diagnosis("store busy", text, "Nothing to do: writers slow down. If it lasts, raise the store's limits.")
     if isinstance(error, Transient):
@@ -81,17 +81,17 @@ def diagnose(error: LyrebirdError) -> Diagnosis:
             trouble, fix = "registry refuses", error.fix
         return Diagnosis(trouble, text, fix)
     if code == "NoSuchBucket":
-        return Diagnosis("bucket missing", text, f"Make {place}, or mend `store` in the deployment files.")
+        return Diagnosis("bucket missing", text, f"Make {where}, or mend `store` in the deployment files.")
     if code == "ExpiredToken":
         return Diagnosis("wrong credentials", text, error.fix)
     if code in _CREDENTIALS:
-        fix = f"Mend access_key and secret_key of `store` in the deployment files: {place} does not know them."
+        fix = f"Mend access_key and secret_key of `store` in the deployment files: {where} does not know them."
         return Diagnosis("wrong credentials", text, fix)
     if code in _SKEW:
         fix = "Set this machine's clock by NTP: the store takes requests of some minutes' difference only."
         return Diagnosis("clock skew", text, fix)
     if code in _RIGHTS:
-        return Diagnosis("no rights", text, f"Grant the account of `store` listing, reading and writing in {place}.")
+        return Diagnosis("no rights", text, f"Grant the account of `store` listing, reading and writing in {where}.")
     refuses = _REFUSES.get(system_of(error) or "disk")
     if refuses is not None:
         return Diagnosis(refuses, text, error.fix or "See its log.")

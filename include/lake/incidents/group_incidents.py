@@ -1,4 +1,4 @@
-"""What a person must know of one group while it is stored: losses, refused records, delay, partitions that stand still.
+"""Opens and ends a group's incidents while it is stored: losses, refused records, delay, partitions that stand still.
 
 `kinds.py` says when each opens and ends. Late: none has been over its policy by half a minute for a minute; standing:
 partitions have not gone on for ten seconds, or a run on a schedule ends so.
@@ -144,7 +144,9 @@ class GroupIncidents(GroupWatcher):
         open_, now_us = bool(self._ledger.find(LATE, self._name)), self._clock.now_us()
         # What was told is over when nothing is late, also behind a restart that finds it as a backlog.
         overdue_ms = {
-            spot: each for spot, each in planner.overdue_ms(now_us // 1000, whole=open_).items() if self._own(spot)
+            spot: delay_ms
+            for spot, delay_ms in planner.overdue_ms(now_us // 1000, whole=open_).items()
+            if self._own(spot)
         }
         worst = max(overdue_ms, key=lambda spot: overdue_ms[spot], default=None)
         most_ms = 0 if worst is None else overdue_ms[worst]
@@ -154,7 +156,7 @@ class GroupIncidents(GroupWatcher):
         elif self._calm_us is None:
             self._calm_us = now_us
         if worst is not None and most_ms > _OVER_MS:
-            late = sum(each > _OVER_MS for each in overdue_ms.values())
+            late = sum(delay_ms > _OVER_MS for delay_ms in overdue_ms.values())
             age_s = self._group.policy.of(worst.topic)[0].max_age_s
             cause = f" {self._failing[worst]}" if worst in self._failing else ""
             words = {"spot": worst, "waiting": waiting.get(worst, 0), "all": len(waiting), "late": late, "cause": cause}

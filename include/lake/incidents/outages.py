@@ -1,4 +1,4 @@
-"""Whether the systems answer that the groups rest on: one that refuses or is silent for a minute is an incident.
+"""Opens and ends the incidents of systems that groups rest on, where one refuses or is silent for a minute.
 
 Each partition that fails for a system, and each driver that waits for one, is a place of its trouble. The trouble is
 over when none of its places is left, and its incident a minute later, so that one that comes and goes is told once.

@@ -36,8 +36,8 @@ class UntoldCuts:
         """See what this task has told, and what must have been there before it."""
         task = outcome.task
         spot = task.range.spot
-        place = f"{self._of}{spot.topic_id}/{spot.partition}"
-        known = self._heard.get(place, task.range.head)
+        key = f"{self._of}{spot.topic_id}/{spot.partition}"
+        known = self._heard.get(key, task.range.head)
         told = [(commit.first, commit.next) for commit in outcome.commits]
         if outcome.head is not None:
             told.append((outcome.head, outcome.head))
@@ -45,21 +45,21 @@ class UntoldCuts:
             if first > known:
                 self._holes.append((spot, task.chain, known, first))
             known = max(known, until)
-        self._heard[place] = known
+        self._heard[key] = known
 
     def found(self) -> list[tuple[Spot, Commit]]:
         """Cuts that nobody has told, each once. What cannot be read now is tried again at the next call."""
-        found: list[tuple[Spot, Commit]] = []
+        cuts: list[tuple[Spot, Commit]] = []
         holes, self._holes = self._holes, []
         for spot, chain, first, until in holes:
             try:
                 for commit in self._read(chain, first):
                     if commit.first >= until:
                         break
-                    found.append((spot, commit))
+                    cuts.append((spot, commit))
                     first = commit.next
             except (Transient, BackPressure):
                 self._holes.append((spot, chain, first, until))
             except Terminal:
                 LOGGER.exception("%s cannot be read from %d to %d: what it lost there is not told", chain, first, until)
-        return found
+        return cuts

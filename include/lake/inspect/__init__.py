@@ -1,1 +1,1 @@
-"""What operators and readers ask of the lake: where a record is, which objects to read, how far it is."""
+"""Answers operators and readers of the lake: where a record is, which objects to read, how far a group is."""

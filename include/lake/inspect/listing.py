@@ -95,9 +95,20 @@ def list_topic(
 ) -> list[ListedObject]:
     """The objects of all partitions of a topic below a group's prefix, of all of its lives, by key.
 
-    With `refused` those of refused records, and no other. Objects without records are left out. Reads what the index
-    has of these dates, and commits behind it; `progress` hears how many partitions are done, and of how many. Raises
-    `Terminal` for a hole in what readers find behind the index.
+    Objects without records are left out. Reads what the index has of these dates, and commits behind it.
+
+    Args:
+        store: the bucket of the lake.
+        prefix: the group's.
+        topic: its name.
+        dates: days, both included, and their zone.
+        refused: objects of refused records, and no others.
+        progress: hears how many partitions are done, and of how many.
+
+    Raises:
+        Terminal: there is a hole in what readers find behind the index.
+        Transient: the store does not answer.
+        BackPressure: the store asks to slow down.
     """
     wanted = dates.days
     indexes = [DateIndex.read(store, life, read_pointer(store, life)) for life in lives(store, prefix, topic)]
@@ -110,14 +121,14 @@ def list_topic(
         if progress:
             progress(min(done, total), total)
 
-    found: list[ListedObject] = []
+    objects: list[ListedObject] = []
     for index, some in zip(indexes, partitions, strict=True):
         try:
-            found += _listed(index, some, dates, wanted, one_more, refused=refused)
+            objects += _listed(index, some, dates, wanted, one_more, refused=refused)
         except Void:
             index.clear()
-            found += _listed(index, partitions_of(index), dates, wanted, one_more, refused=refused)
-    return sorted(found, key=lambda each: each.key)
+            objects += _listed(index, partitions_of(index), dates, wanted, one_more, refused=refused)
+    return sorted(objects, key=lambda each: each.key)
 
 
 def _listed(

@@ -1,4 +1,4 @@
-"""Where a record is: its group's object and its place in it, or why it is in none."""
+"""Finds the object of a record in its group and its place in it, or the reason why it is in none."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Ask = Callable[[ChainKey, Commit, int], Fate | str]
 
 @dataclass(frozen=True, slots=True)
 class LocatedRecord:
-    """Where one offset of one life of a topic is in a group. The cut is [`first`, `next`) of `generation`."""
+    """The place of one offset of one life of a topic in a group. The cut is [`first`, `next`) of `generation`."""
 
     topic: TopicKey
     partition: int
@@ -56,9 +56,22 @@ def find_record(
     declared: FormatDefinition | None = None,
     ask: Ask | None = None,
 ) -> LocatedRecord:
-    """Where readers find the record; a few requests and, where offsets are left out in it, the object that may hold it.
+    """Finds the place of a record that readers read.
 
-    `ask` is asked where objects do not tell. Raises the store's errors, and `Terminal` for an object that is damaged.
+    Takes a few requests and, where offsets are left out in it, the object that may hold the record.
+
+    Args:
+        store: the bucket of the lake.
+        topic: one life of a topic, below the prefix of its group.
+        partition: number of the Kafka partition.
+        offset: the record's.
+        declared: the format that the deployment declares for the topic; None: it declares none.
+        ask: is asked where objects do not tell; None: nobody is.
+
+    Raises:
+        Terminal: an object is damaged, or one of the chain cannot be read.
+        Transient: the store does not answer.
+        BackPressure: the store asks to slow down.
     """
     pointer = read_pointer(store, topic)
     if offset < (kept_from := pointer.floor(partition)):
@@ -135,7 +148,7 @@ def _in_cut(
         if not contents.offsets:
             silent.append(file)
             continue
-        here = next(((at, each) for at, each in enumerate(contents.messages) if each.offset == offset), None)
+        here = next(((at, message) for at, message in enumerate(contents.messages) if message.offset == offset), None)
         if here is not None:
             index, record = here
             why = f"it was refused: {refusal(record)}" if refused else ""

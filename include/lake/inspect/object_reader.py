@@ -1,4 +1,4 @@
-"""What is in an object, whichever format it has: those of the lake, and Secor's archives with any name.
+"""Reads the records of an object, whichever its format: those of the lake, and Secor's archives with any name.
 
 A file tells its format by its first bytes, text by none; the name decides between text and JSON lines, what the
 deployment declares on how their lines are to be read.

@@ -1,4 +1,4 @@
-"""What holds for a topic in a group, and which lines of the deployment files say so."""
+"""Reports what holds for a topic in a group, with the lines of the deployment files that say so."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def list_rules(deployment: Deployment, name: str, group: LakeGroup) -> list[Rule
 
 
 def explain_topic(deployment: Deployment, name: str, group: LakeGroup, topic: str, means: ParserContext) -> RuleReport:
-    """What holds for a topic, whether or not it is there; what cannot be carried out is among `problems`."""
+    """Reports what holds for a topic, whether or not it is there; what cannot be carried out is among `problems`."""
     stored, why = _wanted(deployment, name, group, topic)
     policy, pattern = group.policy.of(topic)
     number = next((at for at, each in enumerate(group.rules) if fnmatch.fnmatchcase(topic, each.topics)), None)
@@ -100,8 +100,8 @@ def explain_topic(deployment: Deployment, name: str, group: LakeGroup, topic: st
         config, problem = _config(name, group, rule, topic, means)
         problems += [problem] if problem else []
     else:
-        versions = tuple(_version(name, group, rule, each, topic, means) for each in rule.versions)
-        problems += [f"version {each.version}: {each.problem}" for each in versions if each.problem]
+        versions = tuple(_version(name, group, rule, version, topic, means) for version in rule.versions)
+        problems += [f"version {version.version}: {version.problem}" for version in versions if version.problem]
     return RuleReport(
         name,
         topic,

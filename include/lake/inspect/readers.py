@@ -1,4 +1,4 @@
-"""What Spark and DuckDB read of a topic and some dates: exactly the objects that the pointer names.
+"""Lists the objects of a topic's dates for Spark and DuckDB: exactly those that the pointer names.
 
 Both take lists of files. Folders and patterns would read every generation that stands in them, so keys with signs that
 a reader takes for a pattern are refused (Lyrebird's own names have none, as they are escaped).
@@ -56,9 +56,20 @@ class ReadSet:
 def read_set(
     store: ObjectStore, bucket: str, prefix: str, topic: str, dates: Dates, declared: FormatDefinition | None = None
 ) -> ReadSet:
-    """What readers of these dates read of a topic below a group's prefix, all of its lives. Walks all their commits.
+    """The objects that readers of these dates read of a topic below a group's prefix, in all of its lives.
 
-    Raises `Terminal` for a hole in what readers find, and the store's errors.
+    Args:
+        store: the bucket of the lake.
+        bucket: its name, for the addresses of objects.
+        prefix: the group's.
+        topic: its name.
+        dates: days, both included, and their zone.
+        declared: the format that the deployment declares for the topic; None: it declares none.
+
+    Raises:
+        Terminal: there is a hole in what readers find.
+        Transient: the store does not answer.
+        BackPressure: the store asks to slow down.
     """
     found = list_topic(store, prefix, topic, dates)
     return read_set_of(bucket, prefix, topic, found, declared)

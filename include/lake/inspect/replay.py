@@ -1,4 +1,4 @@
-"""What became of a record of a cut, told by the logic that made the cut and the records as a backup has them.
+"""Finds what became of a record of a cut, by the logic that made the cut and the records as a backup has them.
 
 Formats that keep no offsets do not tell which of their lines a record is, and no object tells filtered records from
 offsets that hold none. Parsers answer by content and configuration alone, so asking them again tells both.
@@ -29,7 +29,7 @@ FateKind = Literal["kept", "filtered", "refused", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of a record; `index` is its place in the object, from 0, where it is in one."""
+    """The fate of a record; `index` is its place in the object, from 0, where it is in one."""
 
     kind: FateKind
     key: str = ""
@@ -74,18 +74,18 @@ def _backed_up(store: ObjectStore, topic: TopicKey, partition: int, first: int, 
         for file in commit.files:
             if file.first is None or file.last is None or file.last < first or file.first >= until:
                 continue
-            found = store.get(file.key)
-            if found is None:
+            stored = store.get(file.key)
+            if stored is None:
                 raise Terminal(
                     "an object of a commit is not there",
                     key=file.key,
                     fix=f"Run `lyrebird lake audit {topic.topic}`.",
                 )
-            yield from (each for each in open_contents(found.body, file.key).messages if first <= each.offset < until)
+            yield from (each for each in open_contents(stored.body, file.key).messages if first <= each.offset < until)
 
 
 def fate_of(chain: ChainKey, commit: Commit, logic: Logic, records: Sequence[Message], offset: int) -> Fate | None:
-    """What became of the record at `offset` in a cut; `records` are all of the cut's.
+    """The fate of the record at `offset` in a cut; `records` are all of the cut's.
 
     None when they are not all that the cut read (the backup is behind, or another attempt saw more): then nobody
     can tell.

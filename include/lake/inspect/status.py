@@ -1,4 +1,4 @@
-"""How far a group is with each topic-partition, what waits, what stands in its way and what to do about it.
+"""Reports how far a group is with each topic-partition, what waits, what stands in its way, what to do about it.
 
 Rests on the bucket and the log alone: the group's application need not run. What that reported last is shown, too.
 """
@@ -114,10 +114,16 @@ class GroupStatus:
 def group_status(
     name: str, group: LakeGroup, store: ObjectStore, log: GroupLog, now_ms: int, told: Mapping[str, Any] | None = None
 ) -> GroupStatus:
-    """The status of a group now. What does not answer is among its `troubles`; it raises nothing of theirs.
+    """The status of a group now. Errors of store and log are among its `troubles`: none of them is raised.
 
-    `told` is the group's part of its application's progress.json; in it `incidents` are its open ones, and `ended` is
-    why the application gave up.
+    Args:
+        name: the group's.
+        group: as it is declared.
+        store: the bucket of the lake.
+        log: tells what is there to store.
+        now_ms: the present, in epoch milliseconds.
+        told: the group's part of its application's progress.json; in it `incidents` are its open ones, and `ended` is
+            why the application gave up.
     """
     return _Look(group, store, log, now_ms, told or {}).status(name)
 
@@ -182,7 +188,7 @@ class _Look:
     def _only_stored(self, stored: Sequence[TopicKey], there: Sequence[Spot]) -> list[Spot]:
         """Partitions of lives of topics that the log does not show."""
         known = {(spot.topic, spot.topic_id) for spot in there}
-        found = []
+        spots = []
         for key in stored:
             if (key.topic, key.topic_id) in known:
                 continue
@@ -192,8 +198,8 @@ class _Look:
             except LyrebirdError as error:
                 self._troubles.append(diagnose(error))
                 continue
-            found += [Spot(key.topic, key.topic_id, partition) for partition in partitions]
-        return found
+            spots += [Spot(key.topic, key.topic_id, partition) for partition in partitions]
+        return spots
 
     def _pointer(self, key: TopicKey) -> ReadersPointer:
         try:
@@ -311,7 +317,7 @@ def _unhidden(spot: Spot) -> str:
 
 
 def standing_of(one: PartitionStatus, now_ms: int) -> PartitionBacklog | None:
-    """What the upload policy is asked with; None where head or end is not known."""
+    """The backlog that the upload policy is asked with; None where head or end is not known."""
     if one.committed is None or one.end is None or one.lag_records is None:
         return None
     waiting = one.lag_records - one.hidden

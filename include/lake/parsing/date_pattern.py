@@ -101,13 +101,13 @@ def pattern(written: str, zone: ZoneInfo) -> TextTime:
 
 def _expression(written: str) -> tuple[str, set[str]]:
     pieces, names = [], set[str]()
-    at = 0
-    while at < len(written):
-        if written[at] != "%":
-            pieces.append(re.escape(written[at]))
-            at += 1
+    index = 0
+    while index < len(written):
+        if written[index] != "%":
+            pieces.append(re.escape(written[index]))
+            index += 1
             continue
-        name = written[at + 1 : at + 2]
+        name = written[index + 1 : index + 2]
         if name not in _DIRECTIVES:
             raise ValueError(f"no directive %{name} in a date pattern; there are %{' %'.join(_DIRECTIVES)}")
         if name in names:
@@ -115,7 +115,7 @@ def _expression(written: str) -> tuple[str, set[str]]:
         if name != "%":
             names.add(name)
         pieces.append(_DIRECTIVES[name])
-        at += 2
+        index += 2
     return "".join(pieces), names
 
 

@@ -1,4 +1,4 @@
-"""When a message happened: a value of a declared unit → integer microseconds since 1970 UTC.
+"""Converts a message's value of a declared unit into its event time: integer microseconds since 1970 UTC.
 
 No arithmetic is done in floats, and no unit guessed by magnitude. A binary float (Avro, MessagePack, Thrift, Protobuf)
 counts as the exact number that it is. Times are cut off downwards to whole microseconds.

@@ -97,12 +97,12 @@ class FieldParser(Parser):
         return batch
 
     def _sorted_by_time(self, messages: Sequence[Message], by_time: Callable[[int], tuple[str, ...]]) -> Batch:
-        batch, clock, read, place = Batch(), self._clock, self._read, self._time_place
+        batch, clock, read, index = Batch(), self._clock, self._read, self._time_place
         kept = batch.kept
         times: list[int] = []
         last: tuple[str, ...] | None = None
         add: Callable[[Message], None] = times.append  # type: ignore[assignment]  # replaced before its first call
-        assert clock is not None and place is not None  # noqa: S101, PT018 - a parser without is not simple
+        assert clock is not None and index is not None  # noqa: S101, PT018 - a parser without is not simple
         for message in messages:
             value = message.value
             try:
@@ -114,7 +114,7 @@ class FieldParser(Parser):
                     names, us = placed
                     assert us is not None  # noqa: S101 - names by time have one
                 else:
-                    us = clock(read(value)[place], message.timestamp_ms)
+                    us = clock(read(value)[index], message.timestamp_ms)
                     names = by_time(us)
             except InvalidRecord as refused:
                 batch.refused.append((message, refused))

@@ -65,7 +65,7 @@ def plan(wanted: Sequence[WantedValue]) -> dict[str | int, Any]:
     A leaf is a list of indexes into `wanted`. A path that ends where another goes on raises `ValueError`.
     """
     tree: dict[str | int, Any] = {}
-    for place, want in enumerate(wanted):
+    for index, want in enumerate(wanted):
         path = want.path
         level: Any = tree
         last = path[-1]
@@ -74,7 +74,7 @@ def plan(wanted: Sequence[WantedValue]) -> dict[str | int, Any]:
         leaf = level.setdefault(last, []) if isinstance(level, dict) else None
         if not isinstance(leaf, list):
             raise ValueError(f"of {shown(path)} and another path, one ends where the other goes on")  # noqa: TRY004
-        leaf.append(place)
+        leaf.append(index)
     return tree
 
 

@@ -114,18 +114,18 @@ def time_names(rule: TimeName) -> Callable[[int], tuple[str, ...]]:
 
     def names(us: int) -> tuple[str, ...]:
         quarter = us // _QUARTER_US
-        found = known.get(quarter)
-        if found is None:
+        quarter_names = known.get(quarter)
+        if quarter_names is None:
             if len(known) >= _REMEMBERED:
                 known.clear()
                 made.clear()
             start = quarter * _QUARTER_US
-            found = exact(max(start, LEAST_US))
-            if exact(min(start + _QUARTER_US, MOST_US) - 1) != found:
+            quarter_names = exact(max(start, LEAST_US))
+            if exact(min(start + _QUARTER_US, MOST_US) - 1) != quarter_names:
                 # Hours of old local times began at odd minutes.
-                found = ()
-            known[quarter] = found
-        return found or exact(us)
+                quarter_names = ()
+            known[quarter] = quarter_names
+        return quarter_names or exact(us)
 
     return names
 
@@ -148,15 +148,15 @@ def content_names(rule: ContentName) -> Callable[[Any], tuple[str, ...]]:
     def names(value: Any) -> tuple[str, ...]:
         # 1, True and 1.0 are equal as keys, but not as names; texts and bytes are looked up as they are.
         plain = type(value) in (str, bytes)
-        found = known.get(value) if plain else None
-        if found is None:
-            found = (f"{name}={_value(value, name, refuse)}",)
-            check_names(found)
+        made = known.get(value) if plain else None
+        if made is None:
+            made = (f"{name}={_value(value, name, refuse)}",)
+            check_names(made)
             if plain:
                 if len(known) >= _REMEMBERED:
                     known.clear()
-                known[value] = found
-        return found
+                known[value] = made
+        return made
 
     return names
 

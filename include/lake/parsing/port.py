@@ -1,4 +1,4 @@
-"""What a parser is to the lake: it says of each message what is kept of it, and under which partition names.
+"""Definition of the port of a parser: it decides what is kept of each message, and under which partition names.
 
 A parser answers for a message by its content and its configuration alone: no clock, no earlier message, no host.
 """
@@ -16,7 +16,7 @@ __all__ = ["Batch", "Parsed", "Parser", "Transformer", "one_by_one"]
 
 
 class Parsed(NamedTuple):
-    """What becomes of one message. `payload` None: a tombstone is kept as one."""
+    """The answer of a parser for one message. `payload` None: a tombstone is kept as one."""
 
     payload: bytes | None
     names: tuple[str, ...]
@@ -47,7 +47,7 @@ class Parser(Protocol):
         """Raised whenever the same configuration gives other answers; a part of the configuration's hash."""
 
     def parse(self, message: Message) -> Parsed | None:
-        """What becomes of the message, None when it is filtered; `InvalidRecord` when it cannot be understood."""
+        """Parses the message; None when it is filtered, `InvalidRecord` when it cannot be understood."""
 
     def parse_all(self, messages: Sequence[Message]) -> Batch:
         """The same of each of them, faster; other errors than `InvalidRecord` end it."""

@@ -1,4 +1,4 @@
-"""What every parser that reads fields is told: the event time, the names, what to filter."""
+"""Definition of the rules of every parser that reads fields: the event time, the names, what to filter."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ class ParserRules(Strict):
 
     def wanted(self) -> list[WantedValue]:
         """Each value that a message is read for, once; the order is that of the rules."""
-        found: dict[WantedValue, None] = {}
+        values: dict[WantedValue, None] = {}
         if self.time is not None and self.time.field is not None:
-            found[time_wanted(self.time)] = None
+            values[time_wanted(self.time)] = None
         for rule in self.names:
             if isinstance(rule, ContentName):
-                found[WantedValue(rule.field)] = None
+                values[WantedValue(rule.field)] = None
         for condition in (*self.drop, *self.keep):
-            found[WantedValue(condition.field)] = None
-        return list(found)
+            values[WantedValue(condition.field)] = None
+        return list(values)
 
 
 def time_wanted(time: EventTime) -> WantedValue:
-    """What is read for the event time; `field` must be there."""
+    """The value that is read for the event time; `field` must be there."""
     return WantedValue(time.field or (), time=True, instant=time.unit == "instant")
 
 

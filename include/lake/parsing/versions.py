@@ -21,13 +21,13 @@ __all__ = ["ParserVersion", "ParserVersions", "Versions"]
 
 
 def _ascending(versions: tuple[ParserVersion, ...]) -> tuple[ParserVersion, ...]:
-    numbers = [each.version for each in versions]
+    numbers = [version.version for version in versions]
     if numbers != sorted(set(numbers)):
         raise ValueError(f"versions stand in ascending order, each once; these are {numbers}")
     first, *later = versions
     if first.from_offsets is not None or first.from_time is not None:
         raise ValueError("the first version holds from the beginning: it has no start")
-    if any(each.from_offsets is None and each.from_time is None for each in later):
+    if any(version.from_offsets is None and version.from_time is None for version in later):
         raise ValueError("each later version has a start: from_offsets or from_time")
     return versions
 
@@ -80,8 +80,8 @@ class ParserVersions:
 
     def as_of(self, when: dt.datetime) -> ParserVersions:
         """The versions as they were declared at `when` (with its zone); `Terminal` when there was none yet."""
-        found = [each for each in self.versions if each.added <= when]
-        if not found or found[0] is not self.versions[0]:
+        declared = [each for each in self.versions if each.added <= when]
+        if not declared or declared[0] is not self.versions[0]:
             raise Terminal(
                 "no parser was declared yet",
                 topic=self.topic,
@@ -89,13 +89,13 @@ class ParserVersions:
                 first=self.versions[0].added.isoformat(),
                 fix="Choose a later time, or a version.",
             )
-        return ParserVersions(self.topic, found)
+        return ParserVersions(self.topic, declared)
 
     def only(self, version: int) -> ParserVersions:
         """That version for every offset; `Terminal` with the ones that there are."""
-        for each in self.versions:
-            if each.version == version:
-                everywhere = each.model_copy(update={"from_offsets": None, "from_time": None})
+        for candidate in self.versions:
+            if candidate.version == version:
+                everywhere = candidate.model_copy(update={"from_offsets": None, "from_time": None})
                 return ParserVersions(self.topic, [everywhere])
         raise Terminal(
             "no such version of the parser",

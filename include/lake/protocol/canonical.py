@@ -28,19 +28,19 @@ def load(body: bytes, key: str, names: frozenset[str], more: frozenset[str] = fr
     `more` are fields that may be left out.
     """
     try:
-        found = orjson.loads(body)
+        fields = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise unreadable(key, str(error)) from error
-    if not isinstance(found, dict):
+    if not isinstance(fields, dict):
         raise unreadable(key, "it is no JSON object")
-    version = found.pop("v", None)
+    version = fields.pop("v", None)
     if version != VERSION:
         raise unreadable(key, f"version {version!r}, this release reads {VERSION}")
-    if found.keys() - more != names:
-        raise unreadable(key, f"fields {sorted((found.keys() - more) ^ names)} too few or too many")
-    if dump(found) != body:
+    if fields.keys() - more != names:
+        raise unreadable(key, f"fields {sorted((fields.keys() - more) ^ names)} too few or too many")
+    if dump(fields) != body:
         raise unreadable(key, "it is not in canonical form")
-    return found
+    return fields
 
 
 def choice(value: Any, allowed: Iterable[T]) -> T:

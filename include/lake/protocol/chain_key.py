@@ -94,15 +94,15 @@ class ChainKey:
 
     def parse_data(self, text: str, first: int) -> ObjectKey:
         """A data object of the cut at `first`; `Terminal` for any other name."""
-        found = ObjectKey.parse(text, self.of.prefix)
-        if (found.topic, found.generation, found.partition, found.first) != (
+        key = ObjectKey.parse(text, self.of.prefix)
+        if (key.topic, key.generation, key.partition, key.first) != (
             self.of.topic,
             self.generation,
             self.partition,
             first,
         ):
             raise misnamed("data object of this cut", text, f"one of {self.commit(first)}")
-        return found
+        return key
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How a Kafka partition comes to the object store exactly once, whoever works at it and however often it is tried.
+"""Stores a Kafka partition exactly once in the object store, whoever works at it and however often it is tried.
 
 The chain in the bucket is the only truth. Everything is written with `If-None-Match: *`. A cut at `first`:
 
@@ -80,7 +80,7 @@ class PlannedEnd:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a chain ends: every offset below `next` is settled.
+    """The end of a chain: every offset below `next` is settled.
 
     `last` is the `first` of its last commit (None: no commit yet), `unfinished` whether an intent stands at `next`,
     `listed` how many commits were listed to find it, `epoch` that of the last commit's last record (None: not known).
@@ -200,12 +200,12 @@ def _store(
             break
         seen: tuple[ObjectSeen | None, ...] = yield Heads(tuple(file.key for file, _ in answered))
         pending, absent = [], []
-        for (file, outcome), found in zip(answered, seen, strict=True):
-            if found is None:
+        for (file, outcome), object_seen in zip(answered, seen, strict=True):
+            if object_seen is None:
                 pending.append(file)
                 absent.append(outcome)
             else:
-                there, made_with = judge(file, found, promise, promised[file.key])
+                there, made_with = judge(file, object_seen, promise, promised[file.key])
                 stored.append(there)
                 gaps += made_with
         contradictions.absent(absent)
@@ -219,12 +219,12 @@ def _settle_commit(chain: ChainKey, mine: Commit, intent: Intent) -> Steps[Commi
         outcome: PutOutcome = yield PutBody(chain.commit(mine.first), mine.to_bytes())
         if outcome == "created":
             return mine
-        found = yield from _commit_or_none(chain, mine.first)
-        if found is not None:
-            agreed(chain, found, intent)
-            if [file[:3] for file in found.files] != [file[:3] for file in mine.files]:
+        standing = yield from _commit_or_none(chain, mine.first)
+        if standing is not None:
+            agreed(chain, standing, intent)
+            if [file[:3] for file in standing.files] != [file[:3] for file in mine.files]:
                 raise stopped("a commit lists other bytes than the store has", chain.commit(mine.first))
-            return found
+            return standing
         contradictions.absent((outcome,))
 
 

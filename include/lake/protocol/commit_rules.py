@@ -1,4 +1,4 @@
-"""What the protocol concludes from what it is told: promises kept, objects adopted, commits made. Pure."""
+"""Decides for the protocol whether promises are kept, which objects are adopted, and what a commit says. Pure."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _within(now: PlannedFile, promised: PlannedFile) -> bool:
 
 
 def metadata_of(file: LocalFile, promise: str, gaps: Iterable[Gap]) -> dict[str, str]:
-    """What an adopter needs to list the object; times, offsets and gaps only where there are any.
+    """The metadata by which an adopter lists the object; times, offsets and gaps only where there are any.
 
     The gaps go along, as the adopter may have read the range before retention took a part of it.
     """
@@ -111,14 +111,14 @@ def _adopted(
         first, last, least, most = (
             int(metadata[name]) if name in metadata else None for name in ("first", "last", "min-ts", "max-ts")
         )
-        found = CutObject(key, size, metadata["sha256"], int(metadata["records"]), first, last, least, most, True)
+        adopted = CutObject(key, size, metadata["sha256"], int(metadata["records"]), first, last, least, most, True)
         texts = (text.split("-") for text in metadata.get("gaps", "").split(",") if text)
         gaps = tuple((int(start), int(until)) for start, until in texts)
     except (KeyError, ValueError) as error:
         raise stopped("the metadata of an object cannot be read", key, reason=repr(error)) from error
-    if not _within(PlannedFile(key, found.records, first, last), promised):
-        raise stopped("an object has more than its cut promised", key, records=found.records)
-    return found, gaps
+    if not _within(PlannedFile(key, adopted.records, first, last), promised):
+        raise stopped("an object has more than its cut promised", key, records=adopted.records)
+    return adopted, gaps
 
 
 def joined_gaps(first: int, gaps: Iterable[tuple[int, int]]) -> tuple[Gap, ...]:
@@ -135,7 +135,19 @@ def joined_gaps(first: int, gaps: Iterable[tuple[int, int]]) -> tuple[Gap, ...]:
 def commit_of(
     chain: ChainKey, first: int, intent: Intent, cut: LocalCut, stored: Sequence[CutObject], gaps: Sequence[Gap]
 ) -> Commit:
-    """The commit of a cut whose files are all stored; counts are of the objects, also of those adopted."""
+    """The commit of a cut whose files are all stored.
+
+    Args:
+        chain: of the Kafka partition and generation.
+        first: the cut's first offset.
+        intent: the promise that stands.
+        cut: what reading the range gave.
+        stored: its objects, also those that were adopted: counts and times are of these.
+        gaps: what the log had lost, when the cut or one of its files was read.
+
+    Raises:
+        Terminal: an object has a name that is none of this cut's.
+    """
     least = [time for time in (cut.min_ts, *(file.min_ts for file in stored)) if time is not None]
     most = [time for time in (cut.max_ts, *(file.max_ts for file in stored)) if time is not None]
     refused = sum(file.records for file in stored if chain.parse_data(file.key, first).refused)

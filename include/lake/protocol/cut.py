@@ -1,4 +1,4 @@
-"""What the chain says of a cut, the range [first, next) of one Kafka partition: its intent, its files, its commit.
+"""Definitions of a cut in the chain: intent, files and commit of a range [first, next) of one Kafka partition.
 
 Why the intent names the files: it is written when the range has been read and before anything is uploaded. Who takes
 the cut over writes exactly these objects, an empty one where compaction has since left nothing, so that when the
@@ -38,7 +38,7 @@ class Gap(NamedTuple):
 
 
 def gap_kind(first: int) -> GapKind:
-    """What the gaps of the cut at `first` are: below the first cut of a topic nothing was ever promised."""
+    """The kind of the gaps of the cut at `first`: below the first cut of a topic nothing was ever promised."""
     return "lost" if first else "before"
 
 
@@ -116,15 +116,15 @@ class Intent:
     def parse(cls, body: bytes, chain: ChainKey, first: int) -> Intent:
         """Inverse of `to_bytes`; `Terminal` naming the object for anything else."""
         key = chain.intent(first)
-        found = load(body, key, _INTENT)
+        fields = load(body, key, _INTENT)
         try:
             intent = cls(
-                end=offset(found["end"]),
-                reason=choice(found["reason"], _REASONS),
-                policy=text(found["policy"]),
-                config=text(found["config"]),
-                writer=text(found["writer"]),
-                files=tuple(_planned(each) for each in found["files"]),
+                end=offset(fields["end"]),
+                reason=choice(fields["reason"], _REASONS),
+                policy=text(fields["policy"]),
+                config=text(fields["config"]),
+                writer=text(fields["writer"]),
+                files=tuple(_planned(each) for each in fields["files"]),
             )
             intent.check(chain, first)
         except (TypeError, ValueError, Terminal) as error:
@@ -173,22 +173,22 @@ class Commit:
     def parse(cls, body: bytes, chain: ChainKey, first: int) -> Commit:
         """Inverse of `to_bytes`; `Terminal` naming the object for anything else."""
         key = chain.commit(first)
-        found = load(body, key, _COMMIT)
+        fields = load(body, key, _COMMIT)
         try:
             commit = cls(
-                first=offset(found["first"]),
-                next=offset(found["next"]),
-                intent=_hex(found["intent"], 32),
-                n_records=offset(found["n_records"]),
-                filtered=offset(found["filtered"]),
-                quarantined=offset(found["quarantined"]),
-                min_ts=_time(found["min_ts"]),
-                max_ts=_time(found["max_ts"]),
-                gaps=tuple(_gap(each) for each in found["gaps"]),
-                leader_epoch=offset_or_none(found["leader_epoch"]),
-                config=text(found["config"]),
-                versions={text(name): text(value) for name, value in found["versions"].items()},
-                files=tuple(_stored(each) for each in found["files"]),
+                first=offset(fields["first"]),
+                next=offset(fields["next"]),
+                intent=_hex(fields["intent"], 32),
+                n_records=offset(fields["n_records"]),
+                filtered=offset(fields["filtered"]),
+                quarantined=offset(fields["quarantined"]),
+                min_ts=_time(fields["min_ts"]),
+                max_ts=_time(fields["max_ts"]),
+                gaps=tuple(_gap(each) for each in fields["gaps"]),
+                leader_epoch=offset_or_none(fields["leader_epoch"]),
+                config=text(fields["config"]),
+                versions={text(name): text(value) for name, value in fields["versions"].items()},
+                files=tuple(_stored(each) for each in fields["files"]),
             )
             if commit.first != first:
                 raise ValueError(f"it is of the cut at {commit.first}")

@@ -1,4 +1,4 @@
-"""How far a chain and its log say the same: where a newer revision of a group begins."""
+"""Finds the offset up to which a chain and its log agree: there a newer revision of a group begins."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def agreed_until(chain: Chain, head: Head, end: int, epoch_before: Callable[[int
     """
     if head.last is None:
         return head.next
-    at: int | None = None
+    offset: int | None = None
     for commit in _newest_first(chain, head.last):
         if commit.next > end:
             continue
-        at = commit.next if at is None else at
+        offset = commit.next if offset is None else offset
         if commit.leader_epoch is not None:
             before = epoch_before(commit.next)
             if before is None or before <= commit.leader_epoch:
-                return at
-            at = None
+                return offset
+            offset = None
         # A cut without records says nothing of those before it.
-    return chain.start if at is None else at
+    return chain.start if offset is None else offset
 
 
 def _newest_first(chain: Chain, last: int) -> Iterator[Commit]:

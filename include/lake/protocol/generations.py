@@ -156,12 +156,12 @@ def lives(store: ObjectStore, prefix: str, topic: str) -> Iterator[TopicKey]:
 
 def _reserved(now: ReadersPointer, revision: int, by: str, purpose: Purpose, least: int) -> ReadersPointer:
     for each in now.reserved:
-        found = _LIVE.fullmatch(each.by)
-        if found and int(found[1]) > revision:
+        match = _LIVE.fullmatch(each.by)
+        if match and int(match[1]) > revision:
             raise Fenced(
                 "a newer revision of the group writes this topic",
                 revision=revision,
-                newer=int(found[1]),
+                newer=int(match[1]),
                 fix="End this one; to go back to its logic, declare it under a higher `revision`.",
             )
     return now.reserve(by, purpose, least=least)

@@ -1,4 +1,4 @@
-"""What a bucket has of a group: its topics, their partitions, where a chain ends, which cut an offset is in.
+"""Lists what a bucket has of a group: topics, their partitions, the end of a chain, the cut that an offset is in.
 
 Looks and never writes, so that whoever may only read can ask. Calls block; the store's errors come as they are.
 """
@@ -56,7 +56,7 @@ def stored_partitions(store: ObjectStore, topic: TopicKey, generation: int) -> l
 
 
 def chain_head(store: ObjectStore, chain: ChainKey, start: int, *, near: int | None = None) -> Head:
-    """Where the chain ends, `start` when it has no commit; as `Chain.head`, but leaves no hint behind.
+    """The end of the chain, `start` when it has no commit; as `Chain.head`, but leaves no hint behind.
 
     `near`: an offset that is not far from there, or beyond; then few requests do, however long the chain is.
     """
@@ -115,26 +115,26 @@ def _last_between(store: ObjectStore, chain: ChainKey, known: BegunCut, offset: 
 
 def _page(store: ObjectStore, chain: ChainKey, low: int, high: int) -> tuple[BegunCut | None, bool]:
     """The last cut of the first page of those in [low, high], and whether it is surely the last of all of them."""
-    found: BegunCut | None = None
+    last: BegunCut | None = None
     listed = store.list(f"{chain}/", start_after=f"{chain}/{digits(low - 1)}.z" if low else "")
     taken = 0
     for info in islice(listed, _PAGE):
         first, kind = parse_cut_key(info.key, chain)
         if first > high:
-            return found, found is not None
+            return last, last is not None
         taken += 1
         # A commit sorts before its intent.
-        if kind == "commit" or found is None or found.first != first:
-            found = BegunCut(first, kind == "commit")
-    return found, found is not None and taken < _PAGE
+        if kind == "commit" or last is None or last.first != first:
+            last = BegunCut(first, kind == "commit")
+    return last, last is not None and taken < _PAGE
 
 
 def _folders(store: ObjectStore, folder: str) -> Iterator[str]:
     """Names right below `folder`, one listing for each."""
     after = ""
-    while (found := next(iter(store.list(folder, start_after=after)), None)) is not None:
-        name, slash, _ = found.key.removeprefix(folder).partition("/")
+    while (info := next(iter(store.list(folder, start_after=after)), None)) is not None:
+        name, slash, _ = info.key.removeprefix(folder).partition("/")
         if slash:
             yield name
         # "0" sorts right behind "/": all that lies in this folder is passed over.
-        after = f"{folder}{name}0" if slash else found.key
+        after = f"{folder}{name}0" if slash else info.key

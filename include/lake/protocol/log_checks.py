@@ -1,4 +1,4 @@
-"""How a chain stands to its log: what is there to store, what is lost, and what must not be."""
+"""Compares a chain with its log: finds what the log has lost, and refuses a log that was truncated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIX: Final = (
 
 
 def gap_at(first: int, expected: int, until: int, begin: int) -> Gap | None:
-    """What the log no longer has of [expected, until) in the cut at `first`, when it begins at `begin`.
+    """The part of [expected, until) that the log no longer has in the cut at `first`, when it begins at `begin`.
 
     To be asked for before reading (`expected` is `first`) and when the log begins later in the midst of it. Jumps of
     offsets above the log's beginning are no gaps: compaction, markers and aborted records leave offsets out.

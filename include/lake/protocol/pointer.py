@@ -1,4 +1,4 @@
-"""What readers follow: which generation holds which cuts of a topic.
+"""Reads and changes the readers' pointer: it says which generation holds which cuts of a topic.
 
 The pointer is an ordered list of entries {generation, cuts}, one object for each topic id, changed by `If-Match`
 alone. A data object is read when the newest entry that holds its `first` names its generation:
@@ -84,7 +84,7 @@ class PointerEntry:
         return until is None or first < until
 
     def start(self, partition: int) -> int | None:
-        """Where the chain that this entry is for begins; None when it holds nothing of the partition."""
+        """The first offset of the chain that this entry is for; None when it holds nothing of the partition."""
         ranges = self.cuts.get(partition)
         if ranges is None:
             return 0 if self.others else None
@@ -118,11 +118,11 @@ class ReadersPointer:
     """The day (ISO) before which all dates in names below the floors are; "" where that is not known."""
 
     def floor(self, partition: int) -> int:
-        """Where what readers find of a partition begins; 0 while nothing is forgotten."""
+        """The first offset that readers find of a partition; 0 while nothing is forgotten."""
         return self.floors.get(partition, 0)
 
     def start(self, entry: PointerEntry, partition: int) -> int:
-        """Where the chain of an entry begins when it has no commit: never below the floor."""
+        """The first offset of an entry's chain when it has no commit: never below the floor."""
         return max(entry.start(partition) or 0, self.floor(partition))
 
     def require_kept(self, topic: TopicKey, partition: int, first: int) -> None:
@@ -160,7 +160,7 @@ class ReadersPointer:
         return replace(self, reserved=(*self.reserved, Reservation(number, by, purpose)))
 
     def reservation(self, by: str) -> Reservation | None:
-        """What `by` has taken."""
+        """The reservation that `by` has taken."""
         return next((each for each in self.reserved if each.by == by), None)
 
     def _append(self, entry: PointerEntry) -> ReadersPointer:
@@ -199,13 +199,13 @@ class ReadersPointer:
             return self
         for partition, ranges in cuts.items():
             for first, until in ranges:
-                found = {self._live_of(partition, at) for at in (first, (until or 0) - 1)}
-                if until is None or found != {replaces}:
+                live = {self._live_of(partition, at) for at in (first, (until or 0) - 1)}
+                if until is None or live != {replaces}:
                     raise Terminal(
                         "cuts that are not those of the generation that a backfill replaces",
                         partition=partition,
                         cuts=(first, until),
-                        live=sorted(map(str, found)),
+                        live=sorted(map(str, live)),
                         replaces=replaces,
                         fix="Plan the backfill again: live has moved on to another generation.",
                     )
@@ -244,7 +244,7 @@ class ReadersPointer:
             }
             for entry in self.entries
         ]
-        reserved = [{name: getattr(each, name) for name in _RESERVED} for each in self.reserved]
+        reserved = [{name: getattr(reservation, name) for name in _RESERVED} for reservation in self.reserved]
         later = {name: value for name in _LATER if (value := getattr(self, name))}
         for name, value in later.items():
             if name not in _DAYS:
@@ -254,15 +254,15 @@ class ReadersPointer:
     @classmethod
     def parse(cls, body: bytes, topic: TopicKey) -> ReadersPointer:
         """Inverse of `to_bytes`; `Terminal` naming the object for anything else."""
-        found = load(body, topic.pointer, _FIELDS, frozenset(_LATER))
+        fields = load(body, topic.pointer, _FIELDS, frozenset(_LATER))
         try:
             maps = {
-                name: {_number(partition): offset(at) for partition, at in found.get(name, {}).items()}
+                name: {_number(partition): offset(at) for partition, at in fields.get(name, {}).items()}
                 for name in _LATER
                 if name not in _DAYS
             }
-            days = {name: text(found.get(name, "")) for name in _DAYS}
-            entries, reserved = map(_entry, found["entries"]), map(_reservation, found["reserved"])
+            days = {name: text(fields.get(name, "")) for name in _DAYS}
+            entries, reserved = map(_entry, fields["entries"]), map(_reservation, fields["reserved"])
             return cls(tuple(entries), tuple(reserved), **maps, noted=days["noted"], forgotten=days["forgotten"])
         except (AttributeError, TypeError, ValueError) as error:
             raise unreadable(topic.pointer, repr(error)) from error
@@ -294,19 +294,19 @@ def change_pointer(
     Raises the store's error when it does not answer; whether the change was made then shows when it is asked again.
     """
     for _ in range(_TRIES):
-        found = store.get(topic.pointer)
-        if found is None and _begun(store, topic):
+        stored = store.get(topic.pointer)
+        if stored is None and _begun(store, topic):
             continue
-        before = ReadersPointer.parse(found.body, topic) if found else ReadersPointer()
+        before = ReadersPointer.parse(stored.body, topic) if stored else ReadersPointer()
         after = change(before)
-        if found is not None and after == before:
+        if stored is not None and after == before:
             return before
         body = after.to_bytes()
         try:
-            if found is None:
+            if stored is None:
                 written = store.put_if_absent(topic.pointer, body)
             else:
-                written = store.put_if_match(topic.pointer, body, found.info.etag)
+                written = store.put_if_match(topic.pointer, body, stored.info.etag)
         except (Transient, BackPressure):
             now = store.get(topic.pointer)
             if now is None or change(standing := ReadersPointer.parse(now.body, topic)) != standing:

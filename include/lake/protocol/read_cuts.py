@@ -42,11 +42,19 @@ def read_cuts(
 ) -> Iterator[ReadCut]:
     """The cuts that end after `since`, by `first`, each beginning where the one before it ends; none that is forgotten.
 
-    `oldest_gone`: it may begin later than `since`. `commits` are those that end after `since`, by generation, where
-    they are known.
+    Args:
+        store: the bucket of the lake.
+        topic: one life of a topic, below the prefix of its group.
+        pointer: the readers' pointer of the topic.
+        partition: number of the Kafka partition.
+        since: offset; cuts that end at it or before it are left out.
+        oldest_gone: the first cut may begin later than `since`.
+        commits: those that end after `since`, by generation, where they are known; None: they are read.
 
     Raises:
         Terminal: there is a hole, which readers must not pass over; or an object of the chain cannot be read.
+        Transient: the store does not answer.
+        BackPressure: the store asks to slow down.
     """
     since = max(since, pointer.floor(partition))
     generations = sorted({entry.generation for entry in pointer.entries})

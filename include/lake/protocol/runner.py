@@ -87,12 +87,12 @@ class Runner:
         """A call that may be made again, until it is answered."""
         while True:
             try:
-                found = call()
+                answer = call()
             except (Transient, BackPressure) as error:
                 self._wait("read", error)
             else:
                 self._unanswered["read"] = 0
-                return found
+                return answer
 
     def _perform(self, action: Action, reader: CutReader | None, on_commit: OnCommit | None) -> Any:
         match action:
@@ -151,17 +151,17 @@ class Runner:
 
 def _parts(path: Path, size: int, part_bytes: int) -> Iterator[bytes]:
     """The whole file, or `Transient` before its end: local files may go at any time, and the cut is read again."""
-    found = 0
+    read_bytes = 0
     try:
         with path.open("rb") as stream:
             while part := stream.read(part_bytes):
-                found += len(part)
-                if found <= size:
+                read_bytes += len(part)
+                if read_bytes <= size:
                     yield part
     except OSError as error:
         raise _gone(path, error.strerror or str(error)) from error
-    if found != size:
-        raise _gone(path, f"{found} bytes, {size} when it was closed")
+    if read_bytes != size:
+        raise _gone(path, f"{read_bytes} bytes, {size} when it was closed")
 
 
 def _gone(path: Path, reason: str) -> Transient:

@@ -1,1 +1,1 @@
-"""What the lake reads: ranges of Kafka's partitions, and the schemas behind their records."""
+"""Reads for the lake: ranges of Kafka's partitions, and the schemas behind their records."""

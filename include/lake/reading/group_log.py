@@ -1,4 +1,4 @@
-"""What is asked of the log about many partitions of a group at once; `kafka_group` asks Kafka."""
+"""Definition of the port that asks the log about many partitions of a group at once; `kafka_group` asks Kafka."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class GroupLog(Protocol):
         """(first offset held, last stable offset) of each that is there."""
 
     def hidden(self, spots: Iterable[Spot]) -> dict[Spot, Hidden]:
-        """What is written and not shown yet, of those where a transaction has no end."""
+        """Offsets that are written and not shown yet, of those where a transaction has no end."""
 
     def begun_ms(self, spot: Spot, offset: int) -> int:
         """Kafka timestamp of the first record from `offset` on, shown or not; -1 where none is found."""

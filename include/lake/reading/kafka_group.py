@@ -74,12 +74,12 @@ class KafkaGroupLog(GroupLog):
         return {at: ms for half in halves for at, ms in self.timestamps_ms({at: offsets[at] for at in half}).items()}
 
     def _first_timestamps(self, offsets: Mapping[Spot, int]) -> dict[Spot, int]:
-        edges, found = self.edges(offsets), dict[Spot, int]()
+        edges, timestamps = self.edges(offsets), dict[Spot, int]()
         spots = {(spot.topic, spot.partition): spot for spot in edges}
         starts = {spot: max(offsets[spot], begin) for spot, (begin, _) in edges.items()}
         # Mostly it is the very next one; a range read to its end leaves the consumer to the next question.
         reach = 1
-        while waiting := [spot for spot, (_, end) in edges.items() if spot not in found and starts[spot] < end]:
+        while waiting := [spot for spot, (_, end) in edges.items() if spot not in timestamps and starts[spot] < end]:
             slices = [
                 Slice(spot.topic, spot.partition, starts[spot], min(starts[spot] + reach, edges[spot][1]))
                 for spot in waiting
@@ -89,10 +89,10 @@ class KafkaGroupLog(GroupLog):
                     for message in messages:
                         kind, timestamp_ms = message.timestamp()
                         spot = spots[message.topic(), message.partition()]
-                        found.setdefault(spot, timestamp_ms if kind else -1)
+                        timestamps.setdefault(spot, timestamp_ms if kind else -1)
             starts |= {spot: starts[spot] + reach for spot in waiting}
             reach *= _FURTHER
-        return found
+        return timestamps
 
     @override
     def epoch_before(self, spot: Spot, offset: int) -> int | None:

@@ -97,13 +97,13 @@ def _messages(found: Sequence[Any]) -> list[Message]:
 def _add(found: Sequence[Any], made: list[Message]) -> None:
     """One loop without calls of ours: there is one for each record."""
     new, add = tuple.__new__, made.append
-    for each in found:
-        kind, timestamp_ms = each.timestamp()
-        headers = each.headers()
+    for message in found:
+        kind, timestamp_ms = message.timestamp()
+        headers = message.headers()
         fields = (
-            each.offset(),
-            each.key(),
-            each.value(),
+            message.offset(),
+            message.key(),
+            message.value(),
             tuple(headers) if headers else (),
             timestamp_ms if kind else -1,
             kind,

@@ -1,4 +1,4 @@
-"""What the lake asks of a log: its partitions' edges, and ranges of offsets in batches of messages.
+"""Definition of the port by which the lake reads a log: edges of partitions, ranges of offsets in batches of messages.
 
 `kafka_ranges` and `PortRanges` (any `LogReader`, so the log in memory) both pass `tests/contract/test_lake_ranges.py`.
 """

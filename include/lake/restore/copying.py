@@ -83,10 +83,24 @@ def copy(
     limits: TransactionLimits | None = None,
     ids: SchemaIds | None = None,
 ) -> dict[int, PartitionMap]:
-    """Write what is not written yet, with schema ids as `ids` has them; by partition what stands then.
+    """Writes what is not written yet. Called again it goes on.
 
-    Raises what the store, the log and the backup raise; called again it goes on. `Terminal` where the target was
-    changed by somebody else, or keeps too little.
+    Args:
+        bucket: the bucket of the lake.
+        kafka: the log that has the target.
+        restore: its plan, and its target.
+        clock: measures how long transactions of others may take to end.
+        tell: hears how many records are restored, of how many at most.
+        limits: of one transaction; None for the usual ones.
+        ids: schema ids as the target's registry has them; None: they stay as they are.
+
+    Returns:
+        By partition what stands then: all of it.
+
+    Raises:
+        Terminal: somebody else changed the target, it keeps too little, or the backup lacks or cannot give a record.
+        Transient: store, log or registry does not answer, or a transaction of the target does not end.
+        BackPressure: the store asks to slow down, and the bucket's pause gives up.
     """
     writer = kafka.open_writer(restore.name)
     try:
@@ -120,14 +134,14 @@ class _Copy:
         ranges = sorted(self._restore.plan.ranges.items())
         maps = {p: self._partition(p, first, until, done.get(p, first), ends[p]) for p, (first, until) in ranges}
         begins = self._kafka.reader.begin_offsets(self._topic)
-        for partition, found in maps.items():
-            if found.totals.records and begins[partition] > found.at:
+        for partition, partition_map in maps.items():
+            if partition_map.totals.records and begins[partition] > partition_map.at:
                 raise Terminal(
                     "the target does not keep its records",
                     topic=self._topic,
                     partition=partition,
                     begins=begins[partition],
-                    restored=found.at,
+                    restored=partition_map.at,
                     fix="Delete it and restore again: it is made so that it keeps all.",
                 )
         return maps
@@ -135,34 +149,34 @@ class _Copy:
     def _wait_for_ends(self) -> None:
         """Until no transaction is without its end: then the end of a partition is where the next record goes."""
         until_s = self._clock.monotonic_s() + _END_S
-        while found := self._kafka.reader.unended([self._topic]):
+        while unended := self._kafka.reader.unended([self._topic]):
             if self._clock.monotonic_s() > until_s:
                 raise Transient(
                     "a transaction of the target does not end",
                     fix="Does somebody else write to it? Else try again later.",
                     system="kafka",
-                    at=sorted(found.items())[:3],
+                    at=sorted(unended.items())[:3],
                 )
             self._clock.sleep(_STEP_S)
 
     def _partition(self, partition: int, first: int, until: int, done: int, end: int) -> PartitionMap:
         store = self._bucket.store
         parts = self._runner.ask(lambda: committed_parts(store, self._folder, partition, first, done))
-        totals, at = Totals(), end
+        totals, target_offset = Totals(), end
         last = self._runner.ask(lambda: read_part(store, self._folder, parts[-1])) if parts else None
         if last is not None:
             totals = last.totals
         self._check_alone(partition, last.until if last else 0, end)
         self._say(partition, totals)
         for messages, left_out, following in self._batches(partition, done, until):
-            name = PartName(partition, parts[-1].next if parts else first, following, at)
+            name = PartName(partition, parts[-1].next if parts else first, following, target_offset)
             # Before its transaction begins, as a registry may be slow.
             written, rewritten = self._ids.rewritten(messages) if self._ids else (messages, 0)
             totals = totals.plus(_totals(messages, left_out)._replace(rewritten=rewritten))
             self._write(name, written, totals)
             parts.append(name)
             # The transaction's end takes an offset of its own.
-            at += len(messages) + 1 if messages else 0
+            target_offset += len(messages) + 1 if messages else 0
             self._say(partition, totals)
         if not parts:
             raise Terminal("an empty range of a plan", partition=partition, fix="Delete the target; restore it again.")

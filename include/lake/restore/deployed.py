@@ -153,12 +153,12 @@ class DeployedRestore:
                 fix=f"`lyrebird lake restore {request.topic} --to {request.target}` does it.",
             )
         ask, store = Runner(self.bucket.store, self.bucket.pause).ask, self.bucket.store
-        found = {}
+        spans = {}
         for partition, (first, until) in restore.plan.ranges.items():
             names = ask(partial(committed_parts, store, restore.folder, partition, first, until))
             parts = [ask(partial(read_part, store, restore.folder, name)) for name in names]
-            found[partition] = [span for part in parts for span in part.spans]
-        return found
+            spans[partition] = [span for part in parts for span in part.spans]
+        return spans
 
     def _ids(self, plan: RestorePlan) -> SchemaIds | None:
         if self.registry is None or plan.asked.keep_ids:

@@ -45,8 +45,8 @@ def committed_of(kafka: RestoreLog, source: TopicKey, groups: Iterable[str]) -> 
             topic_id=source.topic_id,
             fix="Leave --groups out, and set offsets by the map (`--json`, or the objects that it names).",
         )
-    found = {group: kafka.reader.committed(group, source.topic) for group in names}
-    unknown = [group for group, offsets in found.items() if not offsets]
+    committed = {group: kafka.reader.committed(group, source.topic) for group in names}
+    unknown = [group for group, offsets in committed.items() if not offsets]
     if unknown:
         raise SettingsError(
             "groups without committed offsets of this topic",
@@ -54,7 +54,7 @@ def committed_of(kafka: RestoreLog, source: TopicKey, groups: Iterable[str]) -> 
             groups=unknown,
             fix="Mend their names, or leave them out.",
         )
-    return found
+    return committed
 
 
 def translate(
@@ -73,17 +73,17 @@ def translate(
     try:
         for group, offsets in committed.items():
             kept = kafka.reader.committed(group, topic)
-            found = [
+            translated = [
                 Translated(group, partition, old, kept[partition], "kept")
                 if partition in kept
                 else _one(bucket, restore, maps, group, partition, old)
                 for partition, old in sorted(offsets.items())
             ]
-            anew = {(topic, each.partition): each.new for each in found if each.how != "kept"}
+            anew = {(topic, each.partition): each.new for each in translated if each.how != "kept"}
             if anew:
                 writer.begin()
                 writer.commit(group, anew)
-            told += found
+            told += translated
     finally:
         writer.close()
     return told
@@ -92,11 +92,11 @@ def translate(
 def _one(
     bucket: LakeStore, restore: Restore, maps: Mapping[int, PartitionMap], group: str, partition: int, old: int
 ) -> Translated:
-    found = maps.get(partition)
-    if found is None:
+    partition_map = maps.get(partition)
+    if partition_map is None:
         return Translated(group, partition, old, 0, "none")
     runner = Runner(bucket.store, bucket.pause)
-    new = runner.ask(lambda: new_offset(bucket.store, restore.folder, found.parts, old))
+    new = runner.ask(lambda: new_offset(bucket.store, restore.folder, partition_map.parts, old))
     if new is None:
-        return Translated(group, partition, old, found.until, "end")
+        return Translated(group, partition, old, partition_map.until, "end")
     return Translated(group, partition, old, new[0], "same" if new[1] else "next")

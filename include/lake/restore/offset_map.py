@@ -119,7 +119,7 @@ def part_of(name: PartName, messages: Iterable[Message], totals: Totals) -> Offs
 
 def committed_parts(store: ObjectStore, folder: str, partition: int, first: int, done: int) -> list[PartName]:
     """The transactions that were committed of [first, done), in order; `Terminal` where one has no object."""
-    found: dict[int, PartName] = {}
+    by_first: dict[int, PartName] = {}
     prefix = f"{folder}/{partition}/"
     for info in store.list(prefix):
         named = _NAME.fullmatch(info.key.removeprefix(prefix))
@@ -127,9 +127,9 @@ def committed_parts(store: ObjectStore, folder: str, partition: int, first: int,
             raise unreadable(info.key, "its name is none of a restore's")
         name = PartName(partition, *map(int, named.groups()))
         # By key, so by `at`: the last of a `first` is the one that holds.
-        if name.first < done and name.at >= found.get(name.first, name).at:
-            found[name.first] = name
-    parts = list(found.values())
+        if name.first < done and name.at >= by_first.get(name.first, name).at:
+            by_first[name.first] = name
+    parts = list(by_first.values())
     ends = [first, *(each.next for each in parts)]
     if [*(each.first for each in parts), done] != ends:
         raise Terminal(
@@ -144,12 +144,12 @@ def committed_parts(store: ObjectStore, folder: str, partition: int, first: int,
 def read_part(store: ObjectStore, folder: str, name: PartName) -> OffsetMapPart:
     """What its object says; `Terminal` when it is gone."""
     key = name.key(folder)
-    found = store.get(key)
-    if found is None:
+    stored = store.get(key)
+    if stored is None:
         raise Terminal(
             "an object of a restore's map is gone", key=key, fix="Delete the target topic and restore it again."
         )
-    return OffsetMapPart.parse(found.body, name, key)
+    return OffsetMapPart.parse(stored.body, name, key)
 
 
 def new_offset(store: ObjectStore, folder: str, parts: Sequence[PartName], old: int) -> tuple[int, bool] | None:

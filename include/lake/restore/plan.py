@@ -106,13 +106,13 @@ class RestorePlan:
         """For a person."""
         target = f"{self.asked.target}, {self.partitions} partitions"
         size = f"{self.objects:,} objects, {self.size_bytes:,} bytes, up to {self.records:,} records"
-        found = [
+        lines = [
             f"{self.asked.what} of {self.source.topic} (id {self.source.topic_id}) to {target}",
             f"from {self.source.prefix}: {size}",
         ]
-        found += [f"  partition {p}: offsets {first:,} to {until - 1:,}" for p, (first, until) in self._sorted()]
-        found += [f"  partition {p}: Kafka had lost offsets {a:,} to {b - 1:,} before" for p, a, b in self.lost]
-        return found
+        lines += [f"  partition {p}: offsets {first:,} to {until - 1:,}" for p, (first, until) in self._sorted()]
+        lines += [f"  partition {p}: Kafka had lost offsets {a:,} to {b - 1:,} before" for p, a, b in self.lost]
+        return lines
 
     def _sorted(self) -> list[tuple[int, tuple[int, int]]]:
         return sorted(self.ranges.items())
@@ -137,18 +137,18 @@ class RestorePlan:
     @classmethod
     def parse(cls, body: bytes, key: str) -> RestorePlan:
         """Inverse of `to_bytes`; `Terminal` naming the object for anything else."""
-        found = load(body, key, _FIELDS)
+        fields = load(body, key, _FIELDS)
         try:
-            prefix, topic, topic_id = map(text, found["source"])
+            prefix, topic, topic_id = map(text, fields["source"])
             return cls(
-                asked=RestoreAsked.from_json(found["asked"]),
+                asked=RestoreAsked.from_json(fields["asked"]),
                 source=TopicKey(prefix, topic, topic_id),
-                partitions=offset(found["partitions"]),
-                ranges={int(p): (offset(first), offset(until)) for p, (first, until) in found["ranges"].items()},
-                records=offset(found["records"]),
-                size_bytes=offset(found["bytes"]),
-                objects=offset(found["objects"]),
-                lost=tuple((offset(p), offset(a), offset(b)) for p, a, b in found["lost"]),
+                partitions=offset(fields["partitions"]),
+                ranges={int(p): (offset(first), offset(until)) for p, (first, until) in fields["ranges"].items()},
+                records=offset(fields["records"]),
+                size_bytes=offset(fields["bytes"]),
+                objects=offset(fields["objects"]),
+                lost=tuple((offset(p), offset(a), offset(b)) for p, a, b in fields["lost"]),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise unreadable(key, repr(error)) from error

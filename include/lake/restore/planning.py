@@ -69,25 +69,25 @@ def _cuts(
     """The cuts from the first to the last one that may have something of it."""
     first, until = asked.offsets.get(partition, (pointer.floor(partition), None))
     pointer.require_kept(source, partition, first)
-    found: list[Commit] = []
+    commits: list[Commit] = []
     for _, commit in read_cuts(bucket.store, source, pointer, partition, first):
         if until is not None and commit.first >= until:
             break
-        found.append(commit)
-    if until is not None and (not found or found[-1].next < until):
+        commits.append(commit)
+    if until is not None and (not commits or commits[-1].next < until):
         raise Terminal(
             "the backup does not reach so far",
             topic=source.topic,
             partition=partition,
             asked=until,
-            committed=found[-1].next if found else None,
+            committed=commits[-1].next if commits else None,
             fix="Store the rest first (DAG `lake_upload`, Flush), or ask for less.",
         )
     span = asked.span_ms
     if span is None:
-        return found
-    hits = [at for at, commit in enumerate(found) if _overlaps(commit, span)]
-    return found[hits[0] : hits[-1] + 1] if hits else []
+        return commits
+    hits = [at for at, commit in enumerate(commits) if _overlaps(commit, span)]
+    return commits[hits[0] : hits[-1] + 1] if hits else []
 
 
 def _overlaps(commit: Commit, span: tuple[int, int]) -> bool:
@@ -101,8 +101,8 @@ def _partitions(admin: TopicAdmin, source: TopicKey, stored: list[int], declared
     info = admin.describe(source.topic)
     known = info.partitions if info is not None and info.named_id == source.topic_id else None
     least = max(known or 0, stored[-1] + 1)
-    found = known if declared is None else declared
-    if found is None:
+    number = known if declared is None else declared
+    if number is None:
         raise SettingsError(
             "Kafka does not have this topic any more, so how many partitions it had must be told",
             topic=source.topic,
@@ -110,12 +110,12 @@ def _partitions(admin: TopicAdmin, source: TopicKey, stored: list[int], declared
             least=least,
             fix="Give --partitions: with another number keys would be in other partitions than before.",
         )
-    if found < least or known not in (None, found):
+    if number < least or known not in (None, number):
         raise SettingsError(
             "the topic had another number of partitions",
             topic=source.topic,
-            got=found,
+            got=number,
             allowed=known or f"{least} or more",
             fix="Leave --partitions out, or give the number that it had.",
         )
-    return found
+    return number

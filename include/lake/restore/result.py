@@ -1,4 +1,4 @@
-"""What a restore has come to: for a person, as JSON, and as the object `map` beside the offsets of transactions."""
+"""The result of a restore: for a person, as JSON, and as the object `map` beside the offsets of transactions."""
 
 from __future__ import annotations
 
@@ -49,33 +49,33 @@ class RestoreResult:
     def lines(self) -> list[str]:
         """For a person."""
         plan, totals = self.restore.plan, self.totals
-        found = [f"{totals.records:,} records of {plan.source.topic} are in {self.restore.target.name}"]
+        lines = [f"{totals.records:,} records of {plan.source.topic} are in {self.restore.target.name}"]
         for partition, each in sorted(self.maps.items()):
             new = f"{each.at:,} to {each.until - 1:,}" if each.totals.records else "none"
-            found.append(
+            lines.append(
                 f"  partition {partition}: offsets {each.first:,} to {each.next - 1:,} are now {new}, "
                 f"{each.totals.records:,} records"
             )
         if totals.left_out:
-            found.append(f"{totals.left_out:,} records of other days, or without a timestamp, were left out")
+            lines.append(f"{totals.left_out:,} records of other days, or without a timestamp, were left out")
         if totals.redated:
             why = "Kafka's client takes a timestamp of 0 for now"
-            found.append(f"{totals.redated:,} records of 1970-01-01T00:00:00Z have the time of the restore: {why}")
+            lines.append(f"{totals.redated:,} records of 1970-01-01T00:00:00Z have the time of the restore: {why}")
         if totals.broker_dated:
-            found.append(f"{totals.broker_dated:,} timestamps were the broker's, and count as the producer's now")
+            lines.append(f"{totals.broker_dated:,} timestamps were the broker's, and count as the producer's now")
         if totals.rewritten:
-            found.append(f"{totals.rewritten:,} records have other schema ids, as the registry knows them")
-        found += [f"  schema {at.old} of a {at.part} is {at.new} now" for at in self.schema_ids]
-        found.append(f"map of offsets: {self.map_key}, and one object for each transaction beside it")
-        found += [
+            lines.append(f"{totals.rewritten:,} records have other schema ids, as the registry knows them")
+        lines += [f"  schema {at.old} of a {at.part} is {at.new} now" for at in self.schema_ids]
+        lines.append(f"map of offsets: {self.map_key}, and one object for each transaction beside it")
+        lines += [
             f"group {at.group}, partition {at.partition}: {at.old:,} is {at.new:,}: {_WORDS[at.how]}"
             for at in self.groups
         ]
         if not self.restore.resumed:
-            found.append(
+            lines.append(
                 "a topic that a restore makes keeps all its records: declare its retention when you have looked"
             )
-        return found
+        return lines
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; `ranges` are [first old offset, the one after the last, where the first is now]."""
@@ -88,12 +88,12 @@ class RestoreResult:
             "partitions": [
                 {
                     "partition": partition,
-                    "old": [each.first, each.next],
-                    "new": [each.at, each.until],
-                    **each.totals._asdict(),
-                    "ranges": [[part.first, part.next, part.at] for part in each.parts],
+                    "old": [partition_map.first, partition_map.next],
+                    "new": [partition_map.at, partition_map.until],
+                    **partition_map.totals._asdict(),
+                    "ranges": [[part.first, part.next, part.at] for part in partition_map.parts],
                 }
-                for partition, each in sorted(self.maps.items())
+                for partition, partition_map in sorted(self.maps.items())
             ],
             "schema_ids": [each._asdict() for each in self.schema_ids],
             "groups": [

@@ -62,13 +62,13 @@ class SchemaIds:
 
         Raises `Terminal` for one whose id would have to be replaced and cannot, and what the registry raises.
         """
-        found = [
+        rewritten = [
             message._replace(key=self._of("key", message.key, message), value=self._of("value", message.value, message))
             if (message.key and not message.key[0]) or (message.value and not message.value[0])
             else message
             for message in messages
         ]
-        return found, sum(now != before for now, before in zip(found, messages, strict=True))
+        return rewritten, sum(now != before for now, before in zip(rewritten, messages, strict=True))
 
     def _of(self, part: Part, data: bytes | None, message: Message) -> bytes | None:
         if data is None or len(data) < _HEAD or data[0]:

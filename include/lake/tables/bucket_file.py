@@ -46,9 +46,9 @@ class RowColumns:
         import pyarrow.lib as pa
 
         by_schema: dict[int, list[RowChange]] = defaultdict(list)
-        for each in changes:
-            by_schema[each.schema_id].append(each)
-        inner = pa.schema([each for each in schema if each.name not in (KEY, VERSION)])
+        for change in changes:
+            by_schema[change.schema_id].append(change)
+        inner = pa.schema([column for column in schema if column.name not in (KEY, VERSION)])
         parts = []
         for schema_id, mine in by_schema.items():
             for good, table in self._parts(schema_id, mine, inner, refused):
@@ -62,30 +62,30 @@ class RowColumns:
         self, schema_id: int, changes: list[RowChange], inner: Any, refused: list[RefusedRow]
     ) -> Iterator[tuple[list[RowChange], Any]]:
         """Tables of these rows, with the rows in each: one, unless some row is bad."""
-        made = self.columns(schema_id).table_of([each.row or b"" for each in changes], inner)
+        made = self.columns(schema_id).table_of([change.row or b"" for change in changes], inner)
         if made is not None:
             yield changes, made
             return
         good, rows = [], []
-        for each in changes:
+        for change in changes:
             try:
-                rows.append(self._decoded(schema_id, each))
-                good.append(each)
+                rows.append(self._decoded(schema_id, change))
+                good.append(change)
             except InvalidRecord as error:
-                refused.append(RefusedRow(self._topic, each.partition, each.offset, str(error)))
+                refused.append(RefusedRow(self._topic, change.partition, change.offset, str(error)))
         if not good:
             return
         columns = self.columns(schema_id)
         try:
             yield good, columns.table(rows, inner)
         except InvalidRecord:
-            for each, row in zip(good, rows, strict=True):
+            for change, row in zip(good, rows, strict=True):
                 try:
                     table = columns.table([row], inner)
                 except InvalidRecord as error:
-                    refused.append(RefusedRow(self._topic, each.partition, each.offset, str(error)))
+                    refused.append(RefusedRow(self._topic, change.partition, change.offset, str(error)))
                     continue
-                yield [each], table
+                yield [change], table
 
     def _decoded(self, schema_id: int, change: RowChange) -> Any:
         parsed, _ = self._of(schema_id)
@@ -268,13 +268,13 @@ def _stats(file: bytes, rows: int) -> str:
     for group in range(metadata.num_row_groups):
         for place in range(metadata.num_columns):
             column = metadata.row_group(group).column(place)
-            name, found = column.path_in_schema, column.statistics
-            if "." in name or name == BUCKET or found is None or column.physical_type not in ("INT32", "INT64"):
+            name, statistics = column.path_in_schema, column.statistics
+            if "." in name or name == BUCKET or statistics is None or column.physical_type not in ("INT32", "INT64"):
                 continue
             whole.add(name)
-            nulls[name] = nulls.get(name, 0) + (found.null_count or 0)
-            if found.has_min_max and isinstance(found.min, int):
-                least[name] = min(least.get(name, found.min), found.min)
-                most[name] = max(most.get(name, found.max), found.max)
+            nulls[name] = nulls.get(name, 0) + (statistics.null_count or 0)
+            if statistics.has_min_max and isinstance(statistics.min, int):
+                least[name] = min(least.get(name, statistics.min), statistics.min)
+                most[name] = max(most.get(name, statistics.max), statistics.max)
     said = {"numRecords": rows, "minValues": least, "maxValues": most, "nullCount": nulls}
     return json.dumps(said, separators=(",", ":"))

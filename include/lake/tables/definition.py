@@ -40,10 +40,10 @@ class TableEntry(Strict):
 
 def declared_tables(deployment: Deployment) -> dict[str, TableEntry]:
     """All entries, checked against the other sections; raises `SettingsError` with the place."""
-    found = deployment.section(SECTION, TableEntry)
+    entries = deployment.section(SECTION, TableEntry)
     hosts = deployment.section("applications", Application)
     prefixes: dict[str, str] = {}
-    for name, entry in found.items():
+    for name, entry in entries.items():
         if entry.application not in hosts:
             raise unknown_name(deployment, (SECTION, name, "application"), entry.application, "applications")
         other = prefixes.setdefault(entry.prefix, name)
@@ -51,17 +51,17 @@ def declared_tables(deployment: Deployment) -> dict[str, TableEntry]:
             raise deployment.error(
                 (SECTION, name, "prefix"), "two entries write below one prefix", got=entry.prefix, other=other
             )
-    return found
+    return entries
 
 
 def tables_of_application(deployment: Deployment, application: str) -> dict[str, TableEntry]:
     """The entries that an application hosts; raises `SettingsError` where there is none."""
-    found = {name: each for name, each in declared_tables(deployment).items() if each.application == application}
-    if not found:
+    entries = {name: each for name, each in declared_tables(deployment).items() if each.application == application}
+    if not entries:
         raise SettingsError(
             "the application hosts no tables", application=application, fix="Name it in an entry of `tables`."
         )
-    return found
+    return entries
 
 
 def table_topics(entry: TableEntry, names: Iterable[str]) -> list[str]:

@@ -168,12 +168,12 @@ class DeltaLog:
         moved = {name: at for name, at in standing.transactions().items() if before.get(name) != at}
         wanted = table.schema() if schema is None else pa.schema([*schema, pa.field(BUCKET, pa.int32())])
         actions: list[Any] = [
-            AddAction(each.path, each.size_bytes, {BUCKET: str(each.bucket)}, now_ms, True, each.stats)
-            for each in added
+            AddAction(file.path, file.size_bytes, {BUCKET: str(file.bucket)}, now_ms, True, file.stats)
+            for file in added
         ]
         if schema is None:
             actions += [
-                RemoveAction(each.path, True, now_ms, each.size_bytes, {BUCKET: str(each.bucket)}) for each in removed
+                RemoveAction(file.path, True, now_ms, file.size_bytes, {BUCKET: str(file.bucket)}) for file in removed
             ]
         said = {LABEL: label_text(label or {}), _COUNTS: dict(counts or {})}
         try:

@@ -1,4 +1,4 @@
-"""Which generation of a table is written, and which is read: one small object beside their folders.
+"""Stores which generation of a table is written, and which is read, in one small object beside their folders.
 
     <prefix>/<topic>/_generations.json     {"serving": 1, "writing": 2}
     <prefix>/<topic>/g1/                   a Delta table

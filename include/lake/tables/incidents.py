@@ -1,4 +1,4 @@
-"""What a person must know of tables while they are kept; `StreamIncidents` opens these."""
+"""Definitions of the kinds of a table's incidents; `StreamIncidents` opens these."""
 
 from __future__ import annotations
 

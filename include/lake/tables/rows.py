@@ -134,13 +134,13 @@ def newest(frames: Iterable[bytes]) -> tuple[dict[bytes, RowChange], int]:
 
     Frames come in the order of their tasks, which is that of offsets: of equal versions the last one counts.
     """
-    found: dict[bytes, RowChange] = {}
+    changes: dict[bytes, RowChange] = {}
     superseded = 0
     for frame in frames:
         for plain in marshal.loads(frame):  # noqa: S302 - this application's own workers made it
             change = RowChange(*plain)
-            before = found.get(change.key)
+            before = changes.get(change.key)
             superseded += before is not None
             if before is None or change.version >= before.version:
-                found[change.key] = change
-    return found, superseded
+                changes[change.key] = change
+    return changes, superseded

@@ -225,16 +225,16 @@ class TablesRunner:
 
     def _floors(self, plan: BatchPlan) -> dict[str, int]:
         """Topic → its floor after this batch."""
-        found = {topic: each.standing.floor for topic, each in self._tables.items()}
+        floors = {topic: each.standing.floor for topic, each in self._tables.items()}
         for (topic, partition), end in plan.ends.items():
             name = topics.TopicName.parse(topic)
             start = plan.start.get((topic, partition), 0)
             if name.kind != "control" or name.source is None or end <= start:
                 continue
             for named, floor in floors_of(name.source, self._reader.read(topic, partition, start, end)).items():
-                if named in found:
-                    found[named] = max(found[named], floor)
-        return found
+                if named in floors:
+                    floors[named] = max(floors[named], floor)
+        return floors
 
     def _work(self, table: _Table, plan: BatchPlan, floors: Mapping[str, int]) -> TableWork | None:
         slices = []
@@ -278,7 +278,7 @@ class TablesRunner:
             refused = sorted({one for each in of_table for one in each.refused})
             counts[f"refused {topic}"] = len(refused)
             read = sum(each.counts["read"] for each in of_table)
-            found = letters_within(
+            topic_letters = letters_within(
                 self._limits[topic],
                 self._records(refused),
                 len(refused),
@@ -287,19 +287,23 @@ class TablesRunner:
                 self._clock.now_us(),
                 plan.topic_ids,
             )
-            letters += [(topics.dead(topic, self._entry.application), letter) for letter in found]
+            letters += [(topics.dead(topic, self._entry.application), letter) for letter in topic_letters]
         self._letters.write(f"{self._entry.application}.{self._name}.dead", letters, plan.ends)
         return counts
 
     def _records(self, refused: Sequence[RefusedRow]) -> Iterator[tuple[Record, str]]:
         """Each with its reason; those that lie close to each other are read at once."""
-        at = 0
-        while at < len(refused):
-            topic, partition, first, _ = refused[at]
+        index = 0
+        while index < len(refused):
+            topic, partition, first, _ = refused[index]
             wanted: dict[int, str] = {}
-            while at < len(refused) and refused[at][:2] == (topic, partition) and refused[at].offset < first + _NEAR:
-                wanted[refused[at].offset] = refused[at].reason
-                at += 1
+            while (
+                index < len(refused)
+                and refused[index][:2] == (topic, partition)
+                and refused[index].offset < first + _NEAR
+            ):
+                wanted[refused[index].offset] = refused[index].reason
+                index += 1
             for record in self._reader.read(topic, partition, first, max(wanted) + 1):
                 if record.offset in wanted:
                     yield record, wanted[record.offset]
@@ -323,13 +327,13 @@ class TablesRunner:
         standing = replace(table.standing, ends=ends, floor=floor, resolved=resolved, committed_ms=now_ms)
         schema, whole = self._evolved(table, results)
         counts: Counter[str] = Counter()
-        for each in results:
-            counts.update(each.counts)
+        for result in results:
+            counts.update(result.counts)
         table.state = table.log.commit(
             table.state,
             standing,
-            added=[each.added for each in results if each.added is not None],
-            removed=[file for each in results for file in each.removed],
+            added=[result.added for result in results if result.added is not None],
+            removed=[file for result in results for file in result.removed],
             label=label,
             counts=counts,
             schema=schema if whole else None,

@@ -1,4 +1,4 @@
-"""What Spark's workers do of a batch of tables: `task` over ranges of Kafka and the object store.
+"""Runs the tasks of a batch of tables on Spark's workers: `task` over ranges of Kafka and the object store.
 
 Apart from `stream`, so that a worker imports neither Spark's driver side nor delta-rs.
 """

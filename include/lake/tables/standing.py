@@ -1,4 +1,4 @@
-"""Where a table stands: kept in the table's own commits, so that it is never another than what its rows are.
+"""Definition of a table's state. The table's own commits keep it, so that it is never another than what its rows are.
 
 Numbers are application transactions of Delta (`txn` actions): checkpoints keep them, however old their commit.
 
@@ -38,7 +38,7 @@ Label = Mapping[str, Cut]
 
 @dataclass(frozen=True)
 class GenerationState:
-    """Where one generation of a table stands.
+    """The state of one generation of a table.
 
     Args:
         topic: its name.
@@ -91,13 +91,13 @@ class GenerationState:
             ) from error
 
     def properties(self) -> dict[str, str]:
-        """What stands in the table's properties."""
+        """The state's part in the table's properties."""
         return {
             f"{_PROPERTY}{name}": str(getattr(self, name)) for name in ("topic", "topic_id", "buckets", "partitions")
         }
 
     def transactions(self) -> dict[str, int]:
-        """What stands in its transactions."""
+        """The state's part in the table's transactions."""
         return {
             **{f"{_END}{p}": end for p, end in sorted(self.ends.items())},
             **({_FLOOR: self.floor} if self.floor else {}),

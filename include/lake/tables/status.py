@@ -1,4 +1,4 @@
-"""How far tables are: version, label, lag."""
+"""Reports how far tables are: version, label, lag."""
 
 from __future__ import annotations
 
@@ -71,7 +71,22 @@ def table_status(
     admin: TopicAdmin,
     clock: Clock,
 ) -> TableStatus | None:
-    """How far the table of a topic is; None where its generation has no version yet."""
+    """The status of the table of a topic; None where its generation has no version yet.
+
+    Args:
+        name: of the entry that keeps it.
+        entry: as it is declared.
+        topic: its name.
+        generations: of its table.
+        log_of: key of a folder → the log of the table there.
+        reader: tells how far the topic goes.
+        admin: tells whether the topic is still the one that the table is of.
+        clock: tells the present, for the lag.
+
+    Raises:
+        Terminal: Lyrebird did not make the table, or a resolved record of the topic cannot be read.
+        Transient: store or log does not answer.
+    """
     log = log_of(generation_folder(entry.prefix, topic, generations.read))
     state = log.state()
     if state is None:
@@ -83,16 +98,16 @@ def table_status(
     same = info is not None and info.topic_id == state.standing.topic_id
     ends = _ends(topic, reader, admin) if same else {}
     begins = reader.begin_offsets(topic) if same else {}
-    files = [each for of in state.files.values() for each in of]
+    files = [file for of in state.files.values() for file in of]
     return TableStatus(
         name,
         topic,
         generations.read,
         generations.writing,
         state.version,
-        sum(each.rows for each in files),
+        sum(file.rows for file in files),
         len(files),
-        sum(each.size_bytes for each in files),
+        sum(file.size_bytes for file in files),
         labelled[0] if labelled else None,
         {source: str(cut.position.gtids) for source, cut in sorted(label.items())},
         iso(min(commits)) if commits else None,

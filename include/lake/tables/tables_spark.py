@@ -73,8 +73,21 @@ def read_table(
 ) -> DataFrame:
     """A version of a topic's table as a DataFrame: tasks read its files with pyarrow, so Spark needs no jar for it.
 
-    Columns are those of `columns`; `at` as of `versions.chosen`, whose errors it raises; `generation`: instead of
-    the one that is read now. `each`: what the tasks make of the Arrow batches that they read, of that `shape`.
+    Columns are those of `columns`, or of `shape`.
+
+    Args:
+        spark: the session.
+        deployment: has sections `store` and `tables`.
+        topic: its name.
+        at: "" for the newest version, else as of `versions.chosen`.
+        generation: number of the one to read; None for the one that is read now.
+        each: makes other Arrow batches of those that a task reads; None: they stay as they are.
+        shape: what `each` gives.
+
+    Raises:
+        SettingsError: no entry keeps the topic, or `at` is neither a version, nor a time, nor a GTID set.
+        Terminal: no version that is kept is that old, or there is none yet.
+        Transient: the store does not answer.
     """
     import pyarrow.lib as pa
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -85,7 +98,7 @@ def read_table(
         if generation is not None:
             generations = replace(generations, serving=generation)
         options = storage_options(connection)
-        found = chosen(
+        version = chosen(
             lambda folder: DeltaLog(f"s3://{connection.bucket}/{folder}", options, clock),
             entry,
             topic,
@@ -93,10 +106,10 @@ def read_table(
             at,
             clock,
         )
-    schema = pa.schema([*found.schema, pa.field(BUCKET, pa.int32())])
-    rows = [(f"{found.folder}/{each.path}", each.bucket) for each in found.files]
+    schema = pa.schema([*version.schema, pa.field(BUCKET, pa.int32())])
+    rows = [(f"{version.folder}/{each.path}", each.bucket) for each in version.files]
     files = spark.createDataFrame(rows, "key string, bucket int").repartition(max(1, len(rows)))
-    read = functools.partial(read_files, connection.model_dump_json(exclude_unset=True), arrow_bytes(found.schema))
+    read = functools.partial(read_files, connection.model_dump_json(exclude_unset=True), arrow_bytes(version.schema))
     if each is not None and shape is not None:
         return files.mapInArrow(functools.partial(_read_then, read, each), shape)
     return files.mapInArrow(read, from_arrow_schema(schema, prefer_timestamp_ntz=True))
@@ -267,8 +280,8 @@ class _Hosted:
         if any(work.whole or work.floor for work in works):
             shares.append([])
         first, buckets = first_buckets(works)
-        found: dict[str, list[TableBucketResult]] = {work.topic: [] for work in works}
-        by_first = sorted(((at, topic) for topic, at in first.items()), reverse=True)
+        results: dict[str, list[TableBucketResult]] = {work.topic: [] for work in works}
+        by_first = sorted(((bucket, topic) for topic, bucket in first.items()), reverse=True)
         for number, result in stream.exchange(
             self.host.spark,
             functools.partial(gather, plan, works),
@@ -277,8 +290,8 @@ class _Hosted:
             buckets=buckets,
             tasks=min(cores, buckets),
         ):
-            found[next(topic for at, topic in by_first if at <= number)].append(result)
-        return found
+            results[next(topic for bucket, topic in by_first if bucket <= number)].append(result)
+        return results
 
 
 class _NotThereError(Exception):

@@ -1,4 +1,4 @@
-"""What a task does of a batch: ranges of topics in, buckets' new files out. Knows no Spark.
+"""Does a task's part of a batch: ranges of topics in, buckets' new files out. Knows no Spark.
 
 Tables of a batch share their buckets' numbers: those of the first table come first.
 """
@@ -41,15 +41,15 @@ def gather_records(
     What was read and refused of a topic goes with the first of its buckets that has anything to do.
     """
     first, _ = first_buckets(tables)
-    gathered = {each.topic: TaskRows(each.buckets) for each in tables}
+    gathered = {table.topic: TaskRows(table.buckets) for table in tables}
     for record in records:
         gathered[record.topic].take(readers[record.topic], record)
     frames: dict[int, bytes] = {}
-    for topic, each in gathered.items():
-        packed = {first[topic] + bucket: _ROWS + data for bucket, data in each.packed().items()}
-        if each.counts:
+    for topic, task_rows in gathered.items():
+        packed = {first[topic] + bucket: _ROWS + data for bucket, data in task_rows.packed().items()}
+        if task_rows.counts:
             told = min(packed, default=first[topic])
-            plain = dict(each.counts), [tuple(one) for one in each.refused], packed.get(told, b"")
+            plain = dict(task_rows.counts), [tuple(one) for one in task_rows.refused], packed.get(told, b"")
             packed[told] = _TOLD + pickle.dumps(plain, pickle.HIGHEST_PROTOCOL)
         frames |= packed
     return frames
@@ -79,7 +79,7 @@ def apply_bucket(
     counts["superseded"] += superseded
     old = tuple(table.files.get(bucket, ()))
     schema, wider = arrow_schema(table.schema), tuple[str, ...]()
-    for schema_id in sorted({each.schema_id for each in changes.values() if each.row is not None}):
+    for schema_id in sorted({change.schema_id for change in changes.values() if change.row is not None}):
         schema, more = merged_schema(schema, rows.columns(schema_id).arrow, table.topic)
         wider += more
     if wider and not table.whole:
@@ -87,7 +87,7 @@ def apply_bucket(
     if not changes and not table.whole and not (table.floor and old):
         return TableBucketResult(bucket, None, (), table.schema, (), refused, counts)
     place = f"{table.topic}/{bucket}"
-    made = rewritten([_fetched(store, table, each) for each in old], changes, table.floor, schema, rows, place)
+    made = rewritten([_fetched(store, table, file) for file in old], changes, table.floor, schema, rows, place)
     counts.update(made.counts)
     refused += made.refused
     counts["refused"] += len(made.refused)

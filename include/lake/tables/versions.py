@@ -1,4 +1,4 @@
-"""Which version of a table is meant: the newest, or the one that shows the source as of a transaction or time."""
+"""Chooses a version of a table: the newest, or the one that shows the source as of a transaction or time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a batch does to tables: plain values between the driver and tasks."""
+"""Definitions of a batch's work on tables: plain values between the driver and tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CarryOut", "TableBucketResult", "TableWork", "arrow_bytes", "arrow_s
 
 @dataclass(frozen=True)
 class TableWork:
-    """What a batch does to one table.
+    """The work of a batch on one table.
 
     Args:
         topic: its name.
@@ -45,7 +45,7 @@ class TableWork:
 
 @dataclass(frozen=True)
 class TableBucketResult:
-    """What became of a bucket of a table.
+    """The result of a batch for one bucket of a table.
 
     Args:
         bucket: its number.

@@ -186,12 +186,12 @@ class Driver:
             yield spots[at : at + PART]
 
     def _look_at_hidden(self) -> None:
-        found, begun_ms = self._log.hidden(self.planner.spots), dict[Spot, int]()
+        hidden, begun_ms = self._log.hidden(self.planner.spots), dict[Spot, int]()
         if self._frozen:
             # A run on a schedule does not last until it has seen one stand: records tell since when they wait.
-            for spot in sorted(found)[:_MOST_HIDDEN]:
-                begun_ms[spot] = self._log.begun_ms(spot, found[spot].stable)
-        self.planner.on_hidden(found, self._now_ms(), {spot: at_ms for spot, at_ms in begun_ms.items() if at_ms >= 0})
+            for spot in sorted(hidden)[:_MOST_HIDDEN]:
+                begun_ms[spot] = self._log.begun_ms(spot, hidden[spot].stable)
+        self.planner.on_hidden(hidden, self._now_ms(), {spot: at_ms for spot, at_ms in begun_ms.items() if at_ms >= 0})
 
     def _check_current(self) -> None:
         """Raise `Fenced` when a newer revision has taken over. A topic at a time: it takes all of them at its start."""

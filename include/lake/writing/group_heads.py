@@ -1,4 +1,4 @@
-"""Where a group's chains end, and what its revision has taken over: looked up for many partitions at once.
+"""Looks up where a group's chains end, and what its revision has taken over, for many partitions at once.
 
 The store is asked by several threads; the log, whose clients are for one thread, about many partitions in one call.
 """
@@ -144,13 +144,13 @@ def _or_refused(ask: Callable[[_Asked], _Answer], asked: _Asked) -> _Answer | Te
 def _each(ask: Callable[[_Asked], _Answer], asked: Sequence[_Asked]) -> Iterator[tuple[_Asked, _Answer]]:
     """Each with its answer, in this order; raises what the first that fails raises, and asks for no more then."""
     if len(asked) < 2:
-        yield from ((each, ask(each)) for each in asked)
+        yield from ((question, ask(question)) for question in asked)
         return
     with ThreadPoolExecutor(min(_AT_ONCE, len(asked))) as threads:
-        answers = [threads.submit(ask, each) for each in asked]
+        answers = [threads.submit(ask, question) for question in asked]
         try:
-            for each, answer in zip(asked, answers, strict=True):
-                yield each, answer.result()
+            for question, answer in zip(asked, answers, strict=True):
+                yield question, answer.result()
         finally:
             for answer in answers:
                 answer.cancel()

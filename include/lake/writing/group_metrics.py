@@ -1,4 +1,4 @@
-"""What the groups of an application show of themselves as metrics; `kind` of each is the group's name."""
+"""Brings the metrics of an application's groups up to date; `kind` of each is the group's name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class GroupMetrics:
             self._metrics.count("lyrebird_incidents_total", 1, kind)
 
     def show(self, report: GroupReport, planner: GroupPlanner) -> None:
-        """What became of a group since it was shown last, and what waits now."""
+        """Counts what became of a group since the last call, and sets what waits now."""
         group, told = report.name, self._told
         for counter, field in _COUNTED:
             value: int = getattr(report, field)

@@ -117,13 +117,13 @@ class LogCuts:
 
     def _check_topic(self) -> None:
         topic = self._chain.of
-        found = self._log.topic_id(topic.topic)
-        if found != topic.topic_id:
+        topic_id = self._log.topic_id(topic.topic)
+        if topic_id != topic.topic_id:
             raise Terminal(
                 "the topic was deleted or made anew while it was being stored",
                 topic=topic.topic,
                 topic_id=topic.topic_id,
-                now=found or None,
+                now=topic_id or None,
                 fix="Nothing to do: the new one has a chain of its own; what was not stored of the old one is lost.",
             )
 

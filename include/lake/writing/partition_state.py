@@ -1,4 +1,4 @@
-"""What the driver of a group knows of one Kafka partition of one life of a topic."""
+"""Definition of a Kafka partition's state, for one life of a topic, as the driver of its group keeps it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST: Final = 240
 
 @dataclass(slots=True)
 class ArrivalTimes:
-    """How the end of a partition's log has moved since its driver began, whatever timestamps producers give.
+    """The moves of the end of a partition's log since its driver began, whatever timestamps producers give.
 
     Times are the driver's, in milliseconds. A time it tells may be too late by some seconds, and after hours by some
     percent of how long that has been.
@@ -77,7 +77,7 @@ class Watched:
     hidden_looked_ms: int = 0
 
     def note_hidden(self, hidden: Hidden | None, now_ms: int, since_ms: int) -> None:
-        """What no reader is shown now; where it begins later than before, it is another transaction's."""
+        """Notes what no reader is shown now; where it begins later than before, it is another transaction's."""
         if hidden is None or self.hidden is None or hidden.stable != self.hidden.stable:
             self.hidden_ms = min(since_ms, now_ms)
         self.hidden, self.hidden_looked_ms = hidden, now_ms
@@ -87,7 +87,7 @@ class Watched:
         return HeldUp(self.hidden, self.hidden_looked_ms - self.hidden_ms) if self.hidden is not None else None
 
     def standing(self) -> PartitionBacklog:
-        """What the upload policy decides by."""
+        """The backlog that the upload policy decides by."""
         return PartitionBacklog(
             head=self.head or 0,
             end=self.end,

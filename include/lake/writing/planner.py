@@ -1,4 +1,4 @@
-"""Which ranges of which Kafka partitions are stored next: the memory of a group's driver, without I/O or clock.
+"""Plans the ranges of Kafka partitions to store next: the memory of a group's driver, without I/O or clock.
 
 It knows nothing that a restart would miss: heads are in the bucket, edges in Kafka, and ages count from when a range
 was first seen, or from its oldest record, whichever is earlier.
@@ -86,17 +86,17 @@ class GroupPlanner:
         infos = {info.name: info for info in found if self._group.wants(info.name)}
         for spot in [spot for spot in self._watched if self._gone(spot, infos)]:
             self._leaving[spot] = self._watched.pop(spot)
-        for spot in [Spot(each.name, each.named_id, p) for each in infos.values() for p in range(each.partitions)]:
+        for spot in [Spot(info.name, info.named_id, p) for info in infos.values() for p in range(info.partitions)]:
             # A broker that has not heard of a topic yet may have told that it is gone.
             known = self._watched.get(spot) or self._leaving.pop(spot, None) or Watched()
             known.doubted = False
             self._watched[spot] = known
-        ended = {spot: each for spot, each in self._leaving.items() if not each.busy}
-        self._leaving = {spot: each for spot, each in self._leaving.items() if each.busy}
+        ended = {spot: watched for spot, watched in self._leaving.items() if not watched.busy}
+        self._leaving = {spot: watched for spot, watched in self._leaving.items() if watched.busy}
         return [
-            Remade(spot, each.head, each.end)
-            for spot, each in ended.items()
-            if each.head is not None and each.end > each.head
+            Remade(spot, watched.head, watched.end)
+            for spot, watched in ended.items()
+            if watched.head is not None and watched.end > watched.head
         ]
 
     @staticmethod
@@ -114,7 +114,7 @@ class GroupPlanner:
         return sorted(spot for spot, watched in self._watched.items() if not (watched.sure or watched.stopped))
 
     def on_head(self, spot: Spot, head: int, planned_ms: int | None = None, last: int | None = None) -> None:
-        """Where the chain of a spot ends; `planned_ms`: when its last cut was planned, `last`: where that begins."""
+        """Notes the end of a spot's chain; `planned_ms`: when its last cut was planned, `last`: where that begins."""
         watched = self._watched.get(spot)
         if watched is None:
             return
@@ -123,7 +123,7 @@ class GroupPlanner:
         watched.head, watched.sure, watched.planned_ms, watched.last = head, True, planned_ms, last
 
     def on_edges(self, edges: Mapping[Spot, tuple[int, int]], now_ms: int) -> None:
-        """What the log holds of each spot: [begin, end)."""
+        """Notes what the log holds of each spot: [begin, end)."""
         for spot, (begin, end) in edges.items():
             watched = self._watched.get(spot)
             if watched is None:
@@ -167,7 +167,7 @@ class GroupPlanner:
         }
 
     def head(self, spot: Spot) -> int:
-        """Where the chain of a spot ends, as far as is known; 0 for a spot that is gone."""
+        """The end of the chain of a spot, as far as is known; 0 for a spot that is gone."""
         watched = self._watched.get(spot)
         return (watched.head or 0) if watched else 0
 
@@ -194,7 +194,7 @@ class GroupPlanner:
 
         As many as `most` jobs can have, each of `together` small ranges or of one other.
         """
-        found: list[tuple[int, Range]] = []
+        candidates: list[tuple[int, Range]] = []
         for spot, watched in self._watched.items():
             if watched.head is None or not watched.sure or watched.busy or watched.stopped:
                 continue
@@ -204,18 +204,18 @@ class GroupPlanner:
             decision = decide(policy, watched.standing(), now_ms, asked)
             if decision.reason is not None:
                 due = Range(spot, watched.head, decision.end, decision.reason, policy.words, watched.last)
-                found.append((decision.age_ms, due))
+                candidates.append((decision.age_ms, due))
         room = most * together
         chosen: list[Range] = []
-        for _, each in sorted(found, key=lambda each: (-each[0], each[1].spot)):
-            room -= 1 if each.small else together
+        for _, planned in sorted(candidates, key=lambda each: (-each[0], each[1].spot)):
+            room -= 1 if planned.small else together
             if room < 0:
                 break
-            chosen.append(each)
-        for each in chosen:
-            watched = self._watched[each.spot]
+            chosen.append(planned)
+        for planned in chosen:
+            watched = self._watched[planned.spot]
             watched.busy = True
-            if each.until == watched.end:
+            if planned.until == watched.end:
                 watched.planned_ms = now_ms
         return chosen
 
@@ -268,12 +268,12 @@ class GroupPlanner:
 
     @property
     def stopped(self) -> dict[Spot, str]:
-        """What stands still, and why."""
+        """The spots that stand still, each with the reason."""
         return {spot: watched.stopped for spot, watched in sorted(self._watched.items()) if watched.stopped}
 
     @property
     def busy(self) -> int:
-        """How many are worked at."""
+        """The number of spots that are worked at."""
         return sum(watched.busy for known in (self._watched, self._leaving) for watched in known.values())
 
     def waiting(self) -> dict[Spot, int]:
@@ -285,7 +285,7 @@ class GroupPlanner:
         }
 
     def age_ms(self, now_ms: int) -> int:
-        """How long the oldest record of all spots has waited; 0 when none waits."""
+        """The time that the oldest record of all spots has waited; 0 when none waits."""
         waiting = [each.standing() for each in self._watched.values() if each.head is not None and each.end > each.head]
         return max((now_ms - each.since_ms(now_ms) for each in waiting), default=0)
 
@@ -296,12 +296,12 @@ class GroupPlanner:
         there when the driver began counts from then, or with `whole` from the age of its records, too. What stands
         still is not among them.
         """
-        found = {}
+        overdue = {}
         for spot, watched in sorted(self._watched.items()):
             if watched.head is None or watched.stopped or watched.end <= watched.head:
                 continue
             since_ms = watched.growth.since_ms(watched.head, now_ms)
             if whole:
                 since_ms = min(since_ms, watched.standing().since_ms(now_ms))
-            found[spot] = now_ms - since_ms - self._policy(spot.topic).max_age_s * 1000
-        return found
+            overdue[spot] = now_ms - since_ms - self._policy(spot.topic).max_age_s * 1000
+        return overdue

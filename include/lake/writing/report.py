@@ -1,4 +1,4 @@
-"""What became of one group's work since its driver began: counts, losses, what fails now."""
+"""The report of one group's work since its driver began: counts, losses, what fails now."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOGGER: Final = logging.getLogger("lyrebird.lake")
 
 @dataclass
 class GroupReport(GroupWatcher):
-    """What one group has to show since its driver began; a `GroupWatcher`."""
+    """The report of one group since its driver began; a `GroupWatcher`."""
 
     name: str
     cuts: int = 0
@@ -36,7 +36,7 @@ class GroupReport(GroupWatcher):
     @override
     def on_outcome(self, outcome: Outcome) -> None:
         spot = outcome.task.range.spot
-        place = f"{spot.topic}/{spot.partition}"
+        partition = f"{spot.topic}/{spot.partition}"
         for commit in outcome.commits:
             self.cuts += 1
             self.records += commit.n_records
@@ -45,11 +45,11 @@ class GroupReport(GroupWatcher):
             self.quarantined += commit.quarantined
             for gap in commit.gaps:
                 if gap.kind == "lost":
-                    self._lose(place, gap.first, gap.until, "retention was faster")
+                    self._lose(partition, gap.first, gap.until, "retention was faster")
         if outcome.error is None:
-            self.failing.pop(place, None)
-        elif self.failing.get(place) != str(outcome.error):
-            self.failing[place] = str(outcome.error)
+            self.failing.pop(partition, None)
+        elif self.failing.get(partition) != str(outcome.error):
+            self.failing[partition] = str(outcome.error)
             LOGGER.warning("%s: %s", self.name, outcome.error)
 
     @override

@@ -1,4 +1,4 @@
-"""What is done for one range, wherever it runs: its chain is carried on, and what became of it is told.
+"""Stores one range, wherever it runs: carries its chain on, and reports the outcome.
 
 A task may run twice at once, on hosts that know nothing of each other, or be killed anywhere: the chain decides.
 """
@@ -56,7 +56,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a task: the chain's head, cuts that became whole, and the error that ended it, if one did."""
+    """The outcome of a task: the chain's head, cuts that became whole, and the error that ended it, if one did."""
 
     task: Task
     head: int | None
@@ -95,12 +95,12 @@ def run_task(task: Task, means: TaskContext) -> Outcome:
     try:
         known = Chain(means.store, chain, start=task.start, last=task.range.last, pause=patience(means.clock))
         reader = KeepingReader(cuts, seen, means.schemas) if seen and means.schemas else cuts
-        found = known.advance(plan, reader, commits.append)
+        head = known.advance(plan, reader, commits.append)
     except LyrebirdError as error:
         return Outcome(task, None, tuple(commits), _placed(error, spot.topic, spot.partition))
     finally:
         cuts.clear()
-    return Outcome(task, found.next, tuple(commits))
+    return Outcome(task, head.next, tuple(commits))
 
 
 def patience(clock: Clock) -> Pause:

@@ -55,7 +55,16 @@ class TaskPlace:
         *,
         kept_in: Sequence[str] = (),
     ) -> TaskPlace:
-        """The place of a group's tasks; `kept_in`: prefixes of backups, which keep schemas beside them."""
+        """The place of a group's tasks.
+
+        Args:
+            group: as it is declared.
+            kafka: section of the deployment.
+            registry: section of the deployment; None: there is no registry.
+            store: section of the deployment.
+            folder: of the deployment's files.
+            kept_in: prefixes of backups, which keep schemas beside them.
+        """
         settings = _Settings(group=group, kafka=kafka, registry=registry, store=store, kept_in=tuple(kept_in))
         # Only what was declared: what is left out and what is set to its default may mean different things.
         return cls(settings.model_dump_json(exclude_unset=True), str(folder))

@@ -42,26 +42,26 @@ class KafkaAdmin(KafkaClient, TopicAdmin):
     def ensure_all(self, specs: Iterable[TopicSpec]) -> None:
         """See `TopicAdmin`. One look at all topics; the missing ones are made by hundreds."""
         wanted = {spec.name: spec for spec in specs}
-        found = self._partitions() if wanted else {}
-        missing = [spec for name, spec in wanted.items() if name not in found]
+        partitions = self._partitions() if wanted else {}
+        missing = [spec for name, spec in wanted.items() if name not in partitions]
         for start in range(0, len(missing), _TOGETHER):
             some = missing[start : start + _TOGETHER]
             self._create(some)
-            found |= self._wait_for_all([spec.name for spec in some])
+            partitions |= self._wait_for_all([spec.name for spec in some])
         for name, spec in wanted.items():
-            _require(spec, found[name])
+            _require(spec, partitions[name])
 
     @override
     def describe(self, topic: str) -> TopicInfo | None:
         try:
             with self._connection.asking("describe a topic", topic=topic):
                 futures = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._timeout_s)
-                found = futures[topic].result(self._timeout_s + 1)
+                description = futures[topic].result(self._timeout_s + 1)
         except Terminal as error:
             if _code(error) in UNKNOWN_TOPIC:
                 return None
             raise
-        return TopicInfo(topic, str(found.topic_id), len(found.partitions))
+        return TopicInfo(topic, str(description.topic_id), len(description.partitions))
 
     @override
     def largest(self, topic: str) -> int | None:
@@ -87,12 +87,12 @@ class KafkaAdmin(KafkaClient, TopicAdmin):
         try:
             with self._connection.asking("ask for a topic's settings", topic=topic):
                 futures = self._client.describe_configs([resource], request_timeout=self._timeout_s)
-                found = futures[resource].result(self._timeout_s + 1)
+                entries = futures[resource].result(self._timeout_s + 1)
         except Terminal as error:
             if _code(error) in _NOT_TOLD:
                 return None
             raise
-        return {name: str(each.value) for name, each in found.items()}
+        return {name: str(each.value) for name, each in entries.items()}
 
     @override
     def names(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What Kafka's errors ask for, and how its client is set up and heard."""
+"""Makes our errors of Kafka's, configures its clients, and hears what they report."""
 
 # ruff: noqa: SLF001
 # librdkafka names the codes that are its own, not the broker's, with an underscore in front.
@@ -146,32 +146,36 @@ class Connection:
     def error(self, error: KafkaError, what: str, **details: Any) -> LyrebirdError:
         """Our error for Kafka's; `what` was being done, `details` are the place."""
         code = error.code()
-        place = {"system": "kafka", "bootstrap": self.bootstrap, **details, "reason": error.str() or error.name()}
+        coordinates = {"system": "kafka", "bootstrap": self.bootstrap, **details, "reason": error.str() or error.name()}
         if code in _FENCED:
             return Fenced(
                 f"another process has taken over ({what})",
                 fix="This one ends; look for a second instance if none was meant to run.",
-                **place,
+                **coordinates,
             )
         if code in UNKNOWN_TOPIC:
             return Terminal(
-                f"topic does not exist ({what})", fix="Does what writes it run? See `lyrebird status`.", **place
+                f"topic does not exist ({what})", fix="Does what writes it run? See `lyrebird status`.", **coordinates
             )
         if code in _DENIED:
             return Terminal(
-                f"Kafka refuses access ({what})", fix="Check `kafka` in the deployment files and its ACLs.", **place
+                f"Kafka refuses access ({what})",
+                fix="Check `kafka` in the deployment files and its ACLs.",
+                **coordinates,
             )
         if error.fatal():
             return Restart(
                 f"the Kafka client cannot go on ({what})",
                 fix="A new writer resumes: start the process again if it ends.",
-                **place,
+                **coordinates,
             )
         if code in _REFUSED and not error.retriable():
-            return Terminal(f"Kafka refuses this ({what})", fix="See the reason; trying again cannot help.", **place)
+            return Terminal(
+                f"Kafka refuses this ({what})", fix="See the reason; trying again cannot help.", **coordinates
+            )
         if code in _UNREACHABLE:
             return self.unreachable(what, **details)
-        return Transient(f"Kafka failed ({what})", fix="Is Kafka up? See `lyrebird status`.", **place)
+        return Transient(f"Kafka failed ({what})", fix="Is Kafka up? See `lyrebird status`.", **coordinates)
 
     @contextmanager
     def asking(self, what: str, **details: Any) -> Iterator[None]:
@@ -197,7 +201,7 @@ class Connection:
 
 
 class KafkaClient:
-    """What reads, writes or asks a cluster. `timeout_s` bounds every call; `options` are librdkafka's own."""
+    """A client that reads, writes or asks a cluster. `timeout_s` bounds every call; `options` are librdkafka's own."""
 
     def __init__(
         self, bootstrap: str, options: Options | None = None, *, timeout_s: float = 30.0, clock: Clock | None = None

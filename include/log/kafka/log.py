@@ -192,14 +192,14 @@ class KafkaReader(KafkaClient, LogReader):
         """The offset that the partition ends at, or -1 for an error that may pass; raises for one that will not."""
         if error.code() == AT_END:
             return int(message.offset())
-        place = {"topic": message.topic(), "partition": message.partition(), "offset": seen}
+        coordinates = {"topic": message.topic(), "partition": message.partition(), "offset": seen}
         if error.code() in NOT_HELD:
             raise Terminal(
                 "the log does not hold this offset (removed by retention, or the topic was made anew)",
                 fix="Start again from an offset that it holds, or rebuild.",
-                **place,
+                **coordinates,
             )
-        ours = self._connection.error(error, "read", **place)
+        ours = self._connection.error(error, "read", **coordinates)
         if isinstance(ours, Terminal):
             raise ours
         return -1

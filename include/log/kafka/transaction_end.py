@@ -45,19 +45,19 @@ _OTHERS: Final = ("ssl.", "sasl.", "security.", "enable.ssl.", "https.")
 
 def security(options: Options) -> dict[str, Any]:
     """Settings of kafka-python for librdkafka's `options`; raises `Terminal` for one of security without a like."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, value in options.items():
         if name in _NAMES:
-            found[_NAMES[name]] = value.upper() if name == "security.protocol" and isinstance(value, str) else value
+            settings[_NAMES[name]] = value.upper() if name == "security.protocol" and isinstance(value, str) else value
         elif name == "ssl.endpoint.identification.algorithm":
-            found["ssl_check_hostname"] = value != "none"
+            settings["ssl_check_hostname"] = value != "none"
         elif name.startswith(_OTHERS):
             raise Terminal(
                 "a transaction that Kafka left open cannot be ended under this option",
                 option=name,
                 fix="Name certificates as PEM files and users by PLAIN or SCRAM, for as long as one start takes.",
             )
-    return found
+    return settings
 
 
 def end_transaction(
@@ -71,15 +71,23 @@ def end_transaction(
     timeout_s: float = 30.0,
     clock: Clock | None = None,
 ) -> None:
-    """Fence the writer of that id, and have an end written to these (topic, partition); without any record.
-
-    With `group` also to where that group's offsets are kept: those of the transaction are then committed, or dropped.
+    """Fence the writer of that id, and have an end written to these partitions; without any record.
 
     It is decided when this returns; a new writer of the id is open when the partitions have heard of it.
 
+    Args:
+        bootstrap: the brokers.
+        transactional_id: the writer's.
+        places: (topic, partition) of each partition that is to have the end.
+        commit: the end commits; False: it aborts.
+        group: consumer group whose offsets the transaction may have: they are committed, or dropped, too.
+        options: librdkafka's own, of which those of security are taken.
+        timeout_s: seconds for which it is tried again.
+        clock: measures them; None for the system's.
+
     Raises:
         Transient: Kafka does not answer, or is busy with that id, for `timeout_s`.
-        Terminal: it refuses.
+        Terminal: it refuses, or an option of security has no equivalent in kafka-python.
         Fenced: another writer of that id was opened since.
     """
     from kafka.admin import KafkaAdminClient
@@ -87,7 +95,7 @@ def end_transaction(
 
     clock = clock or SystemClock()
     until_s = clock.monotonic_s() + timeout_s
-    place = {"system": "kafka", "bootstrap": bootstrap, "transactional_id": transactional_id}
+    coordinates = {"system": "kafka", "bootstrap": bootstrap, "transactional_id": transactional_id}
     settings = security(options or {})
     producer: _Producer | None = None
     opened: Any = KafkaAdminClient
@@ -103,21 +111,21 @@ def end_transaction(
             raise Fenced(
                 "another process has taken over (end a transaction)",
                 fix="This one ends; look for a second instance if none was meant to run.",
-                **place,
+                **coordinates,
             ) from error
         except KafkaError as error:
             if not error.retriable:
                 raise Terminal(
                     "Kafka refuses to end a transaction that it left open",
                     fix="See the reason; `kafka-transactions.sh find-hanging` shows what is open.",
-                    **place,
+                    **coordinates,
                     reason=_text(error),
                 ) from error
             if clock.monotonic_s() > until_s:
                 raise Transient(
                     "Kafka does not end a transaction that it left open",
                     fix="Is Kafka up? See `lyrebird status`.",
-                    **place,
+                    **coordinates,
                     reason=_text(error),
                 ) from error
         else:
@@ -163,13 +171,13 @@ async def _end(
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, partition in sorted(places):
         topics[topic].append(partition)
-    each = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+    topic_type = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
     # The highest versions that are for clients, and for transactions whose epochs the client counts.
     add = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transactional_id,
         v3_and_below_producer_id=producer.id,
         v3_and_below_producer_epoch=producer.epoch,
-        v3_and_below_topics=[each(name=topic, partitions=found) for topic, found in topics.items()],
+        v3_and_below_topics=[topic_type(name=topic, partitions=found) for topic, found in topics.items()],
         max_version=3,
     )
     end = EndTxnRequest(

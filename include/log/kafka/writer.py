@@ -113,19 +113,19 @@ class KafkaWriter(KafkaClient, LogWriter):
         for number in range(len(records) - 1, -1, -1):
             if not left:
                 break
-            place = _PLACE(records[number])
-            if place in left:
-                left.remove(place)
-                last[place] = number
-        for place in last:
-            before = self._last.pop(place, None)
+            topic_partition = _PLACE(records[number])
+            if topic_partition in left:
+                left.remove(topic_partition)
+                last[topic_partition] = number
+        for topic_partition in last:
+            before = self._last.pop(topic_partition, None)
             if before is not None:
-                self._put(place, before, None)
+                self._put(topic_partition, before, None)
         begin = 0
-        for place, number in reversed(last.items()):
+        for topic_partition, number in reversed(last.items()):
             self._put_all(records[begin:number])
             _, key, value, version, _ = records[number]
-            self._last[place] = value, key, (to_header(version),), None
+            self._last[topic_partition] = value, key, (to_header(version),), None
             begin = number + 1
         self._put_all(records[begin:])
 
@@ -246,13 +246,15 @@ class KafkaWriter(KafkaClient, LogWriter):
                 place = {"topic": message.topic(), "partition": message.partition(), "transactional_id": self._id}
                 self._failure = self._connection.error(error, "append", **place)
             return
-        at, offset = (message.topic(), message.partition()), message.offset()
+        topic_partition, offset = (message.topic(), message.partition()), message.offset()
         if offset is None or offset < 0:
             # A repeated request whose first answer was lost: stored, but nobody knows where.
-            self._failure = self._failure or self._connection.unreachable("where a record went", topic=at[0])
+            self._failure = self._failure or self._connection.unreachable(
+                "where a record went", topic=topic_partition[0]
+            )
             return
-        if offset >= self._ends.get(at, 0):
-            self._ends[at] = offset + 1
+        if offset >= self._ends.get(topic_partition, 0):
+            self._ends[topic_partition] = offset + 1
 
     def _serve(self, seconds: float) -> None:
         with self._connection.asking("append", transactional_id=self._id):
@@ -306,7 +308,7 @@ class KafkaWriter(KafkaClient, LogWriter):
         Given up where one try lasts although the broker answers others, or when the time is over.
         docs/adr/0002-a-commit-that-never-returns.md has the reason.
         """
-        found: list[BaseException | None] = []
+        outcomes: list[BaseException | None] = []
         begun_s = self._clock.monotonic_s()
 
         def once(timeout_s: float) -> None:
@@ -318,22 +320,22 @@ class KafkaWriter(KafkaClient, LogWriter):
             try:
                 self._repeat(what, once)
             except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
-                found.append(error)
+                outcomes.append(error)
             else:
-                found.append(None)
+                outcomes.append(None)
 
         # A daemon: one that never ends does not keep the process.
         thread = threading.Thread(target=repeat, name=what, daemon=True)
         thread.start()
         until_s = self._clock.monotonic_s() + self._timeout_s + 2 * _CALL_S
         thread.join(2 * _CALL_S)
-        while not found and self._clock.monotonic_s() < until_s:
+        while not outcomes and self._clock.monotonic_s() < until_s:
             tried_s = begun_s
             answers = self._answers()
             thread.join(_CALL_S)
             if answers and begun_s == tried_s and self._clock.monotonic_s() - begun_s >= 3 * _CALL_S:
                 break
-        if not found:
+        if not outcomes:
             self._state = "unknown"
             raise Restart(
                 "a transaction cannot be committed: the client does not come back",
@@ -342,8 +344,8 @@ class KafkaWriter(KafkaClient, LogWriter):
                 transactional_id=self._id,
                 call=what,
             )
-        if found[0] is not None:
-            raise found[0]
+        if outcomes[0] is not None:
+            raise outcomes[0]
 
     def _answers(self) -> bool:
         """Whether the broker answers this client."""

@@ -1,1 +1,1 @@
-"""What one batch of a stream covers: topics followed, ranges cut at resolved records, read by tasks."""
+"""Plans the batches of a stream: topics followed, ranges cut at resolved records, read by tasks."""

@@ -1,4 +1,4 @@
-"""What one batch of a stream covers, and how the next one follows from it. Pure: no Kafka, no Spark, no clock.
+"""Definition of a batch of a stream, and of the step to the next one. Pure: no Kafka, no Spark, no clock.
 
 A `StreamOffset` is what Spark keeps in a query's offset log: where the batch began, where it ends, the ids of the
 topics that these offsets belong to, and the resolved records that it is complete to, one for each source. Because it
@@ -176,7 +176,7 @@ class StreamOffset:
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """What a batch reads: `start` <= offset < `ends` of each (topic, partition).
+    """The ranges that a batch reads: `start` <= offset < `ends` of each (topic, partition).
 
     A partition that the stream has not met yet is in neither map. `topic_ids` are those of all topics met so far.
     `cuts`: what everything below `ends` is complete to, empty while a far step is gone in parts.
@@ -220,7 +220,7 @@ class BatchLimits:
 
 @dataclass(frozen=True)
 class StreamSpec:
-    """What a stream reads, in plain values that travel to Spark's planner and workers as text."""
+    """Definition of a stream: what it reads, in plain values that travel to Spark's planner and workers as text."""
 
     bootstrap: str
     topics: tuple[str, ...]
@@ -258,7 +258,7 @@ class StreamSpec:
         return cls(topics=tuple(raw.pop("topics")), start=start, cut_at=tuple(raw.pop("cut_at")), **raw)
 
     def initial(self) -> StreamOffset:
-        """Where the stream begins: what `start` names, nothing for the rest."""
+        """The beginning of the stream: the offsets that `start` names, nothing for the rest."""
         ends = {
             (topic, p): offset for topic, of in self.start.items() if topic in self.topics for p, offset in of.items()
         }
@@ -326,14 +326,14 @@ def _shared(ranges: Mapping[Partition, tuple[int, int]], total: int) -> dict[Par
     """Ends that take `total` offsets of the ranges at most: of each its part, so that all are through together."""
     size = sum(end - first for first, end in ranges.values())
     if size <= total:
-        return {at: end for at, (_, end) in ranges.items()}
+        return {partition: end for partition, (_, end) in ranges.items()}
     taken, seen, ends = 0, 0, dict[Partition, int]()
-    for at, (first, end) in sorted(ranges.items()):
+    for partition, (first, end) in sorted(ranges.items()):
         seen += end - first
         # The running sum is rounded, not the part: so no offset of the total is lost.
         part = seen * total // size - taken
         taken += part
-        ends[at] = first + part
+        ends[partition] = first + part
     return ends
 
 

@@ -70,14 +70,14 @@ class BatchPlanner:
             Terminal: a topic was made anew, or the log does not hold `start` any more.
         """
         try:
-            found = self._wait_for_news(start, wait_s)
+            end = self._wait_for_news(start, wait_s)
         except Transient as error:
             self._say_away(error)
             return start
         if self._away_s is not None:
             LOGGER.warning("the log answers again after %.0f s", self._clock.monotonic_s() - self._away_s)
             self._away_s = None
-        return found
+        return end
 
     def _wait_for_news(self, start: StreamOffset, wait_s: float) -> StreamOffset:
         until_s = self._clock.monotonic_s() + wait_s
@@ -127,12 +127,12 @@ class BatchPlanner:
         goal = start.goal or _together(self._nearer(start, goals).values())
         self._ask_begins({**available, **(goal.ends if goal else {})}, start)
         limits = self._limits
-        found = step(start, available=available, begins=self._begins, ids=self._ids(), goal=goal, limits=limits)
-        if found is not None:
+        end = step(start, available=available, begins=self._begins, ids=self._ids(), goal=goal, limits=limits)
+        if end is not None:
             # After the offsets were asked for: so they are those of the topics that have these ids. What is made
             # anew later than this, but before the batch has been read, shows in the next batch only.
             self._look(start)
-        return found
+        return end
 
     def _nearer(self, start: StreamOffset, goals: _Goals) -> _Goals:
         """Records on the way to these, where they are too far away."""
@@ -185,8 +185,8 @@ class BatchPlanner:
     def _look(self, start: StreamOffset) -> None:
         """Which topics are there, and are they still the ones that our offsets belong to?"""
         asked = {*self._spec.topics, *self._spec.cut_at}
-        found = self._survey.topics(asked)
-        for name, info in found.items():
+        infos = self._survey.topics(asked)
+        for name, info in infos.items():
             for known in (self._topics.get(name), start.ids.get(name), self._spec.topic_ids.get(name)):
                 known_id = known.topic_id if isinstance(known, TopicInfo) else known
                 if known_id is not None and known_id != info.topic_id:
@@ -197,23 +197,23 @@ class BatchPlanner:
                         has_id=info.topic_id,
                         fix="Rebuild the copy from the beginning of the new topic.",
                     )
-        missing = frozenset(asked - found.keys())
+        missing = frozenset(asked - infos.keys())
         if missing and missing != self._missing:
             LOGGER.warning("waiting for topics that do not exist yet: %s", ", ".join(sorted(missing)))
         self._missing = missing
         # A topic that is gone keeps its id here: should it come back as another one, it is noticed.
-        self._topics.update(found)
+        self._topics.update(infos)
 
     def _ask_begins(self, available: Mapping[Partition, int], start: StreamOffset) -> None:
         """The first offset of each partition that is met for the first time."""
-        new = [at for at in available if at not in self._begins]
+        new = [partition for partition in available if partition not in self._begins]
         if not new:
             return
         begins = self._survey.offsets(new, "begin")
-        for at, begin in begins.items():
-            first = start.ends.get(at)
+        for partition, begin in begins.items():
+            first = start.ends.get(partition)
             if first is not None and first < begin:
-                raise _removed(at, first, begin)
+                raise _removed(partition, first, begin)
         self._begins.update(begins)
 
 
@@ -223,21 +223,23 @@ def bounded(spec: StreamSpec, survey: Survey, end: Mapping[str, Mapping[int, int
     Raises:
         Terminal: a topic does not exist, or the log does not hold an offset of `spec.start` any more.
     """
-    found = survey.topics(spec.topics)
-    missing = sorted(set(spec.topics) - found.keys())
+    infos = survey.topics(spec.topics)
+    missing = sorted(set(spec.topics) - infos.keys())
     if missing:
         raise Terminal("topic does not exist", topic=missing, fix="Does what writes it run? See `lyrebird status`.")
-    partitions = [(name, p) for name, info in sorted(found.items()) for p in range(info.partitions)]
+    partitions = [(name, p) for name, info in sorted(infos.items()) for p in range(info.partitions)]
     starts = survey.offsets(partitions, "begin")
     ends = survey.offsets(partitions, "end")
-    for at in partitions:
-        topic, partition = at
-        first = spec.start.get(topic, {}).get(partition, starts[at])
-        if first < starts[at]:
-            raise _removed(at, first, starts[at])
-        starts[at] = first
-        ends[at] = max(first, min(ends[at], end.get(topic, {}).get(partition, ends[at])))
-    return StreamOffset(starts, ends, {name: info.topic_id for name, info in found.items()})
+    for topic_partition in partitions:
+        topic, partition = topic_partition
+        first = spec.start.get(topic, {}).get(partition, starts[topic_partition])
+        if first < starts[topic_partition]:
+            raise _removed(topic_partition, first, starts[topic_partition])
+        starts[topic_partition] = first
+        ends[topic_partition] = max(
+            first, min(ends[topic_partition], end.get(topic, {}).get(partition, ends[topic_partition]))
+        )
+    return StreamOffset(starts, ends, {name: info.topic_id for name, info in infos.items()})
 
 
 def _together(goals: Iterable[Goal]) -> Goal | None:

@@ -79,17 +79,17 @@ def spread(slices: Iterable[Slice], tasks: int) -> list[list[Slice]]:
 def cut_evenly(slices: Iterable[Slice], tasks: int) -> list[list[Slice]]:
     """At most `tasks` groups of as good as equal offsets, cutting slices; a partition is in a group at most once."""
     ordered = sorted(slices)
-    most = -(-sum(each.size for each in ordered) // tasks) if ordered else 0
+    most = -(-sum(piece.size for piece in ordered) // tasks) if ordered else 0
     groups: list[list[Slice]] = []
     room = 0
-    for each in ordered:
-        start = each.start
-        while start < each.end:
+    for piece in ordered:
+        start = piece.start
+        while start < piece.end:
             if not room:
                 groups.append([])
                 room = most
-            end = min(each.end, start + room)
-            groups[-1].append(replace(each, start=start, end=end))
+            end = min(piece.end, start + room)
+            groups[-1].append(replace(piece, start=start, end=end))
             room -= end - start
             start = end
     return groups
@@ -162,8 +162,8 @@ class RangeConsumer:
         """The messages of `batch` below their slice's end; slices that are read through leave `open_ends`."""
         rows: list[Any] = []
         for message in batch:
-            at = (message.topic(), message.partition())
-            end = open_ends.get(at)
+            partition = (message.topic(), message.partition())
+            end = open_ends.get(partition)
             if end is None:
                 continue
             error = message.error()
@@ -172,13 +172,13 @@ class RangeConsumer:
                 if offset < end:
                     rows.append(message)
                 if offset >= end - 1:
-                    del open_ends[at]
+                    del open_ends[partition]
             elif error.code() == AT_END:
                 # Below the slice's end this is a transaction whose marker is still on its way.
                 if offset >= end:
-                    del open_ends[at]
+                    del open_ends[partition]
             else:
-                self._refuse(error, at, end)
+                self._refuse(error, partition, end)
         return rows
 
     def _refuse(self, error: Any, at: Partition, end: int) -> None:

@@ -1,4 +1,4 @@
-"""What a planner asks about many topics at once: which are there, where their partitions begin and end.
+"""Asks about many topics at once for a planner: which are there, where their partitions begin and end.
 
 `KafkaSurvey` asks the broker in one round trip per call; `PortSurvey` puts the same questions to the ports, topic by
 topic, so that planning can be tried on the in-memory log.
@@ -43,7 +43,7 @@ class Survey(Protocol):
         """The edge of each partition; partitions that do not exist (any more) are left out."""
 
     def hidden(self, partitions: Collection[Partition]) -> dict[Partition, Hidden]:
-        """What was written and is not shown to readers of committed records, of the partitions that have such."""
+        """Offsets written and not shown to readers of committed records, of the partitions that have such."""
 
 
 class KafkaSurvey(Survey):
@@ -59,12 +59,12 @@ class KafkaSurvey(Survey):
             return {}
         with self._connection.asking("describe topics"):
             futures = self._client.describe_topics(TopicCollection(sorted(names)), request_timeout=_REQUEST_S)
-        found: dict[str, TopicInfo] = {}
+        infos: dict[str, TopicInfo] = {}
         for name, future in futures.items():
             answer = self._answer(future, "describe a topic", topic=name)
             if answer is not None:
-                found[name] = TopicInfo(name, str(answer.topic_id), len(answer.partitions))
-        return found
+                infos[name] = TopicInfo(name, str(answer.topic_id), len(answer.partitions))
+        return infos
 
     @override
     def offsets(self, partitions: Collection[Partition], edge: Edge) -> dict[Partition, int]:
@@ -95,21 +95,21 @@ class KafkaSurvey(Survey):
         with self._connection.asking("list offsets"):
             # "latest" is the last stable offset with READ_COMMITTED, else the high watermark.
             futures = self._client.list_offsets(asked, isolation_level=isolation, request_timeout=_REQUEST_S)
-        found: dict[Partition, int] = {}
+        offsets: dict[Partition, int] = {}
         later: list[Partition] = []
-        for at, future in futures.items():
-            answer = self._answer(future, "list offsets", topic=at.topic, partition=at.partition)
+        for partition, future in futures.items():
+            answer = self._answer(future, "list offsets", topic=partition.topic, partition=partition.partition)
             if answer is None:
                 continue
             if answer.offset < 0 and isinstance(edge, int):
                 # No record is as late as that.
-                later.append((at.topic, at.partition))
+                later.append((partition.topic, partition.partition))
                 continue
             if answer.offset < 0:
                 # While a broker comes back the client may answer so, without an error.
-                raise self._connection.unreachable("list offsets", topic=at.topic, partition=at.partition)
-            found[at.topic, at.partition] = answer.offset
-        return found | self._offsets(later, "end", isolation) if later else found
+                raise self._connection.unreachable("list offsets", topic=partition.topic, partition=partition.partition)
+            offsets[partition.topic, partition.partition] = answer.offset
+        return offsets | self._offsets(later, "end", isolation) if later else offsets
 
     def _answer(self, future: Any, what: str, **place: Any) -> Any:
         """What a future holds; None for a topic that does not exist."""
@@ -143,8 +143,8 @@ class PortSurvey(Survey):
 
     @override
     def topics(self, names: Collection[str]) -> dict[str, TopicInfo]:
-        found = {name: self._admin.describe(name) for name in names}
-        return {name: info for name, info in found.items() if info is not None}
+        infos = {name: self._admin.describe(name) for name in names}
+        return {name: info for name, info in infos.items() if info is not None}
 
     @override
     def offsets(self, partitions: Collection[Partition], edge: Edge) -> dict[Partition, int]:

@@ -36,17 +36,17 @@ class TimeSlices:
         last = self._clock.now_us() // 1_000 // self._slice_ms + 1
         # The slice before may not be through: a batch has limits of its own.
         for number in (self._number, self._number + 1):
-            if 0 < number <= last and self._moves(starts, found := self._at(number, ends)):
+            if 0 < number <= last and self._moves(starts, slice_ends := self._at(number, ends)):
                 self._number = number
-                return found
+                return slice_ends
         low, high = 0, last
         while low < high:
             middle = (low + high) // 2
             moves = self._moves(starts, self._at(middle, ends))
             low, high = (low, middle) if moves else (middle + 1, high)
         self._number = low
-        found = self._at(low, ends)
-        return found if self._moves(starts, found) else dict(ends)
+        slice_ends = self._at(low, ends)
+        return slice_ends if self._moves(starts, slice_ends) else dict(ends)
 
     def _at(self, number: int, ends: Mapping[Partition, int]) -> dict[Partition, int]:
         found = self._survey.offsets(list(ends), number * self._slice_ms)

@@ -1,4 +1,4 @@
-"""What the writer of a topic said last in `<topic>.resolved` of what it has committed, read as it opens.
+"""Reads what a topic's writer said last in `<topic>.resolved` of what it has committed, as it opens.
 
 A resolved record says it of the batches before it. A batch that no record follows, as it is a part of a far step,
 leaves a mark in its own transaction instead: a record without a value, which readers of resolved topics pass over, and
@@ -54,7 +54,7 @@ def _tail(reader: LogReader, topic: str) -> list[Record]:
 
 
 def newest_of(reader: LogReader, topic: str) -> tuple[ResolvedView, list[bytes], Spoken | None]:
-    """What a resolved topic says, the keys of deltas that no full map replaced, and what its writer said last."""
+    """Reads what a resolved topic says, the keys of deltas that no full map replaced, and what its writer said last."""
     view, deltas, spoken = ResolvedView(), dict[bytes, str](), None
     for record in _tail(reader, topic):
         if record.value is None:
@@ -74,7 +74,7 @@ def newest_of(reader: LogReader, topic: str) -> tuple[ResolvedView, list[bytes],
 
 
 def spoken_in(ends: Ends, topic: str) -> dict[str, Any]:
-    """What a record's state says of the own topics beside `topic`; its own ends the record names itself."""
+    """The part of a record's state about the own topics beside `topic`; its own ends the record names itself."""
     answers = topics.answers(topic)
     others = flat({at: end for at, end in ends.items() if at[0] not in (topic, answers)})
     return {"answers": ends.get((answers, 0), 0)} | ({"own": others} if others else {})

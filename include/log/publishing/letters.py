@@ -31,10 +31,21 @@ def letters_within(
     now_us: int,
     topic_ids: Mapping[str, str] = _NO_IDS,
 ) -> list[DeadLetter]:
-    """Letters for these records and reasons, `count` of `read` records; raises `Terminal` when they are too many.
+    """Makes letters of records that were set aside, unless they are too many.
 
-    No more of `aside` is asked for then: it may be read as it goes.
     Tasks report what they set aside, not in which places: records that passed count as spread evenly.
+
+    Args:
+        limit: counts what passes and what is set aside.
+        aside: each record with its reason; may be read as it goes: after the error no more is asked for.
+        count: number of records in `aside`.
+        read: number of all records that were read, those in `aside` too.
+        application: the one that sets them aside.
+        now_us: the present, in epoch microseconds.
+        topic_ids: topic → its id; "" is taken for topics that are not in it.
+
+    Raises:
+        Terminal: too many records cannot be understood.
     """
     passed = max(0, read - count)
     between, rest = divmod(passed, count + 1)

@@ -1,4 +1,4 @@
-"""Whether the keys of a compacted topic lie where its number of partitions puts them, or it has grown.
+"""Refuses a compacted topic that has grown: its keys lie where another number of partitions puts them.
 
 A key of a topic that has grown goes to another partition from then on, and its last record stays behind in the old one:
 compaction looks at one partition alone. While both are there, versions tell which is newer. But a deletion in the new
@@ -61,18 +61,18 @@ def require_ungrown(topic: str, reader: LogReader, fix: str = _FIX) -> None:
 
 def former_numbers(placed: Sequence[Placed], partitions: int) -> tuple[int, ...]:
     """Numbers of partitions that the topic must have had before to explain where its keys lie; empty if none must."""
-    left = [each for each in placed if partition_of(each[0], partitions) != each[1]]
+    left = [placement for placement in placed if partition_of(placement[0], partitions) != placement[1]]
     if len(left) < _LEAST_MISPLACED:
         return ()
-    found: list[int] = []
-    while left and len(found) < _MOST_FORMER:
+    numbers: list[int] = []
+    while left and len(numbers) < _MOST_FORMER:
         unexplained = {
-            number: [each for each in left if partition_of(each[0], number) != each[1]]
+            number: [placement for placement in left if partition_of(placement[0], number) != placement[1]]
             for number in range(1, partitions)
         }
         best = min(unexplained, key=lambda number: len(unexplained[number]), default=partitions)
         if best == partitions or len(unexplained[best]) == len(left):
             return ()
-        found.append(best)
+        numbers.append(best)
         left = unexplained[best]
-    return () if left else tuple(sorted(found))
+    return () if left else tuple(sorted(numbers))

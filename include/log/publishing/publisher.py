@@ -221,19 +221,19 @@ class Publisher:
 
     def covers(self, plan: BatchPlan) -> bool:
         """Whether the batch was committed before; `Fenced` when what is committed lies inside it."""
-        moved = {at: end for at, end in plan.ends.items() if end > plan.start.get(at, 0)}
-        behind = {at for at, end in moved.items() if self.committed.get(at, -1) < end}
+        moved = {partition: end for partition, end in plan.ends.items() if end > plan.start.get(partition, 0)}
+        behind = {partition for partition, end in moved.items() if self.committed.get(partition, -1) < end}
         if moved and not behind:
             return True
-        for at in moved:
-            if self.committed.get(at, 0) > plan.start.get(at, 0):
+        for partition in moved:
+            if self.committed.get(partition, 0) > plan.start.get(partition, 0):
                 raise Fenced(
                     "a batch begins before what is committed: another process went on from here",
                     group=self.group,
-                    topic=at[0],
-                    partition=at[1],
-                    committed=self.committed[at],
-                    start=plan.start.get(at, 0),
+                    topic=partition[0],
+                    partition=partition[1],
+                    committed=self.committed[partition],
+                    start=plan.start.get(partition, 0),
                     fix="This one ends; the next start goes on from the committed offsets.",
                 )
         return False
@@ -270,13 +270,15 @@ class Publisher:
 
         `part`: `resolve` does not follow, as the batch is complete to nothing (`BatchPlan.cuts` is empty).
         """
-        wrote = {at: end for at, end in self._open.next_offsets().items() if at[0] in self._written()}
+        wrote = {
+            partition: end for partition, end in self._open.next_offsets().items() if partition[0] in self._written()
+        }
         committed, known = {**self.committed, **ends}, {**self._ends, **wrote}
         if part:
             self._mark(Spoken(flat(committed), known, self._clock.now_us(), self._topic_id))
         self._open.commit(self.group, ends)
         self.committed, self._ends = committed, known
-        self._changed.update({at: end for at, end in wrote.items() if at[0] == self.topic})
+        self._changed.update({partition: end for partition, end in wrote.items() if partition[0] == self.topic})
         self._unsaid = not part
 
     def resolve(
@@ -331,18 +333,18 @@ class Publisher:
         named = {**last, **said}
         state = {**state, **spoken_in(self._ends, self.topic), "committed": flat(self.committed)}
         self._open.begin()
-        for source, each in sorted(named.items(), key=lambda pair: pair[0]):
+        for source, statement in sorted(named.items(), key=lambda pair: pair[0]):
             record, rows = self._resolver(source).records(
                 self._changed,
-                version=each.version,
-                position=each.position,
+                version=statement.version,
+                position=statement.position,
                 now_us=self._clock.now_us(),
-                uncovered=each.uncovered,
+                uncovered=statement.uncovered,
                 state=state,
                 sources=sorted(named) if len(named) > 1 else (),
             )
             for key, value in rows:
-                headers = (versions.to_header(each.version),)
+                headers = (versions.to_header(statement.version),)
                 self._open.append(topics.resolved(self.topic), key, value, headers=headers, partition=0)
             self._said[source] = self.resolved = record
         self._open.commit()

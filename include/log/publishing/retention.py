@@ -1,4 +1,4 @@
-"""Whether a topic that is there keeps what its kind has to: the newest record of each key, for ever.
+"""Refuses a topic that does not keep what its kind has to: the newest record of each key, for ever.
 
 Somebody may have made it by hand, or a broker by itself (`auto.create.topics.enable`): then it drops old records.
 """

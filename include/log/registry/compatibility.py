@@ -1,4 +1,4 @@
-"""Whether a new Avro schema reads what an old one wrote: schema resolution of the Avro specification.
+"""Checks whether a new Avro schema reads what an old one wrote: schema resolution of the Avro specification.
 
 https://avro.apache.org/docs/1.12.0/specification/#schema-resolution
 """
@@ -22,7 +22,7 @@ Names = dict[str, Mapping[str, Any]]
 
 
 def unreadable(reader: Any, writer: Any) -> str:
-    """Why data of `writer` cannot be read as `reader`; empty when all of it can."""
+    """The reason why data of `writer` cannot be read as `reader`; empty when all of it can."""
     return _Check().compare(reader, writer, "")
 
 
@@ -67,14 +67,14 @@ class _Check:
             # Names defined in a field that the reader lacks may be used further on.
             _resolve(written[name]["type"], self._writer)
         for wanted in reader["fields"]:
-            place = f"{at}/{wanted['name']}"
+            field_path = f"{at}/{wanted['name']}"
             names = (wanted["name"], *wanted.get("aliases", ()))
-            found = next((written[name] for name in names if name in written), None)
-            if found is None:
+            field = next((written[name] for name in names if name in written), None)
+            if field is None:
                 if "default" not in wanted:
-                    return f"{place}: new field without a default"
+                    return f"{field_path}: new field without a default"
                 continue
-            problem = self.compare(wanted["type"], found["type"], place)
+            problem = self.compare(wanted["type"], field["type"], field_path)
             if problem:
                 return problem
         return ""

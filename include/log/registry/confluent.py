@@ -114,17 +114,17 @@ class ConfluentRegistry(SchemaRegistry):
 
     def _referenced(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """All schemas that the one of an answer refers to, and those that these refer to, by name."""
-        found: dict[str, Any] = {}
+        schemas: dict[str, Any] = {}
         waiting = list(answer.get("references") or ())
         while waiting:
-            each = waiting.pop()
-            if each["name"] not in found:
-                place = {"subject": each["subject"], "version": each["version"]}
-                path = f"/subjects/{quote(each['subject'], safe='')}/versions/{each['version']}"
+            reference = waiting.pop()
+            if reference["name"] not in schemas:
+                place = {"subject": reference["subject"], "version": reference["version"]}
+                path = f"/subjects/{quote(reference['subject'], safe='')}/versions/{reference['version']}"
                 other = self._good(self._ask("GET", path), **place)
-                found[each["name"]] = json.loads(other["schema"])
+                schemas[reference["name"]] = json.loads(other["schema"])
                 waiting += other.get("references") or ()
-        return found
+        return schemas
 
     def close(self) -> None:
         """Give up the connection; may be called twice."""
@@ -172,10 +172,10 @@ class ConfluentRegistry(SchemaRegistry):
 
     def _read(self, answer: HttpAnswer, kind: type[T], **place: Any) -> T:
         try:
-            found = json.loads(answer.body) if answer.status < HTTPStatus.MULTIPLE_CHOICES else None
+            content = json.loads(answer.body) if answer.status < HTTPStatus.MULTIPLE_CHOICES else None
         except ValueError:
-            found = None
-        if not isinstance(found, kind):
+            content = None
+        if not isinstance(content, kind):
             raise Terminal(
                 "the schema registry refuses",
                 system="registry",
@@ -185,7 +185,7 @@ class ConfluentRegistry(SchemaRegistry):
                 fix="Check `registry` in the deployment files.",
                 **place,
             )
-        return found
+        return content
 
 
 def _authorization(settings: Registry) -> dict[str, str]:

@@ -19,18 +19,18 @@ _DEFS: Final = "$defs"
 
 def whole_json_schema(schema: Mapping[str, Any], others: Schemas) -> dict[str, Any]:
     """`schema` with all of `others` below `$defs`, and references to them that lead there."""
-    found: dict[str, Any] = _pointed(schema, str(schema.get("$id", "")), "", others)
+    whole: dict[str, Any] = _pointed(schema, str(schema.get("$id", "")), "", others)
     added = {
         name: _pointed(other, str(other.get("$id", "")) if isinstance(other, Mapping) else "", _place(name), others)
         for name, other in others.items()
     }
-    return found | {_DEFS: {**found.get(_DEFS, {}), **added}}
+    return whole | {_DEFS: {**whole.get(_DEFS, {}), **added}}
 
 
 def _pointed(schema: Any, base: str, at: str, others: Schemas) -> Any:
     """A schema that stands at the pointer `at`, with its references as the whole document needs them."""
     if isinstance(schema, list):
-        return [_pointed(each, base, at, others) for each in schema]
+        return [_pointed(item, base, at, others) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
     out = {key: _pointed(value, base, at, others) for key, value in schema.items()}

@@ -188,12 +188,19 @@ def read_batch(
     slices: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
-    """The same rows, bounded: from `start` (default: the beginning) to `end` (default: last stable offsets).
+    """The rows of `read_stream`, bounded by this call: every action on the DataFrame reads the same records.
 
-    The bounds are settled by this call, so every action on the DataFrame reads the same records. With `slices` rows of
-    `SLICE_SCHEMA` instead: start <= offset < end of a partition, for tasks that read them by `slices.cached_consumer`,
-    so that no record goes through the JVM. Where the order within a partition does not matter: a partition's range is
-    cut where that makes tasks equal.
+    Args:
+        spark: made by `session`.
+        bootstrap: the brokers.
+        topics: names; each has to be there.
+        start: topic -> partition -> next offset; what it does not name is read from the beginning.
+        end: the same, exclusive; what it does not name is read to its last stable offset.
+        tasks: most Spark tasks that it is spread over.
+        slices: rows of `SLICE_SCHEMA` instead: start <= offset < end of a partition, for tasks that read them by
+            `slices.cached_consumer`, so that no record goes through the JVM. Where the order within a partition does
+            not matter: its range is cut where that makes tasks equal.
+        options: librdkafka's own.
 
     Raises:
         Terminal: a topic does not exist, or `start` is not held any more.
@@ -356,13 +363,13 @@ def exchange(
         results.persist(StorageLevel.DISK_ONLY)
     try:
         with own_errors():
-            found = results.mapPartitions(functools.partial(near, share_bytes // tasks)).collect()
+            collected = results.mapPartitions(functools.partial(near, share_bytes // tasks)).collect()
     except BaseException:
         _forget(results)
         raise
-    if all(isinstance(each, Near) for each in found):
+    if all(isinstance(each, Near) for each in collected):
         _forget(results)
-    return _results(found, results, share_bytes)
+    return _results(collected, results, share_bytes)
 
 
 def homes_of(spark: SparkSession, tasks: int) -> RDD[int]:

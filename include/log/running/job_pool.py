@@ -1,4 +1,4 @@
-"""Where tasks run: in Spark (`job_pool_spark`), or in processes of this machine (`processes`)."""
+"""Definition of the port that runs tasks: in Spark (`job_pool_spark`), or in processes here (`processes`)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class JobPool(Protocol[T_contra, R_co]):
 
     @property
     def slots(self) -> int:
-        """How many jobs may run at once, now: executors come and go."""
+        """The number of jobs that may run at once, now: executors come and go."""
 
     @property
     def together(self) -> int:
-        """How many tasks with little to do one job may have."""
+        """The number of tasks with little to do that one job may have."""
 
     def submit(self, *tasks: T_contra) -> None:
         """Begin a job of these, one after the other; does not wait for it."""
 
     def finished(self) -> Sequence[R_co]:
-        """What tasks that ended since the last call gave, each once, also those that were lost with their host."""
+        """The results of tasks that ended since the last call, each once, also those that were lost with their host."""
 
 
 class OwnedJobPool(JobPool[T_contra, R_co], Protocol[T_contra, R_co]):

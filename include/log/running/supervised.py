@@ -230,9 +230,20 @@ def once_there(
     asked: threading.Event,
     clock: Clock,
 ) -> T | None:
-    """What `make` gives; waits for what it reads (`missing`) for ever, for servers (`Transient`) a minute.
+    """What `make` gives, as soon as what it reads is there; None when the application is asked to stop meanwhile.
 
-    The run folder says what is waited for. None when the application is asked to stop meanwhile.
+    The run folder says what is waited for.
+
+    Args:
+        make: called twice a second, until it raises nothing.
+        missing: error of `make` for what it reads and is not there yet: waited for, for ever.
+        application: the one that waits, for the run folder.
+        run_folder: says what is waited for, and may ask to stop.
+        asked: set when the application is asked to stop.
+        clock: measures the waiting.
+
+    Raises:
+        Transient: a server that `make` asks does not answer for a minute.
     """
     until_s = clock.monotonic_s() + _PATIENCE_S
     while not (asked.is_set() or run_folder.stop_requested()):

@@ -122,15 +122,15 @@ def _zstd(class_name: str, level: int) -> Codec:
         return zstandard.ZstdCompressor(level=level).compress(data)
 
     def decompress(data: bytes) -> bytes:
-        found = []
+        parts = []
         while data:
             # Hadoop's frames do not tell their length, which the one-shot call would ask for.
             frame = zstandard.ZstdDecompressor().decompressobj()
-            found.append(frame.decompress(data))
+            parts.append(frame.decompress(data))
             if not frame.eof:
                 raise EOFError("the last frame is not whole")
             data = frame.unused_data
-        return b"".join(found)
+        return b"".join(parts)
 
     versions = {"zstandard": zstandard.__version__, "zstd": ".".join(map(str, zstandard.ZSTD_VERSION))}
     return Codec(class_name, compress, decompress, versions)
@@ -150,21 +150,21 @@ def _framed(compress: Callable[[bytes], bytes], chunk: int, data: bytes) -> byte
 
 def _unframed(decompress: Callable[[bytes, int], bytes], data: bytes) -> bytes:
     """Sections {raw length, {chunk length, chunk}…} up to an empty one or the end; `decompress(chunk, most)`."""
-    found, at = [], 0
-    while at < len(data):
-        (left,) = _LENGTH.unpack_from(_whole(data, at, 4))
-        at += 4
+    parts, offset = [], 0
+    while offset < len(data):
+        (left,) = _LENGTH.unpack_from(_whole(data, offset, 4))
+        offset += 4
         if left == 0:
             break
         while left > 0:
-            (size,) = _LENGTH.unpack_from(_whole(data, at, 4))
-            part = decompress(_whole(data, at + 4, size), left)
-            at += 4 + size
+            (size,) = _LENGTH.unpack_from(_whole(data, offset, 4))
+            part = decompress(_whole(data, offset + 4, size), left)
+            offset += 4 + size
             if not part:
                 raise ValueError("a chunk is empty")
             left -= len(part)
-            found.append(part)
-    return b"".join(found)
+            parts.append(part)
+    return b"".join(parts)
 
 
 def _whole(data: bytes, at: int, size: int) -> bytes:

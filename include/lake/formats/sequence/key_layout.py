@@ -1,4 +1,4 @@
-"""What the keys of a SequenceFile hold: a layout turns messages into keys and values, and back."""
+"""Definitions of key layouts of SequenceFiles: a layout turns messages into keys and values, and back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class KeyLayout(Protocol):
 
     @property
     def metadata(self) -> Mapping[str, str]:
-        """What the file's header says of it."""
+        """The entries of the layout in the file's header."""
 
     def refuses(self, message: Message) -> str:
         """Why it has no place for this message, "" when it has."""

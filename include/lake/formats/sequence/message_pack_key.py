@@ -29,14 +29,14 @@ packed: Final[Callable[[Any], bytes]] = msgpack.Packer(unicode_errors="surrogate
 def unpacked_map(data: bytes) -> dict[Any, Any]:
     """The one map that `data` is; texts come as their UTF-8, extensions as their bytes; `ValueError` if it is none."""
     try:
-        found = msgpack.unpackb(
+        unpacked = msgpack.unpackb(
             data, raw=True, strict_map_key=False, object_pairs_hook=_entries, ext_hook=lambda _code, body: body
         )
     except (TypeError, ValueError) as reason:
         raise ValueError(f"its key is not one MessagePack map: {str(reason) or 'a byte C1, or too deep'}") from reason
-    if type(found) is not dict:
+    if type(unpacked) is not dict:
         raise ValueError("its key is not one MessagePack map")
-    return found
+    return unpacked
 
 
 def _entries(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
@@ -69,8 +69,8 @@ class MessagePackKey:
 
     def keys(self, messages: Sequence[Message]) -> list[bytes]:
         """The maps, each behind its length."""
-        found: list[bytes] = []
-        add, length, pack = found.append, _LENGTH.pack, packed
+        keys: list[bytes] = []
+        add, length, pack = keys.append, _LENGTH.pack, packed
         for offset, key, _, _, timestamp_ms, _ in messages:
             entries: dict[int, int | bytes] = {1: offset}
             if self.timestamp and timestamp_ms != -1:
@@ -79,7 +79,7 @@ class MessagePackKey:
                 entries[2] = key
             data = pack(entries)
             add(length(len(data)) + data)
-        return found
+        return keys
 
     def values(self, messages: Sequence[Message]) -> list[bytes]:
         """The values."""

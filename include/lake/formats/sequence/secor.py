@@ -76,26 +76,26 @@ class SecorName:
     @classmethod
     def _below(cls, prefix: str, path: str, *, hashed: bool) -> SecorName | None:
         parts = path.split("/")
-        found = _BASENAME.fullmatch(parts[-1])
-        if not found or len(parts) < 3 or "" in parts:
+        match = _BASENAME.fullmatch(parts[-1])
+        if not match or len(parts) < 3 or "" in parts:
             return None
-        if found["digest"]:
-            partitions, first = (int(found["least"]), int(found["most"])), None
+        if match["digest"]:
+            partitions, first = (int(match["least"]), int(match["most"])), None
             if partitions[0] >= partitions[1]:
                 return None
         else:
-            partitions, first = (int(found["partition"]),) * 2, int(found["first"])
+            partitions, first = (int(match["partition"]),) * 2, int(match["first"])
             if first > _MOST_OFFSET:
                 return None
         return cls(
             prefix,
             parts[0],
             tuple(parts[1:-1]),
-            int(found["generation"]),
+            int(match["generation"]),
             partitions,
             first,
-            found["digest"] or "",
-            found["extension"],
+            match["digest"] or "",
+            match["extension"],
             hashed,
         )
 

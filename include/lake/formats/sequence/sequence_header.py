@@ -1,4 +1,4 @@
-"""How a Hadoop SequenceFile begins, and the integers of variable length in it.
+"""Writes the header of a Hadoop SequenceFile, and the integers of variable length in it.
 
 https://hadoop.apache.org/docs/stable/api/org/apache/hadoop/io/SequenceFile.html, `WritableUtils.writeVLong`. Written is
 version 6; 4 and 5, which lack metadata (and in 4 the name of the codec), are read too.
@@ -50,7 +50,7 @@ def _text(value: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class SequenceHeader:
-    """What stands in front of the records. `codec` is a class name, "" without compression."""
+    """The header in front of the records. `codec` is a class name, "" without compression."""
 
     key_class: str
     value_class: str

@@ -53,17 +53,17 @@ def _vint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _vints(data: bytes, records: int) -> list[int]:
-    found: list[int] = []
-    at = 0
+    numbers: list[int] = []
+    offset = 0
     try:
-        while len(found) < records:
-            n, at = _vint(data, at)
-            found.append(n)
+        while len(numbers) < records:
+            n, offset = _vint(data, offset)
+            numbers.append(n)
     except IndexError:
         raise _Damaged("a block has fewer lengths than records") from None
-    if at != len(data) or min(found, default=0) < 0:
+    if offset != len(data) or min(numbers, default=0) < 0:
         raise _Damaged("a block has lengths that are none, or more than records")
-    return found
+    return numbers
 
 
 def _long(data: bytes) -> int:
@@ -80,12 +80,12 @@ def _bytes(data: bytes) -> bytes:
 
 def _text(data: bytes) -> bytes:
     try:
-        size, at = _vint(data, 0)
+        size, offset = _vint(data, 0)
     except IndexError:
         raise _Damaged("a Text has no length") from None
-    if size != len(data) - at:
+    if size != len(data) - offset:
         raise _Damaged("a Text has not the length that it says")
-    return data[at:]
+    return data[offset:]
 
 
 _CONTENTS: Final[dict[str, Callable[[bytes], int | bytes]]] = {
@@ -234,16 +234,16 @@ class SequenceReader:
                 raise _Damaged("a record's lengths are none")
             if not self._has(8 + size):
                 raise _Damaged("it ends inside a record")
-            data, at = self._data, self._at + 8
-            middle = at + key_bytes
-            self._at = at + size
-            value = data[middle : at + size]
+            data, begin = self._data, self._at + 8
+            middle = begin + key_bytes
+            self._at = begin + size
+            value = data[middle : begin + size]
             if decompress:
                 try:
                     value = decompress(value)
                 except DAMAGED:
                     raise _Damaged("a value cannot be decompressed") from None
-            yield data[at:middle], value
+            yield data[begin:middle], value
         self._end()
 
     def _blocks(self) -> Iterator[tuple[bytes, bytes]]:

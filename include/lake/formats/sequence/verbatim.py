@@ -87,15 +87,15 @@ def _usual(key: bytes) -> tuple[int, int, bytes | None, TimestampType, int] | No
     start, _, offset, middle, timestamp_ms, last, kind = head.unpack_from(key)
     if start != 0x8601 or middle != 0x03CF or last != 0x02:
         return None
-    at = head.size
+    index = head.size
     name = None
     if kind == 0xC4:
-        end = at + 1 + key[at]
-        name = key[at + 1 : end]
-        at = end
+        end = index + 1 + key[index]
+        name = key[index + 1 : end]
+        index = end
     elif kind != 0xC0:
         return None
-    tail = _USUAL_TAILS.get(key[at:])
+    tail = _USUAL_TAILS.get(key[index:])
     return None if tail is None else (offset, timestamp_ms, name, *tail)
 
 
@@ -125,8 +125,8 @@ class VerbatimKey:
         begin_null, begin_named, ends = null.pack, named.pack, _ENDS
         # The length does not count itself.
         size_null, size_named = null.size - 4 + len(ends[0][0]), named.size - 4 + len(ends[0][0])
-        found: list[bytes] = []
-        add = found.append
+        keys: list[bytes] = []
+        add = keys.append
         for message in messages:
             offset, key, value, headers, timestamp_ms, kind = message
             if headers or timestamp_ms < _LEAST_LONG or not least <= offset <= most:
@@ -139,7 +139,7 @@ class VerbatimKey:
                 add(head + key + ends[kind][(value is None) + _KEY_THERE])
             else:
                 add(_whole(message))
-        return found
+        return keys
 
     def values(self, messages: Sequence[Message]) -> list[bytes]:
         """The values, null as empty."""

@@ -181,19 +181,19 @@ class _Compiler:
         return take
 
     def _leaf(self, schema: Any, places: Sequence[int]) -> Take:
-        timed = [place for place in places if place in self._instants]
-        rest = [place for place in places if place not in self._instants]
+        timed = [index for index in places if index in self._instants]
+        rest = [index for index in places if index not in self._instants]
         value = self._value(schema, instant=False)
         instant = self._value(schema, instant=True) if timed else value
 
         def leaf(data: bytes, at: int, values: list[Any]) -> int:
-            found, end = value(data, at)
-            for place in rest:
-                values[place] = found
+            datum, end = value(data, at)
+            for index in rest:
+                values[index] = datum
             if timed:
-                found, _ = instant(data, at)
-                for place in timed:
-                    values[place] = found
+                datum, _ = instant(data, at)
+                for index in timed:
+                    values[index] = datum
             return end
 
         return leaf

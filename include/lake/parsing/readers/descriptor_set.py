@@ -55,17 +55,17 @@ class DescriptorSet:
             files = FileDescriptorSet.FromString(data).file
         except DecodeError as error:
             raise ValueError(f"no descriptor set: {error}") from None
-        found = cls()
+        descriptors = cls()
         for file in files:
             syntax = file.syntax or "proto2"
             if syntax not in ("proto2", _IMPLICIT):
                 raise ValueError(f"a descriptor set of syntax {syntax}; there are proto2 and proto3")
-            found._enums(file.enum_type, file.package)
+            descriptors._enums(file.enum_type, file.package)
             for index, message in enumerate(file.message_type):
-                found._message(message, file.package, (index,), syntax == _IMPLICIT)
-        if not found.messages:
+                descriptors._message(message, file.package, (index,), syntax == _IMPLICIT)
+        if not descriptors.messages:
             raise ValueError("no descriptor set: it has no message")
-        return found
+        return descriptors
 
     def _message(
         self, message: descriptor_pb2.DescriptorProto, scope: str, index: tuple[int, ...], implicit: bool

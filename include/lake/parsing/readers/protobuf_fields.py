@@ -71,12 +71,12 @@ def protobuf_reader(
     tree: _Plan = {}
     defaults: list[Any] = []
     parents: list[list[int]] = []
-    for place, want in enumerate(wanted):
-        default, parent = _add(types, root, want, place, tree)
+    for index, want in enumerate(wanted):
+        default, parent = _add(types, root, want, index, tree)
         defaults.append(default)
         parents.append(parent)
     # Zero of a field stands only where its message is: which ones were met is noted by their first field numbers.
-    zeros = [(place, zero, tuple(parents[place])) for place, zero in enumerate(defaults) if zero is not None]
+    zeros = [(index, zero, tuple(parents[index])) for index, zero in enumerate(defaults) if zero is not None]
     framed, count = framing == "confluent", len(wanted)
 
     def read(data: bytes) -> Sequence[Any]:
@@ -89,9 +89,9 @@ def protobuf_reader(
             raise invalid("the Protobuf message is cut short", "Protobuf", size=len(data), head=data) from None
         except (ValueError, struct.error) as error:
             raise invalid("the message is no Protobuf of its type", f"Protobuf: {error}", head=data) from None
-        for place, zero, parent in zeros:
-            if values[place] is None and parent in met:
-                values[place] = zero
+        for index, zero, parent in zeros:
+            if values[index] is None and parent in met:
+                values[index] = zero
         return values
 
     return read
@@ -105,11 +105,11 @@ def _message(types: DescriptorSet, name: str) -> MessageType:
 
 def _add(types: DescriptorSet, root: MessageType, want: WantedValue, place: int, tree: _Plan) -> tuple[Any, list[int]]:
     """Put a wanted path into the plan; its zero (None without one) and the numbers of the messages around it."""
-    at, numbers, level = root, list[int](), tree
+    message, numbers, level = root, list[int](), tree
     for depth, step in enumerate(want.path):
-        field = at.fields.get(str(step))
+        field = message.fields.get(str(step))
         if field is None:
-            raise ValueError(f"{at.name} has no field {step}; it has {', '.join(at.fields)}")
+            raise ValueError(f"{message.name} has no field {step}; it has {', '.join(message.fields)}")
         if field.repeated or field.kind == _GROUP:
             raise ValueError(f"{shown(want.path)} leads through {step}, which is repeated or a group")
         last = depth == len(want.path) - 1
@@ -132,7 +132,7 @@ def _add(types: DescriptorSet, root: MessageType, want: WantedValue, place: int,
         found = level.setdefault(field.number, (_MESSAGE, below, []))
         if found[0] != _MESSAGE:
             raise ValueError(f"{shown(want.path)} goes on where another path ends")
-        level, at = found[1], _message(types, field.type_name)
+        level, message = found[1], _message(types, field.type_name)
         numbers.append(field.number)
     raise ValueError("an empty path")
 
@@ -204,12 +204,12 @@ def _unframe(data: bytes, root: MessageType) -> int:
     """Where the message begins; it must be the one at the declared message's index."""
     if data[0] != 0:
         raise ValueError("no Confluent framing in front of it")
-    count, at = varint(data, 5)
+    count, begin = varint(data, 5)
     # One index of 0 is written as a count of 0.
     index: list[int] = [] if count else [0]
     for _ in range(count >> 1):
-        raw, at = varint(data, at)
+        raw, begin = varint(data, begin)
         index.append(raw >> 1)
     if tuple(index) != root.index:
         raise ValueError(f"it is the message at {index} of its file, {root.name} stands at {list(root.index)}")
-    return at
+    return begin

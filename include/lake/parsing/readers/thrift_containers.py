@@ -13,9 +13,23 @@ Skip = Callable[[bytes, int, int, int], int]
 def pass_over(
     data: bytes, at: int, kinds: tuple[int, ...], count: int, depth: int, sizes: Mapping[int, int], skip: Skip
 ) -> int:
-    """Where `count` elements end that begin at `at`, each of values of `kinds`.
+    """Finds the end of a container's elements without reading them.
 
-    `sizes` are of the types that have one; each value takes a byte at least, so `IndexError` for a greater count.
+    Args:
+        data: the message.
+        at: byte where the first element begins.
+        kinds: types of the values of an element: one, or those of a map's key and value.
+        count: number of elements.
+        depth: how deep the container is nested.
+        sizes: type → bytes of its values, for types whose values all have the same size.
+        skip: finds the end of a value of another type.
+
+    Returns:
+        The byte behind the last element.
+
+    Raises:
+        IndexError: `data` is too short for so many, as each value takes a byte at least.
+        ValueError: `skip` meets what is no Thrift, or too deep.
     """
     if not count:
         return at

@@ -18,13 +18,13 @@ _MOST_DEPTH: Final = 64
 
 def fields_of(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Field number and value of each field in turn, groups left out; `ValueError` or `IndexError` for a bad message."""
-    at, size = 0, len(data)
-    while at < size:
-        tag, at = varint(data, at)
+    offset, size = 0, len(data)
+    while offset < size:
+        tag, offset = varint(data, offset)
         number, kind = tag >> 3, tag & 7
-        start = at
-        at = skip(data, at, number, kind)
-        if at > size:
+        start = offset
+        offset = skip(data, offset, number, kind)
+        if offset > size:
             raise ValueError("the message is cut short")
         if kind == VARINT:
             yield number, varint(data, start)[0]
@@ -32,7 +32,7 @@ def fields_of(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             length, start = varint(data, start)
             yield number, data[start : start + length]
         elif kind != GROUP:
-            yield number, int.from_bytes(data[start:at], "little")
+            yield number, int.from_bytes(data[start:offset], "little")
 
 
 def skip(data: bytes, at: int, number: int, kind: int, depth: int = 0) -> int:
