@@ -1,6 +1,6 @@
 """The tasks of Spark's workers: ranges of the log in, folded signals or the newest versions of keys out.
 
-Apart from `stream`, so that a worker imports neither Spark's driver side nor the database's client.
+Apart from `assembler_spark`, so that a worker imports neither Spark's driver side nor the database's client.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tasks of Spark's workers in a job's batch: ranges of sources in, a bucket's new version and outputs out.
 
-Apart from `stream`, so that a worker imports neither Spark's driver side nor what plans a batch.
+Apart from `jobs_spark`, so that a worker imports neither Spark's driver side nor what plans a batch.
 """
 
 from __future__ import annotations

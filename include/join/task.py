@@ -1,6 +1,6 @@
 """The tasks of Spark's workers in a join's batch: ranges of inputs in, a bucket's new version and outputs out.
 
-Apart from `stream`, so that a worker imports neither Spark's driver side nor what plans a batch.
+Apart from `joins_spark`, so that a worker imports neither Spark's driver side nor what plans a batch.
 """
 
 from __future__ import annotations
