@@ -1,6 +1,6 @@
 """Runs the tasks of a batch of tables on Spark's workers: `task` over ranges of Kafka and the object store.
 
-Apart from `stream`, so that a worker imports neither Spark's driver side nor delta-rs.
+Apart from `tables_spark`, so that a worker imports neither Spark's driver side nor delta-rs.
 """
 
 from __future__ import annotations
