@@ -12,7 +12,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -83,12 +83,10 @@ def open_bucket(
             folder = held.enter_context(task_folder(below, f"{name}-own-")) / name
         scratch = folder.with_suffix(".snapshot")
         shutil.rmtree(scratch, ignore_errors=True)
-        opened, how = _at(folder, version, objects, engine)
-        try:
-            yield Bucket(opened, objects, version, scratch, stagger=bucket, opened=how)
-        finally:
-            opened.close()
-            shutil.rmtree(scratch, ignore_errors=True)
+        held.callback(shutil.rmtree, scratch, ignore_errors=True)
+        # Also one that cannot be brought to the version is closed: its lock would keep the next try out of the folder.
+        opened, how = _at(folder, version, objects, lambda at: held.enter_context(closing(engine(at))))
+        yield Bucket(opened, objects, version, scratch, stagger=bucket, opened=how)
 
 
 def _at(
