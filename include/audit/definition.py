@@ -17,6 +17,7 @@ from include.settings.deployment import Deployment, Strict, unknown_name
 __all__ = [
     "AuditDefinition",
     "SearchAuditSpec",
+    "audited_index",
     "audited_indexes",
     "declared_audits",
     "join_audits",
@@ -76,6 +77,14 @@ def declared_audits(deployment: Deployment) -> dict[str, AuditDefinition]:
 def audited_indexes(deployment: Deployment) -> dict[str, str]:
     """Search audit → the index that it is about."""
     return {name: each.index for name, each in declared_audits(deployment).items() if each.index is not None}
+
+
+def audited_index(deployment: Deployment, audit: str) -> str:
+    """The index that a search audit is about; raises `SettingsError` where none of that name is declared."""
+    indexes = audited_indexes(deployment)
+    if audit not in indexes:
+        raise unknown_name(deployment, (SECTION,), audit, SECTION)
+    return indexes[audit]
 
 
 def join_audits(deployment: Deployment, names: Collection[str] = ()) -> dict[str, DeployedJoin]:

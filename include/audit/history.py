@@ -68,7 +68,7 @@ class History:
 
     @classmethod
     def of(cls, kind: Kind) -> History:
-        """Where they are kept."""
+        """Those of this kind, in the state folder."""
         return cls(state_folder() / "audit" / kind)
 
     def report(self, run_id: str) -> Path:

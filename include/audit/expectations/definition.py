@@ -26,7 +26,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from include.audit.definition import audited_indexes
+from include.audit.definition import audited_index, audited_indexes
 from include.audit.expectations.catalogue import Argument, known
 from include.index.definition import declared_indexes
 from include.lake.tables.definition import declared_tables, table_topics
@@ -115,7 +115,7 @@ def _kept(deployment: Deployment, topic: str) -> bool:
 
 def expectations_of_audit(deployment: Deployment, audit: str) -> dict[str, TopicExpectations]:
     """Those of the topics that `audit` looks at, by topic; raises `SettingsError` as above."""
-    index = audited_indexes(deployment)[audit]
+    index = audited_index(deployment, audit)
     wanted = declared_indexes(deployment)[index].topics
     return {topic: entry for topic, entry in declared_expectations(deployment).items() if topic in wanted}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.audit.definition import audited_indexes
+from include.audit.definition import audited_index
 from include.audit.expectations.definition import expectations_of_audit
 from include.index.definition import index_named
 from include.index.feed import Feed
@@ -24,7 +24,7 @@ def feeds_of(deployment: Deployment, audit: str, index: SearchIndex) -> dict[str
         Terminal: no index serves.
         Transient: the server did not answer.
     """
-    alias = audited_indexes(deployment)[audit]
+    alias = audited_index(deployment, audit)
     definition, info = index_named(deployment, alias), serving(index, alias)
     cluster = deployment.one("cluster", Cluster)
     return {

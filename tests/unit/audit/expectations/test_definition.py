@@ -114,3 +114,6 @@ def test_an_audit_has_the_expectations_of_its_own_topics(tmp_path: Path) -> None
     assert set(expectations_of_audit(deployment, "orders")) == {"docs"}
     (tmp_path / "expectations.yaml").unlink()
     assert expectations_of_audit(Deployment.load(tmp_path), "orders") == {}
+    with pytest.raises(SettingsError, match="no such name") as refused:
+        expectations_of_audit(deployment, "order")
+    assert "orders" in refused.value.details["allowed"]
