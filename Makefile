@@ -141,7 +141,7 @@ bench-merkle: develop ## the proof of tables: rows a CPU second at the server an
 bench: setup ## latency from commit to searchable: 2,000 orders at 20/s through the whole platform
 	$(MAKE) demo ONCE=1 ORDERS=2000 RATE=20
 
-manual: develop ## the pages of docs/ that are made from the code: deployment reference, commands, DAGs, metrics
+manual: develop ## the pages of docs/ that are made from the code: deployment reference, commands, DAGs, incidents, metrics
 	$(BIN)/python -m tests.support.manual
 
 clean: ## remove .venv, state and caches of tools (downloads stay in $$LYREBIRD_CACHE)
