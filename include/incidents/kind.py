@@ -48,7 +48,11 @@ class IncidentKind:
 
     def words(self, **names: object) -> tuple[str, str]:
         """What happened, and the command to run next, each name of it a word of a shell. Raises KeyError for a name."""
-        return self.text.format(**names), _Quoted().format(_COMMAND.findall(self.fix)[0], **names)
+        return self.text.format(**names), self.command(**names)
+
+    def command(self, **names: object) -> str:
+        """The command to run next."""
+        return _Quoted().format(_COMMAND.findall(self.fix)[0], **names)
 
 
 def advised(advice: str) -> list[str]:

@@ -51,6 +51,8 @@ class IncidentLedger:
         found = folder.kept(_FILE)
         self._saved: dict[str, dict[str, Any]] = found.get("open") or _of_capture(found)
         self._open = dict(self._saved)
+        # Those that nobody was told before, and that have not been noted since: the restart may have ended them.
+        self._unheard = {key for key, entry in self._saved.items() if entry.get("pending")}
         self.heard: dict[str, int] = dict(found.get("heard") or {})
         self._saved_us, self._saved_places = clock.now_us(), len(self.heard)
         self._last_us = 0
@@ -77,7 +79,7 @@ class IncidentLedger:
             subject: which of its kind this is.
             group: the part of the application that it is about.
             fix: the command to run next, where an error names another than the kind does.
-            opens_us: wall clock before which nobody is told; a restart until then forgets it.
+            opens_us: wall clock before which nobody is told, nor, over a restart until then, before it is noted again.
             lasts_us: it ends so long after it was noted last; 0: when `end` says so.
             adds: is added to `count`, which is kept, and one of the names.
             more: is kept with it.
@@ -97,12 +99,13 @@ class IncidentLedger:
         text, command = kind.words(**names)
         entry = {"at_us": at_us, "kind": kind.name, "group": group, "text": text, "fix": fix or command, **more}
         if opens_us:
-            entry["opens_us"] = opens_us
+            entry |= {"opens_us": opens_us, "pending": opens_us > now_us}
         if lasts_us:
             entry["until_us"] = now_us + lasts_us
         if not kept:
             entry["kept"] = False
         self._open[key] = entry
+        self._unheard.discard(key)
         return _incident(key, entry)
 
     def amend(self, kind: IncidentKind, subject: str, **more: Any) -> None:
@@ -133,7 +136,11 @@ class IncidentLedger:
         """All that are open, the oldest first."""
         now_us = self._clock.now_us()
         found = sorted(self._open.items(), key=lambda each: (each[1]["at_us"], each[0]))
-        return [_incident(key, entry) for key, entry in found if entry.get("opens_us", 0) <= now_us]
+        return [
+            _incident(key, entry)
+            for key, entry in found
+            if entry.get("opens_us", 0) <= now_us and key not in self._unheard
+        ]
 
     def open(self) -> list[dict[str, Any]]:
         """All that are open, as progress.json has them; they are kept when it returns."""
@@ -154,11 +161,7 @@ class IncidentLedger:
         """
         now_us = self._clock.now_us()
         self._open = {key: each for key, each in self._open.items() if now_us < each.get("until_us", now_us + 1)}
-        kept = {
-            key: each
-            for key, each in self._open.items()
-            if each.get("kept", True) and each.get("opens_us", 0) <= now_us
-        }
+        kept = {key: each for key, each in self._open.items() if each.get("kept", True)}
         more = len(self.heard) != self._saved_places
         old = self.heard and now_us - self._saved_us >= _SAVE_HEARD_US
         if kept != self._saved or whole or more or old:
@@ -176,6 +179,10 @@ def _incident(key: str, entry: Mapping[str, Any]) -> Incident:
 
 
 def _of_capture(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The short purge horizon, as capture kept it by itself until 0.1: read for one release."""
-    purge = found.get("purge")
-    return {"purge": {"kind": "purge", "group": "", "fix": "", **purge}} if purge else {}
+    """What capture kept by itself until 0.1, a short purge horizon and a wait of five minutes: read for one release."""
+    kinds = [kind for kind in ("purge", "waiting") if found.get(kind)]
+    kept = {kind: {"kind": kind, "group": "", "fix": "", **found[kind]} for kind in kinds}
+    if "waiting" in kept:
+        opens_us = kept["waiting"]["at_us"] + 300_000_000
+        kept["waiting"] |= {"opens_us": opens_us, "pending": True}
+    return kept

@@ -66,8 +66,10 @@ class IndexIncidents(IncidentLedger):
 
     def waits(self, reason: LyrebirdError) -> None:
         """Nothing goes on for this reason; an incident from five minutes on, until `goes_on`."""
-        since_us = self.find(WAITS, self._alias).get("at_us", self._clock.now_us())
-        opens_us, since = since_us + _LONG_US, iso(since_us)
+        before = self.find(WAITS, self._alias)
+        since_us = before.get("at_us", self._clock.now_us())
+        # One without a time to open was open when a version before 0.1 kept it.
+        opens_us, since = since_us + _LONG_US if "opens_us" in before or not before else 0, iso(since_us)
         self.note(WAITS, self._alias, opens_us=opens_us, alias=self._alias, since=since, error=reason)
 
     def goes_on(self) -> None:

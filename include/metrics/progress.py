@@ -33,10 +33,14 @@ def supervised() -> bool:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """A file of a run folder; {} when there is none, or no JSON object in it."""
+    """A file of a run folder; {} when there is none, or no JSON object in it.
+
+    Raises:
+        OSError: it cannot be read: what it holds may not be taken for nothing, and written over.
+    """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (FileNotFoundError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -44,7 +48,15 @@ def read_file(path: Path) -> dict[str, Any]:
 def last_run_folder(application: str, state: Path) -> Path:
     """The run folder in which an application on this host reported last, under a guardian or by hand."""
     folders = [state / "run" / name for name in (application, f"by-hand-{application}")]
-    return max(folders, key=lambda folder: read_file(folder / PROGRESS).get("at_us", 0))
+    return max(folders, key=_reported_us)
+
+
+def _reported_us(folder: Path) -> int:
+    try:
+        return int(read_file(folder / PROGRESS).get("at_us", 0))
+    except OSError:
+        # Of another account.
+        return 0
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,12 @@ from pydantic import AfterValidator, Field, ValidationError
 from include.errors import SettingsError
 from include.settings.deployment import Strict
 
-__all__ = ["DATE", "NULL", "Knob", "Names", "NamesOnce", "RunParams", "every", "knob"]
+__all__ = ["DATE", "NULL", "ONCE", "Knob", "Names", "NamesOnce", "RunParams", "every", "knob"]
 
 Names = tuple[str, ...]
-NamesOnce = Annotated[Names, AfterValidator(lambda names: tuple(dict.fromkeys(names)))]
-"""Names of which one that stands twice counts once; else it is refused."""
+ONCE: Final = AfterValidator(lambda names: tuple(dict.fromkeys(names)))
+"""One that stands twice counts once; else it is refused."""
+NamesOnce = Annotated[Names, ONCE]
 DATE: Final = {"format": "date"}
 """More schema of a day."""
 NULL: Final = {"default": None}
@@ -198,7 +199,9 @@ class RunParams(Strict):
         elif field.schema["type"] == "boolean":
             said |= {"is_flag": True}
         else:
-            said |= {"default": field.default, "show_default": field.default not in ("", None)} | _typed(field.schema)
+            said |= _typed(field.schema)
+            if not more.get("required"):
+                said |= {"default": field.default, "show_default": field.default not in ("", None)}
         return click.option(field.option, name, **{**said, **more})
 
     def words(self, *names: str) -> list[str]:

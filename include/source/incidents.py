@@ -28,7 +28,7 @@ ORPHANS: Final = IncidentKind("orphans", "capture", "error", "capture-types.md#f
     ends="the table is read again", text="table {table} of {source} may lack changes: {cause}. Since {place}.",
     fix="Remove the key, then `lyrebird capture resume-table --source {source} {table}`.")  # fmt: skip
 PURGE: Final = IncidentKind("purge", "capture", "critical", "capture.md#see-how-far-the-copy-is",
-    opens="in less than 24 hours the server deletes the binlog that capture still needs", ends="the server keeps it for 36 hours or more again",
+    opens="in less than 24 hours the server deletes the binlog that capture still needs", ends="it is 36 hours again",
     text="in {hours:.1f} h the server of {source} purges the binlog from which capture goes on ({basis}); raise that "
          "limit, or see that capture catches up",
     fix="Raise the server's limit, or find out why capture is behind: "
@@ -75,6 +75,9 @@ class CaptureIncidents(IncidentLedger):
         super().__init__(folder, clock)
         self._source = source
         self._seen = CaptureState()
+        if self.find(PURGE) and not self.find(PURGE)["fix"]:
+            # Kept by a version that did not keep commands.
+            self.amend(PURGE, "", fix=PURGE.command(source=source))
 
     def on_state(self, state: CaptureState) -> None:
         """Opens and ends the incidents that follow from capture's state."""

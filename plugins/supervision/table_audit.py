@@ -42,9 +42,10 @@ def check_table_audit(
             path="params.source",
             fix="Choose one, or declare `table_audits` in the deployment files.",
         )
+    condition = asked.condition
     history, run = begin_run("table", run_id), run_id or ""
     more = asked.words("against")
-    more += ["--where", asked.condition] if asked.condition else []
+    more += ["--where", condition] if condition else []
     more += ["--repair", run] if asked.repair else []
     jobs = []
     for source in chosen:

@@ -6,10 +6,14 @@ from typing import Final
 
 from include.settings.run import NamesOnce, RunParams, every, knob
 
-__all__ = ["NIGHTLY_SHARE", "DocumentsAuditRun"]
+__all__ = ["MOST_SHARES", "NIGHTLY_SHARE", "DocumentsAuditRun"]
 
 NIGHTLY_SHARE: Final = 16
 """One of so many parts of the keys is looked at by a scheduled run that names no share."""
+
+
+MOST_SHARES: Final = 9_999
+"""So many parts of the keys there may be."""
 
 
 class DocumentsAuditRun(RunParams):
@@ -21,6 +25,6 @@ class DocumentsAuditRun(RunParams):
         None,
         option="--sample",
         ge=1,
-        le=9999,
+        le=MOST_SHARES,
     )
     repair: bool = knob("Let the running assembler write anew what is wrong, and look again.", False)

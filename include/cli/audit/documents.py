@@ -8,7 +8,7 @@ import uuid
 import click
 import orjson
 
-from include.audit.documents.run_params import DocumentsAuditRun
+from include.audit.documents.run_params import MOST_SHARES, DocumentsAuditRun
 from include.cli.audit.options import Share
 
 __all__ = ["command"]
@@ -18,7 +18,7 @@ CANNOT_AUDIT = 2
 
 @click.command(name="documents")
 @click.argument("topic", required=False)
-@DocumentsAuditRun.options("share", type=Share(), default="1/1", metavar="1/N")
+@DocumentsAuditRun.options("share", type=Share(MOST_SHARES), default="1/1", metavar="1/N")
 @DocumentsAuditRun.options("repair")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
 def command(topic: str | None, share: int, repair: bool, as_json: bool) -> None:

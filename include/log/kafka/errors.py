@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -210,10 +211,12 @@ class KafkaClient:
         self._timeout_s = timeout_s
         self._clock = clock or SystemClock()
         self._admin: Any = None
+        self._first_use = threading.Lock()
 
     @property
     def _client(self) -> Any:
         """An admin client, once it is needed."""
-        if self._admin is None:
-            self._admin = self._connection.admin()
-        return self._admin
+        with self._first_use:
+            if self._admin is None:
+                self._admin = self._connection.admin()
+            return self._admin

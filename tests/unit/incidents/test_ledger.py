@@ -72,17 +72,19 @@ def test_what_did_not_change_is_not_written_again() -> None:
     assert len(folder.written) == 2
 
 
-def test_one_that_is_not_to_be_told_yet_is_neither_told_nor_kept() -> None:
+def test_one_that_is_not_to_be_told_yet_is_kept_with_its_begin() -> None:
     folder, clock = MemoryRunFolder(), ManualClock(0)
     ledger = IncidentLedger(folder, clock)
     for second in (0, 4):
         clock.advance(second)
         ledger.note(OTHER, "a", opens_us=5_000_000)
         assert ledger.open() == []
-    assert folder.written == []
     clock.advance(1)
     (told,) = ledger.open()
     assert told["id"] == "other:a:1"
+    assert IncidentLedger(folder, clock).open() == []
+    ledger.note(OTHER, "a", opens_us=5_000_000)
+    assert ledger.open() == [told]
     assert IncidentLedger(folder, clock).open() == [told]
 
 

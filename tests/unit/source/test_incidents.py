@@ -151,18 +151,43 @@ def test_a_short_horizon_that_was_kept_before_there_was_one_form_keeps_its_id() 
     scene.folder.files["incidents.json"] = {"purge": {"at_us": 5, "text": "in 2.0 h it is purged"}}
     scene.restart()
     assert scene.ids == ["purge:5"]
+    assert scene.incidents.open()[0]["fix"] == "lyrebird capture status --source shop"
     scene.incidents.on_horizon(SHORT)
     assert scene.ids == ["purge:5"]
     assert list(scene.folder.files["incidents.json"]) == ["open", "heard"]
 
 
-def test_a_wait_that_is_shorter_than_five_minutes_is_forgotten_by_a_restart() -> None:
+def test_a_wait_counts_over_restarts_and_is_told_by_one_that_still_waits() -> None:
+    away, scene = Transient("Kafka does not answer", system="kafka"), Scenario()
+    for _ in range(3):
+        scene.incidents.on_wait(away)
+        assert scene.ids == []
+        scene.restart()
+        scene.clock.advance(120)
+    assert scene.ids == []
+    scene.incidents.on_wait(away)
+    assert scene.ids == ["waiting:1000000"]
+
+
+def test_a_wait_that_ended_while_nothing_ran_is_never_told() -> None:
     scene = Scenario()
     scene.incidents.on_wait(Transient("Kafka does not answer", system="kafka"))
     assert scene.ids == []
     scene.restart()
     scene.clock.advance(3600)
     assert scene.ids == []
+    scene.incidents.on_progress()
+    assert scene.ids == []
+
+
+def test_a_wait_that_was_kept_before_there_was_one_form_keeps_its_id() -> None:
+    scene = Scenario()
+    scene.folder.files["incidents.json"] = {"waiting": {"at_us": 5, "text": "waits", "fix": "lyrebird status"}}
+    scene.clock.advance(400)
+    scene.restart()
+    assert scene.ids == []
+    scene.incidents.on_wait(Transient("Kafka does not answer", system="kafka"))
+    assert scene.ids == ["waiting:5"]
 
 
 def test_what_stands_in_the_log_is_told_again_from_there() -> None:

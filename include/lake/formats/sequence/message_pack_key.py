@@ -27,7 +27,7 @@ packed: Final[Callable[[Any], bytes]] = msgpack.Packer(unicode_errors="surrogate
 
 
 def unpacked_map(data: bytes) -> dict[Any, Any]:
-    """The one map that `data` is; texts come as their UTF-8, extensions as their bytes; `ValueError` if it is none."""
+    """The one map that `data` is; texts come as their UTF-8, extensions as bytes, -1 as time; else `ValueError`."""
     try:
         unpacked = msgpack.unpackb(
             data, raw=True, strict_map_key=False, object_pairs_hook=_entries, ext_hook=lambda _code, body: body

@@ -89,6 +89,9 @@ def _within(scope: str, name: str) -> str:
 
 
 def _field(field: descriptor_pb2.FieldDescriptorProto, implicit: bool) -> FieldType:
+    if not field.HasField("type"):
+        # By default it would be a double.
+        raise ValueError(f"field {field.name} of a descriptor set has no type")
     # In proto3, members of a oneof (`optional` makes one) and messages can be absent.
     absent = field.HasField("oneof_index") or field.type in (field.TYPE_GROUP, field.TYPE_MESSAGE)
     return FieldType(

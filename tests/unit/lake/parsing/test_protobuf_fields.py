@@ -187,3 +187,10 @@ def test_editions_are_refused_as_their_presence_is_told_elsewhere() -> None:
     found.file.add(name="a.proto", syntax="editions").message_type.add(name="A")
     with pytest.raises(ValueError, match="editions"):
         DescriptorSet.parse(found.SerializeToString())
+
+
+def test_a_field_without_a_type_is_refused_and_not_taken_for_a_double() -> None:
+    files = described("proto3")
+    files.file[0].message_type[0].field[0].ClearField("type")
+    with pytest.raises(ValueError, match="has no type"):
+        DescriptorSet.parse(files.SerializeToString())
