@@ -24,4 +24,4 @@ class Share(click.IntRange):
         parts = re.fullmatch(r"(?:1/)?([0-9]+)", str(value))
         if parts is None:
             self.fail(f"{value} is no share such as 1/16", param, ctx)
-        return super().convert(parts[1], param, ctx)
+        return super().convert(int(parts[1]), param, ctx)
