@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch, NotFoundError
+from typing_extensions import override
 
 from demo.comparison import DemoComparison, compare
 from demo.shop.truth import truth
 from include.index.metadata import LIVING
+from tests.support.background import Background
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -20,38 +21,24 @@ RATE = 4
 WITHIN_S = 120
 
 
-class Readers:
+class Readers(Background):
     """Look all the time where the alias leads and what it answers; `ways` are the different answers, in order."""
 
     def __init__(self, url: str) -> None:
+        super().__init__()
         self.ways: list[tuple[str, ...]] = []
         self.asked, self.fewest = 0, 1 << 62
         self._client = Elasticsearch(url, request_timeout=10)
-        self._done = threading.Event()
-        self._failure: Exception | None = None
-        self._thread = threading.Thread(target=self._work, daemon=True)
 
-    def __enter__(self) -> Readers:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-        self._client.close()
-        if self._failure is not None:
-            raise self._failure
-
-    def _work(self) -> None:
-        try:
-            while not self._done.wait(0.02):
+    @override
+    def work(self) -> None:
+        with self._client:
+            while not self.over.wait(0.02):
                 leads = tuple(sorted(self._client.indices.get_alias(name=ALIAS)))
                 self.fewest = min(self.fewest, self._client.count(index=ALIAS)["count"])
                 self.asked += 1
                 if not self.ways or self.ways[-1] != leads:
                     self.ways.append(leads)
-        except Exception as error:  # noqa: BLE001 - handed to the test's own thread
-            self._failure = error
 
 
 @pytest.fixture

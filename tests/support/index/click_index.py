@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from typing_extensions import override
 
 from include.index.metadata import metadata_mapping
 from include.index.progress.document import NOTES, note_id
@@ -19,6 +20,7 @@ from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import frame
 from include.record.key import pseudo_key
 from include.settings.connections import Elasticsearch
+from tests.support.background import Background
 from tests.support.index.recovery_harness import IndexRecoveryHarness
 
 __all__ = ["At", "ClickIndexHarness", "Clicks", "click_place"]
@@ -61,21 +63,19 @@ audits:
 """
 
 
-class Clicks:
+class Clicks(Background):
     """The one writer of the topic: transactions of clicks, some of them aborted, some records empty, some not JSON.
 
     `numbers` are the clicks by where they are, `broken` the places of what nobody can read. May be entered again.
     """
 
     def __init__(self, name: str, kafka: str, registry: str, first: int) -> None:
+        super().__init__()
         self.name = name
         KafkaAdmin(kafka).ensure(TopicSpec(name, PARTITIONS, {"retention.ms": "-1"}))
         self._schema = ConfluentRegistry(registry).register(f"{name}-value", _SCHEMA, language="JSON")
         self._writer, self._kafka = KafkaWriter(kafka, f"clicks.{name}"), kafka
         self._next, self._transactions = first, 0
-        self._done = threading.Event()
-        self._failure: BaseException | None = None
-        self._thread: threading.Thread | None = None
 
     def write(self, count: int) -> None:
         """So many records in a transaction of their own, after one that is aborted now and then."""
@@ -96,25 +96,10 @@ class Clicks:
             self._writer.append(self.name, None, value, partition=n % PARTITIONS)
         self._next += count
 
-    def __enter__(self) -> Clicks:
-        self._done.clear()
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        if self._thread is not None:
-            self._thread.join()
-        if self._failure is not None:
-            raise self._failure
-
-    def _work(self) -> None:
-        try:
-            while not self._done.wait(0.1):
-                self.write(40)
-        except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
-            self._failure = error
+    @override
+    def work(self) -> None:
+        while not self.over.wait(0.1):
+            self.write(40)
 
     def numbers(self) -> dict[At, int]:
         return {at: json.loads(said)["n"] for at, said in self._said().items() if said != _BROKEN}

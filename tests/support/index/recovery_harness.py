@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import psutil
+from typing_extensions import override
 
 from include.index.generations.active import serving_or_none
 from include.index.metadata import LIVING
@@ -27,6 +28,7 @@ from include.log.kafka.writer import KafkaWriter
 from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Elasticsearch
 from include.settings.environment import PROJECT_ROOT
+from tests.support.background import Background
 from tests.support.documents.topic import MAPPING, DocumentTopic
 
 __all__ = ["IndexRecoveryHarness", "Part", "Reader", "Writing", "placed"]
@@ -53,39 +55,22 @@ CANARY = 0
 _ANSWER_S = 600
 
 
-class Writing:
+class Writing(Background):
     """Puts and deletes orders in the background, and knows what has to be there in the end. May be entered again."""
 
     def __init__(self, topic: DocumentTopic, keys: int, a_second: float, seed: int = 1) -> None:
+        super().__init__()
         self.model: dict[str, str] = {str(CANARY): "canary"}
         self._topic, self._keys, self._pause_s = topic, keys, 10 / a_second
         self._random = random.Random(seed)
-        self._done = threading.Event()
-        self._failure: BaseException | None = None
-        self._thread: threading.Thread | None = None
         topic.write([(CANARY, {"state": "canary"})])
         for first in range(1, keys, 500):
             self._write(range(first, min(first + 500, keys)))
 
-    def __enter__(self) -> Writing:
-        self._done.clear()
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        if self._thread is not None:
-            self._thread.join()
-        if self._failure is not None:
-            raise self._failure
-
-    def _work(self) -> None:
-        try:
-            while not self._done.wait(self._pause_s):
-                self._write([self._random.randrange(1, 2 * self._keys) for _ in range(10)])
-        except BaseException as error:  # noqa: BLE001 - handed to the test's own thread
-            self._failure = error
+    @override
+    def work(self) -> None:
+        while not self.over.wait(self._pause_s):
+            self._write([self._random.randrange(1, 2 * self._keys) for _ in range(10)])
 
     def _write(self, keys: Any) -> None:
         states: list[tuple[int, dict[str, Any] | None]] = []
@@ -100,26 +85,18 @@ class Writing:
         self._topic.write(states)
 
 
-class Reader:
+class Reader(Background):
     """Asks the alias for the canary all the time; `failures` are the times it did not get it."""
 
     def __init__(self, index: ElasticsearchIndex, alias: str) -> None:
+        super().__init__()
         self.asked, self.failures = 0, list[str]()
         self._index, self._alias = index, alias
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True)
 
-    def __enter__(self) -> Reader:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _work(self) -> None:
+    @override
+    def work(self) -> None:
         query = {"term": {"metadata.doc_id": str(CANARY)}}
-        while not self._done.wait(0.02):
+        while not self.over.wait(0.02):
             self.asked += 1
             try:
                 found = self._index.client.search(index=self._alias, query=query).body["hits"]["hits"]

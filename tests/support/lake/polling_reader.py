@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from typing import Any, Self
+
+from typing_extensions import override
 
 from include.lake.inspect.listing import list_topic
+from tests.support.background import Background
 from tests.support.lake.hosted_harness import EVER, HostedLakeHarness, read
 
 __all__ = ["PollingReader"]
 
 
-class PollingReader:
+class PollingReader(Background):
     """Looks again and again for the length of a `with`; at each look no record may be there twice.
 
     `records`: how many the last look at each group found, the same in both.
     """
 
     def __init__(self, world: HostedLakeHarness, topic: str, every_s: float = 0.5) -> None:
+        super().__init__()
         self._world, self._topic, self._every_s = world, topic, every_s
-        self._over = threading.Event()
         self._known: dict[str, list[int]] = {}
-        self._thread = threading.Thread(target=self._guarded, daemon=True)
-        self.failure: BaseException | None = None
         self.looks = 0
         self.counts: dict[str, int] = {}
 
@@ -31,16 +30,6 @@ class PollingReader:
     def records(self) -> int:
         (count,) = set(self.counts.values())
         return count
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
-        self._over.set()
-        self._thread.join()
-        if self.failure is not None and error is None:
-            raise self.failure
 
     def again(self, within_s: float = 60) -> None:
         """Return when a look has ended that began after this was called."""
@@ -51,15 +40,13 @@ class PollingReader:
             assert time.monotonic() < end_s, f"no look within {within_s:.0f} s"
             time.sleep(0.05)
 
-    def _guarded(self) -> None:
-        try:
-            while not self._over.is_set():
-                for group in self._world.groups:
-                    self.counts[group] = self._look(group)
-                self.looks += 1
-                self._over.wait(self._every_s)
-        except BaseException as error:  # noqa: BLE001 - raised by the test's own thread
-            self.failure = error
+    @override
+    def work(self) -> None:
+        while not self.over.is_set():
+            for group in self._world.groups:
+                self.counts[group] = self._look(group)
+            self.looks += 1
+            self.over.wait(self._every_s)
 
     def _look(self, group: str) -> int:
         seen: set[tuple[int, int]] = set()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 import orjson
+from typing_extensions import override
 
 from include.audit.definition import SearchAuditSpec
 from include.audit.search.audit import Mode
@@ -25,6 +25,7 @@ from include.audit.search.views.state_view import IndexState, StateView
 from include.clock import SystemClock
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.settings.connections import Elasticsearch
+from tests.support.background import Background
 from tests.support.search.audit_harness import AuditHarness
 
 _AT_ONCE = 20_000
@@ -103,43 +104,29 @@ class NodeAuditHarness(AuditHarness):
         return found
 
 
-class Load:
+class Load(Background):
     """Writes `rate` documents a second in a thread: updates, new ones and deletes; never those of `spared`."""
 
     def __init__(self, world: Any, orders: int, rate: int, spared: set[int]) -> None:
+        super().__init__()
         self.written, self.seconds = 0, 0.0
         self._world, self._orders, self._rate, self._spared = world, orders, rate, spared
-        self._stop = threading.Event()
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self) -> Load:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        if self._failure:
-            raise self._failure
-
-    def _run(self) -> None:
-        try:
-            start, number = time.monotonic(), 0
-            while not self._stop.wait(0.05):
-                due = min(int((time.monotonic() - start) * self._rate) - self.written, 2_000)
-                states: list[tuple[int, dict[str, Any] | None]] = []
-                while len(states) < due:
-                    number += 1
-                    order = number * 7919 % (self._orders + self._orders // 50) + 1
-                    if order not in self._spared:
-                        states.append((order, None if number % 50 == 0 else {"state": f"s{number}"}))
-                if states:
-                    self._world.topic.write(states)
-                    self._world.catch_up()
-                    self.written, self.seconds = self.written + len(states), time.monotonic() - start
-        except BaseException as error:  # noqa: BLE001 - raised again by the thread that waits
-            self._failure = error
+    @override
+    def work(self) -> None:
+        start, number = time.monotonic(), 0
+        while not self.over.wait(0.05):
+            due = min(int((time.monotonic() - start) * self._rate) - self.written, 2_000)
+            states: list[tuple[int, dict[str, Any] | None]] = []
+            while len(states) < due:
+                number += 1
+                order = number * 7919 % (self._orders + self._orders // 50) + 1
+                if order not in self._spared:
+                    states.append((order, None if number % 50 == 0 else {"state": f"s{number}"}))
+            if states:
+                self._world.topic.write(states)
+                self._world.catch_up()
+                self.written, self.seconds = self.written + len(states), time.monotonic() - start
 
 
 class Planted:
