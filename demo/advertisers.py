@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from demo.bodies import bodies
 from demo.comparison import differences
-from demo.told import Told
+from demo.part_summary import PartSummary
 from include.clock import Clock
 from include.errors import Transient
 
@@ -33,7 +33,7 @@ def written(env: Mapping[str, str], seed: int, clock: Clock) -> Iterator[None]:
         yield
 
 
-def indexed(clock: Clock) -> Told:
+def indexed(clock: Clock) -> PartSummary:
     """The index of advertisers against both servers, once it is equal; waits a minute and a half at most."""
     from demo.advertising.truth import advertisers
     from demo.shop.connection import ShopServer
@@ -53,7 +53,7 @@ def indexed(clock: Clock) -> Told:
         )
 
 
-def _awaited(look: Callable[[], Told], clock: Clock) -> Told:
+def _awaited(look: Callable[[], PartSummary], clock: Clock) -> PartSummary:
     deadline_s = clock.monotonic_s() + _WITHIN_S
     while True:
         over = clock.monotonic_s() >= deadline_s
@@ -68,7 +68,7 @@ def _awaited(look: Callable[[], Told], clock: Clock) -> Told:
         clock.sleep(_LOOK_EVERY_S)
 
 
-def told_of(truth: Sequence[Body], found: Sequence[Body]) -> Told:
+def told_of(truth: Sequence[Body], found: Sequence[Body]) -> PartSummary:
     """What the index holds beside what SQL says, row by row; good when both are the same and there is a row."""
     wanted, there = ({tuple(row[name] for name in _KEY): row for row in rows} for rows in (truth, found))
     unlike = {key: why for key in wanted.keys() & there.keys() if (why := differences(wanted[key], there[key]))}
@@ -90,7 +90,7 @@ def told_of(truth: Sequence[Body], found: Sequence[Body]) -> Told:
             *(f"  {key}: {'; '.join(why)}" for key, why in list(unlike.items())[:_EXAMPLES]),
         ]
     values = {"rows": len(truth), "different": len(unlike), "missing": len(missing), "extra": extra}
-    return Told(tuple(lines), {"advertisers": values}, good)
+    return PartSummary(tuple(lines), {"advertisers": values}, good)
 
 
 def _shown(rows: Sequence[Body]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from demo.told import Told
+from demo.part_summary import PartSummary
 from include.clock import Clock
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["audited", "told_of"]
 
 
-def audited(clock: Clock) -> Told:
+def audited(clock: Clock) -> PartSummary:
     """Audit what the groups have now; a `Closing`. Raises the store's errors."""
     from include.audit.chain.audit import Options
     from include.audit.chain.platform import audit_on_servers
@@ -24,7 +24,7 @@ def audited(clock: Clock) -> Told:
     return told_of(list(audit_on_servers(Deployment.load(), ChainAuditRun(), clock, Options(depth="bytes"))))
 
 
-def told_of(reports: Sequence[ChainReport]) -> Told:
+def told_of(reports: Sequence[ChainReport]) -> PartSummary:
     """One line when all is clean, and what was found otherwise."""
     from include.audit.chain.report import audit_line
 
@@ -34,4 +34,4 @@ def told_of(reports: Sequence[ChainReport]) -> Told:
         *(line for report in reports if not report.clean for line in report.lines()),
     ]
     values = {"topics": len(reports), "findings": [finding.to_json() for finding in findings]}
-    return Told(tuple(lines), {"chain_audit": values}, bool(reports) and not findings)
+    return PartSummary(tuple(lines), {"chain_audit": values}, bool(reports) and not findings)

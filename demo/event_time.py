@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from demo.told import Closing, Told
+from demo.part_summary import Closing, PartSummary
 from include.clock import Clock, iso
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def written(env: Mapping[str, str], seed: int, clock: Clock) -> Iterator[None]:
             yield
 
 
-def as_known(clock: Clock) -> Told:
+def as_known(clock: Clock) -> PartSummary:
     """What the detector has told beside what the fleet knows, once it has read all; five minutes are waited at most."""
     import orjson
 
@@ -103,7 +103,7 @@ def _awaited(holds: Callable[[], bool], clock: Clock) -> None:
 
 def told_of(
     truth: FleetTruth, until: int, known: Collection[Known], told: Collection[Known], late: Collection[Late]
-) -> Told:
+) -> PartSummary:
     """What was told up to `until` beside what is known.
 
     Good when it is the same, each once, and just those tracks are late that were planted.
@@ -138,7 +138,7 @@ def told_of(
         "planted": len(truth.late),
         "until": iso(until) if until > 0 else None,
     }
-    return Told(tuple(lines), {"scooters": values}, good)
+    return PartSummary(tuple(lines), {"scooters": values}, good)
 
 
 def _cut_short(truth: FleetTruth, device: str) -> bool:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from demo import advertisers, event_time, joins, lake, tables
-from demo.told import Closing
+from demo.part_summary import Closing
 from include.audit.history import Kind
 from include.clock import Clock
 from include.errors import SettingsError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from demo.told import Closing, Told, awaited
+from demo.part_summary import Closing, PartSummary, awaited
 from include.clock import Clock
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _LOOK_EVERY_S: Final = 1.0
 _EXAMPLES: Final = 20
 
 
-def caught_up(clock: Clock) -> Told:
+def caught_up(clock: Clock) -> PartSummary:
     """What each join holds, once it has read all that there is; it is waited for, but five minutes at most."""
     from include.join.config.deployed import declared_joins
     from include.join.status import join_status
@@ -42,7 +42,7 @@ def caught_up(clock: Clock) -> Told:
         reader.close()
 
 
-def beside_documents(clock: Clock) -> Told:
+def beside_documents(clock: Clock) -> PartSummary:
     """The dark launch of joined rows: each order's document beside the rows of index `order_lines`."""
     from include.search.dark_rows.connect import dark_rows
     from include.search.dark_rows.definition import declared_dark_rows
@@ -56,14 +56,14 @@ def beside_documents(clock: Clock) -> Told:
 CLOSINGS: Final[tuple[Closing, ...]] = (caught_up, beside_documents)
 
 
-def told_of(found: Sequence[JoinStatus]) -> Told:
+def told_of(found: Sequence[JoinStatus]) -> PartSummary:
     """Two lines and more for each join; good when each has said something, and is behind nothing."""
     good = bool(found) and all(each.at and not each.behind and not each.incomplete for each in found)
     values = {each.name: {"rows": sum(each.rows), "behind": each.behind} for each in found}
-    return Told(tuple(line for each in found for line in each.lines()), {"joins": values}, good)
+    return PartSummary(tuple(line for each in found for line in each.lines()), {"joins": values}, good)
 
 
-def told_of_rows(report: DarkRowsReport, of: str, item: str) -> Told:
+def told_of_rows(report: DarkRowsReport, of: str, item: str) -> PartSummary:
     """Documents, lines and rows that were compared; good when there were some, and all of them are the same."""
     values = {**report.to_json(), "differences": [each.to_json() for each in report.examples[:_EXAMPLES]]}
-    return Told(tuple(report.lines(of, item)), {"dark_rows": values}, report.good)
+    return PartSummary(tuple(report.lines(of, item)), {"dark_rows": values}, report.good)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from demo.told import Told
+from demo.part_summary import PartSummary
 from include.audit.history import History, Kind
 
 __all__ = ["found"]
 
 
-def found(kind: Kind, run_id: str) -> Told:
+def found(kind: Kind, run_id: str) -> PartSummary:
     """A line with the verdict and the position that it is of, then what is not clean; nothing kept is not good."""
     from include.audit.history_rows import rows_of
 
@@ -24,4 +24,4 @@ def found(kind: Kind, run_id: str) -> Told:
         if not row.clean:
             lines += [f"  {row.what}: {row.said}", *(f"    {each}" for each in row.details)]
     values: dict[str, Any] = {"audited": len(rows), "clean": clean, "positions": positions}
-    return Told(tuple(lines), {f"{kind}_audit": values}, bool(rows) and clean == len(rows))
+    return PartSummary(tuple(lines), {f"{kind}_audit": values}, bool(rows) and clean == len(rows))

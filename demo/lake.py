@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from demo.chain_audit import audited
-from demo.told import Closing, Told, awaited
+from demo.part_summary import Closing, PartSummary, awaited
 from include.clock import Clock
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _Wanted = Mapping[tuple[str, str, int], int]
 """Offset up to which a group's topic and partition are to be stored."""
 
 
-def committed(clock: Clock) -> Told:
+def committed(clock: Clock) -> PartSummary:
     """The committed offset of each topic-partition of each group, once all that is there now is stored.
 
     Waits for it, but a minute and a half at most: what is still open then is not good.
@@ -52,11 +52,11 @@ CLOSINGS: Final[tuple[Closing, ...]] = (committed, audited)
 """What the demo's summary says of the lake, one after the other."""
 
 
-def stored(look: Callable[[], Sequence[GroupStatus]], clock: Clock, within_s: float) -> Told:
+def stored(look: Callable[[], Sequence[GroupStatus]], clock: Clock, within_s: float) -> PartSummary:
     """Look until all that the first whole look saw in the log is committed, or `within_s` are over."""
     wanted: _Wanted = {}
 
-    def told() -> Told:
+    def told() -> PartSummary:
         nonlocal wanted
         found = look()
         if not wanted and not any(group.troubles for group in found):
@@ -66,7 +66,7 @@ def stored(look: Callable[[], Sequence[GroupStatus]], clock: Clock, within_s: fl
     return awaited(told, clock, within_s, _LOOK_EVERY_S)
 
 
-def told_of(found: Sequence[GroupStatus], wanted: _Wanted) -> Told:
+def told_of(found: Sequence[GroupStatus], wanted: _Wanted) -> PartSummary:
     """The topics of each group; good when nothing is in the way and each partition is stored up to `wanted`."""
     lines: list[str] = []
     values: dict[str, dict[str, dict[str, int]]] = {}
@@ -82,7 +82,7 @@ def told_of(found: Sequence[GroupStatus], wanted: _Wanted) -> Told:
     reached = {(name, each.topic, each.partition): each.committed or 0 for name, each in _partitions(found)}
     whole = bool(wanted) and all(reached.get(place, 0) >= until for place, until in wanted.items())
     good = whole and all(group.healthy for group in found) and all(values.values())
-    return Told(tuple(lines), {"committed": values}, good)
+    return PartSummary(tuple(lines), {"committed": values}, good)
 
 
 def _offsets(group: GroupStatus, wanted: _Wanted) -> tuple[dict[str, dict[str, int]], dict[str, str]]:

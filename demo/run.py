@@ -19,12 +19,12 @@ from demo.extras import DemoPart
 from demo.kept_audit import found
 from demo.latency import Latencies, percentile
 from demo.orders_index import OrdersIndex
+from demo.part_summary import PartSummary, together
 from demo.screen import Figures, Screen, Stage
 from demo.shop.connection import ShopServer
 from demo.shop.counts import CommittedRow
 from demo.shop.generator import Shop
 from demo.shop.truth import truth
-from demo.told import Told, together
 from include.audit.history import dag_of
 from include.clock import Clock
 from include.errors import Terminal, Transient
@@ -156,7 +156,7 @@ class Demo:
             parts_good=all(part_told.good for part_told in told.values()),
         )
 
-    def _closed(self, part: DemoPart) -> Told:
+    def _closed(self, part: DemoPart) -> PartSummary:
         self._screen.step(f"{part.name}: what it has come to")
         return together(closing(self._clock) for closing in part.closings)
 

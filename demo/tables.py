@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
-from demo.told import Closing, Told, awaited
+from demo.part_summary import Closing, PartSummary, awaited
 from include.clock import Clock
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _WITHIN_S: Final = 300.0
 _LOOK_EVERY_S: Final = 2.0
 
 
-def caught_up(clock: Clock) -> Told:
+def caught_up(clock: Clock) -> PartSummary:
     """What each table holds, once it has taken in all that there is; it is waited for, but five minutes at most."""
     from include.lake.tables.definition import declared_tables
     from include.lake.tables.delta_log import DeltaLog, storage_options
@@ -38,7 +38,7 @@ def caught_up(clock: Clock) -> Told:
         def log_of(folder: str) -> DeltaLog:
             return DeltaLog(f"s3://{connection.bucket}/{folder}", options, clock)
 
-        def look() -> Told:
+        def look() -> PartSummary:
             names = admin.names()
             statuses = [
                 table_status(name, entry, topic, generations, log_of, reader, admin, clock)
@@ -53,7 +53,7 @@ def caught_up(clock: Clock) -> Told:
 CLOSINGS: Final[tuple[Closing, ...]] = (caught_up,)
 
 
-def told_of(found: Sequence[TableStatus]) -> Told:
+def told_of(found: Sequence[TableStatus]) -> PartSummary:
     """A line for each table; good when each is complete to a position, and nothing of its topic waits."""
     width = max((len(table.topic) for table in found), default=0)
     lines = ["tables on the lake"] if found else ["no table is on the lake"]
@@ -65,4 +65,4 @@ def told_of(found: Sequence[TableStatus]) -> Told:
             f"complete to {positions or 'nothing yet'}{waits}"
         )
     good = bool(found) and all(table.positions and not table.waiting for table in found)
-    return Told(tuple(lines), {"tables": [table.to_json() for table in found]}, good)
+    return PartSummary(tuple(lines), {"tables": [table.to_json() for table in found]}, good)

@@ -19,7 +19,7 @@ from include.index.deployed import DeployedIndex
 from include.index.generations.active import serving_or_none
 from include.index.generations.rebuild.deployed import plan_of
 from include.index.generations.rebuild.rebuild_spark import rebuild_by_spark
-from include.index.generations.rebuild.run import Teller
+from include.index.generations.rebuild.run import ProgressReporter
 from include.log.running.application import log_to_stderr
 from include.settings.deployment import Deployment
 
@@ -43,7 +43,7 @@ def main() -> int:
         with DeployedIndex.of(Deployment.load(), arguments.index) as on:
             plan = plan_of(on, new=arguments.new)
             tell("\n".join(plan.lines()))
-            teller = Teller(lambda reached: tell(reached.text), lambda reason: tell(f"waits: {reason}"))
+            teller = ProgressReporter(lambda reached: tell(reached.text), lambda reason: tell(f"waits: {reason}"))
             done = rebuild_by_spark(on, plan, teller, within_s=FOLLOW_WITHIN_S)
             proof = prove(on, done.info, serving_or_none(on.index, arguments.index))
     except LyrebirdError as error:

@@ -69,9 +69,9 @@ def task_pool(spark: SparkSession, place: TaskPlace, run: Run = run_task) -> Spa
 
 def _lost(task: Task, failed: BaseException) -> Outcome:
     """Their host went, or Spark did: whatever they wrote stands in the chains."""
-    spot = task.range.spot
+    tp = task.range.tp
     reason = first_line(failed)
-    error = Transient("a task was lost", system="spark", topic=spot.topic, partition=spot.partition, reason=reason)
+    error = Transient("a task was lost", system="spark", topic=tp.topic, partition=tp.partition, reason=reason)
     return Outcome(task, None, (), error)
 
 

@@ -78,12 +78,12 @@ class GroupHost:
             self._incidents.on_well()
         self._end(ends=True)
         if stopped:
-            (name, spot, reason), *_ = stopped
+            (name, tp, reason), *_ = stopped
             raise LeftStanding(
                 "not all of the log is stored",
                 group=name,
-                topic=spot.topic,
-                partition=spot.partition,
+                topic=tp.topic,
+                partition=tp.partition,
                 reason=reason,
                 partitions=len(stopped),
                 fix="Mend that; the next run goes on there.",

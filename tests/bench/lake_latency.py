@@ -76,8 +76,8 @@ class Records:
     def missing(self) -> int:
         """Records without a commit."""
         with self.lock:
-            ends = {spot: max(commits) for spot, commits in self.committed_s.items()}
-        return sum(offset >= ends.get(spot, 0) for spot, written in self.written_s.items() for offset in written)
+            ends = {tp: max(commits) for tp, commits in self.committed_s.items()}
+        return sum(offset >= ends.get(tp, 0) for tp, written in self.written_s.items() for offset in written)
 
 
 def main() -> int:

@@ -23,9 +23,9 @@ from include.lake.definition import LakeGroup
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.generations import take_over
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.driver import Driver
-from include.lake.writing.planner import Remade
+from include.lake.writing.planner import TopicRecreated
 from include.lake.writing.task import Outcome, Task
 from include.log.planning.survey import Hidden
 from include.log.ports import TopicInfo
@@ -55,19 +55,19 @@ class _Told:
     def topics(self) -> list[TopicInfo]:
         return self.infos
 
-    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
-        return dict.fromkeys(spots, (0, 20))
+    def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int]]:
+        return dict.fromkeys(tps, (0, 20))
 
-    def hidden(self, spots: Iterable[Spot]) -> dict[Spot, Hidden]:
+    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Hidden]:
         return {}
 
-    def begun_ms(self, spot: Spot, offset: int) -> int:
+    def begun_ms(self, tp: TopicIdPartition, offset: int) -> int:
         return -1
 
-    def timestamps_ms(self, offsets: Mapping[Spot, int]) -> dict[Spot, int]:
+    def timestamps_ms(self, offsets: Mapping[TopicIdPartition, int]) -> dict[TopicIdPartition, int]:
         return dict.fromkeys(offsets, 0)
 
-    def epoch_before(self, spot: Spot, offset: int) -> int | None:
+    def epoch_before(self, tp: TopicIdPartition, offset: int) -> int | None:
         return 0
 
     def submit(self, *tasks: Task) -> None:
@@ -79,7 +79,7 @@ class _Told:
     def on_outcome(self, outcome: Outcome) -> None:
         raise AssertionError(outcome)
 
-    def on_lost(self, remade: Remade) -> None:
+    def on_lost(self, remade: TopicRecreated) -> None:
         raise AssertionError(remade)
 
     def on_away(self, error: LyrebirdError) -> None:
@@ -138,7 +138,7 @@ def main() -> int:
         ):
             reports = [time.perf_counter()]
             driver = Driver("raw", _group(revision), told, store, told, SystemClock(), told, "bench")
-            while not driver.planner.spots or driver.planner.headless() or driver.planner.unaged():
+            while not driver.planner.tps or driver.planner.headless() or driver.planner.unaged():
                 driver.step("", partial(_note, reports))
                 _note(reports)
             took_s = reports[-1] - reports[0]

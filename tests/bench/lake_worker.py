@@ -23,7 +23,7 @@ from botocore.httpsession import URLLib3Session
 from confluent_kafka import Consumer, TopicPartition
 
 from include.lake.definition import LakeGroup
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.planner import Range
 from include.lake.writing.task import Outcome, Task
 from include.lake.writing.worker import TaskPlace, work
@@ -92,10 +92,10 @@ def _store(asked: dict[str, Any]) -> dict[str, Any]:
         StoreSettings.model_validate(asked["store"]),
         Path(asked["folder"]),
     )
-    spot = Spot(asked["topic"], asked["topic_id"], 0)
+    tp = TopicIdPartition(asked["topic"], asked["topic_id"], 0)
 
     def stored(prefix: str, start: int, end: int) -> Outcome:
-        due = Range(spot, start, end, "flush", group.policy.words)
+        due = Range(tp, start, end, "flush", group.policy.words)
         policy = group.policy
         outcome = work(place, Task("bench", prefix, due, 1, start, policy.max_bytes, policy.max_folders, "bench"))
         if outcome.error is not None or outcome.head != end:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from include.errors import Fenced, Terminal
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.kafka.offsets import KafkaOffsets
@@ -50,7 +50,7 @@ def use_all(kafka: str, unique: str) -> int:
         assert [record.value for record in reader.read(unique, 0, 0, 1)] == [b"v"]
         assert reader.committed(unique, unique) == {0: 1}
         assert survey.offsets([(unique, 0)], "begin") == {(unique, 0): 0}
-        assert group_log.begun_ms(Spot(unique, "", 0), 0) > 0
+        assert group_log.begun_ms(TopicIdPartition(unique, "", 0), 0) > 0
         return len(threads())
     finally:
         writer.close()

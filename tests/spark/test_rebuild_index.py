@@ -18,7 +18,7 @@ from include.index.generations.promote import promote, standing
 from include.index.generations.rebuild.deployed import carry_out, plan_of
 from include.index.generations.rebuild.pace import Reached
 from include.index.generations.rebuild.rebuild_spark import spark_pool
-from include.index.generations.rebuild.run import Rebuilt, Teller
+from include.index.generations.rebuild.run import ProgressReporter, Rebuilt
 from include.log.kafka.log import KafkaAdmin
 from include.log.kafka.writer import KafkaWriter
 from include.log.registry.confluent import ConfluentRegistry
@@ -62,7 +62,7 @@ def test_ranges_are_spark_jobs_and_a_rebuild_goes_on_where_its_driver_ended(
     topic.write([(n, None) for n in range(0, DOCUMENTS, 9)])
     seen: list[Reached] = []
 
-    def work(tell: Teller) -> Rebuilt:
+    def work(tell: ProgressReporter) -> Rebuilt:
         return carry_out(on, plan_of(on), partial(spark_pool, spark), tell, within_s=0.0)
 
     def die(reached: Reached) -> None:
@@ -70,9 +70,9 @@ def test_ranges_are_spark_jobs_and_a_rebuild_goes_on_where_its_driver_ended(
             raise Terminal("the driver ends here")
 
     with pytest.raises(Terminal, match="ends here"):
-        work(Teller(die, lambda _: None))
+        work(ProgressReporter(die, lambda _: None))
     assert plan_of(on).begun
-    done = work(Teller(seen.append, lambda _: None))
+    done = work(ProgressReporter(seen.append, lambda _: None))
     assert seen[0].total < sum(on.ends(topic.name).values())
     assert seen[-1].done == seen[-1].total
     assert done.counts["read"] == DOCUMENTS + DOCUMENTS // 9
@@ -83,7 +83,7 @@ def test_ranges_are_spark_jobs_and_a_rebuild_goes_on_where_its_driver_ended(
     assert found.refusals == ()
     promote(on.index, on.admin, found)
 
-    again = work(Teller(seen.append, lambda _: None))
+    again = work(ProgressReporter(seen.append, lambda _: None))
     assert (again.info.name, read_fed(on.index, on.alias)) == (f"{on.alias}-v2", (1, 2))
     (equal,) = prove(on, again.info, done.info).equalities
     assert (equal.findings, equal.documents[0]) == (0, proof.audits[0].expected)

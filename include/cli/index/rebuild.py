@@ -15,7 +15,7 @@ from include.index.run_params import RebuildRun
 
 if TYPE_CHECKING:
     from include.index.generations.rebuild.pace import Reached
-    from include.index.generations.rebuild.run import Teller
+    from include.index.generations.rebuild.run import ProgressReporter
 
 __all__ = ["command"]
 
@@ -79,8 +79,8 @@ def _say(lines: list[str], value: dict[str, Any], as_json: bool) -> None:
     click.echo(orjson.dumps(value).decode() if as_json else "\n".join(lines))
 
 
-def _teller(as_json: bool) -> Teller:
-    from include.index.generations.rebuild.run import Teller
+def _teller(as_json: bool) -> ProgressReporter:
+    from include.index.generations.rebuild.run import ProgressReporter
 
     shown, clock = sys.stderr.isatty(), SystemClock()
     last_s: list[float] = []
@@ -102,7 +102,7 @@ def _teller(as_json: bool) -> Teller:
         else:
             click.echo(f"waits: {reason}", err=True)
 
-    return Teller(reached, waits)
+    return ProgressReporter(reached, waits)
 
 
 def _bar(found: Reached) -> str:

@@ -143,7 +143,7 @@ def perform(
     tell(0, total)
 
     def on_outcome(outcome: Outcome) -> None:
-        whole.update((outcome.task.range.spot.partition, commit.first) for commit in outcome.commits)
+        whole.update((outcome.task.range.tp.partition, commit.first) for commit in outcome.commits)
         tell(len(whole), total)
 
     carry_out(tasks_of(run.plan, run.generations, writer), pool, clock, on_outcome)

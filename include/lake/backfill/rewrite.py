@@ -24,7 +24,7 @@ from include.lake.protocol.commit_rules import joined_gaps
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.runner import CutReader, OnCommit
 from include.lake.protocol.steps import LocalCut, ReadRange
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.driver import TaskPool
 from include.lake.writing.log_cuts import LogCuts
 from include.lake.writing.planner import Range
@@ -72,11 +72,11 @@ def _goes_on(run: list[PlannedCut], cut: PlannedCut, most_bytes: int) -> bool:
 
 def _task(plan: BackfillPlan, run: list[PlannedCut], generation: int, writer: str) -> Rewrite:
     topic = plan.topic
-    spot = Spot(topic.topic, topic.topic_id, run[0].partition)
+    tp = TopicIdPartition(topic.topic, topic.topic_id, run[0].partition)
     return Rewrite(
         group=plan.asked.group,
         prefix=topic.prefix,
-        range=Range(spot, run[0].first, run[-1].next, "backfill", f"as generation {run[0].replaces}"),
+        range=Range(tp, run[0].first, run[-1].next, "backfill", f"as generation {run[0].replaces}"),
         generation=generation,
         start=run[0].first,
         # The cuts have their ends already.
@@ -94,17 +94,17 @@ def rewrite(task: Task, means: TaskContext) -> Outcome:
     commits: list[Commit] = []
     try:
         if not isinstance(task, Rewrite):
-            raise Terminal("no task of a backfill", topic=task.range.spot.topic)
+            raise Terminal("no task of a backfill", topic=task.range.tp.topic)
         _make_cuts(task, means, commits.append)
     except LyrebirdError as error:
-        spot = task.range.spot
-        details = {**error.details, "topic": spot.topic, "partition": spot.partition}
+        tp = task.range.tp
+        details = {**error.details, "topic": tp.topic, "partition": tp.partition}
         return Outcome(task, None, tuple(commits), type(error)(error.message, fix=error.fix, **details))
     return Outcome(task, task.range.until, tuple(commits))
 
 
 def _make_cuts(task: Rewrite, means: TaskContext, on_commit: OnCommit) -> None:
-    spot, pause = task.range.spot, patience(means.clock)
+    tp, pause = task.range.tp, patience(means.clock)
     target = Chain(means.store, task.chain, pause=pause)
     reader: LogCuts | None = None
     source: RawRanges | SecorRanges | None = None
@@ -114,11 +114,11 @@ def _make_cuts(task: Rewrite, means: TaskContext, on_commit: OnCommit) -> None:
             if reader is None:
                 # Not before it is needed: a run that goes on has little left to read.
                 if task.raw is not None:
-                    raw = TopicKey(task.raw, spot.topic, spot.topic_id)
+                    raw = TopicKey(task.raw, tp.topic, tp.topic_id)
                     if task.secor:
-                        source = SecorRanges(means.store, raw, spot.partition, task.range.until, pause)
+                        source = SecorRanges(means.store, raw, tp.partition, task.range.until, pause)
                     else:
-                        source = RawRanges(means.store, raw, spot.partition, first, task.range.until, pause)
+                        source = RawRanges(means.store, raw, tp.partition, first, task.range.until, pause)
                 log, folder = source or means.log, means.folder / "cut"
                 reader = LogCuts(log, task.chain, means.logics, folder, task.max_bytes, task.max_folders)
             plan = PlannedEnd(until, "backfill", task.range.policy, task.writer, exact=True)

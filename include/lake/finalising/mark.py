@@ -31,7 +31,7 @@ from include.lake.finalising.report import DateReport, TopicReport
 from include.lake.finalising.scan import DatedObject, Folder, TopicDates, gather
 from include.lake.finalising_policy import zones_of
 from include.lake.protocol.inventory import stored_topics
-from include.lake.reading.group_log import GroupLog, Spot
+from include.lake.reading.group_log import GroupLog, TopicIdPartition
 from include.log.ports import TopicInfo
 from include.store.object_store import ObjectStore
 
@@ -178,9 +178,9 @@ def _judge(log: GroupLog, group: LakeGroup, gathered: TopicDates, info: TopicInf
     observed_ms = clock.now_us() // 1000
     edges: dict[tuple[str, int], tuple[int, int] | None] = {}
     if info is not None:
-        spots = [Spot(gathered.topic, info.named_id, partition) for partition in range(info.partitions)]
-        found = log.edges(spots)
-        edges = {(spot.topic_id, spot.partition): found.get(spot) for spot in spots}
+        tps = [TopicIdPartition(gathered.topic, info.named_id, partition) for partition in range(info.partitions)]
+        found = log.edges(tps)
+        edges = {(tp.topic_id, tp.partition): found.get(tp) for tp in tps}
     rule = group.rule(gathered.topic)
     zones = zones_of(group.finalise, rule.versions or () if rule else ())
     lateness_s = group.finalise.lateness_of(gathered.topic)

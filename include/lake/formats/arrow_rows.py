@@ -22,7 +22,7 @@ from include.record.native import columnar_of
 __all__ = ["ArrowRows"]
 
 _DIGITS: Final = 38
-Told = tuple[bytes | None, int, bytes | None, bytes]
+ColumnBuffers = tuple[bytes | None, int, bytes | None, bytes]
 
 
 class ArrowRows:
@@ -114,10 +114,10 @@ def _maker(wanted: Any, code: str, factor: int, labels: tuple[str, ...]) -> Call
     return lambda told, n: make(_array(pa.int64(), told, n))
 
 
-def _array(kind: Any, told: Told, count: int) -> Any:
+def _array(kind: Any, buffered: ColumnBuffers, count: int) -> Any:
     import pyarrow.lib as pa
 
-    valid, nulls, offsets, data = told
+    valid, nulls, offsets, data = buffered
     buffers = [None if each is None else pa.py_buffer(each) for each in (valid, offsets, data)]
     return pa.Array.from_buffers(kind, count, buffers if offsets is not None else [buffers[0], buffers[2]], nulls)
 

@@ -22,9 +22,9 @@ from include.lake.incidents.outages import Troubles
 from include.lake.incidents.unreported_commits import UntoldCuts
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.object_key import QUARANTINE
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.driver import GroupWatcher
-from include.lake.writing.planner import GroupPlanner, Remade
+from include.lake.writing.planner import GroupPlanner, TopicRecreated
 from include.lake.writing.task import Outcome
 
 __all__ = ["GroupIncidents"]
@@ -56,28 +56,28 @@ class GroupIncidents(GroupWatcher):
         self._name, self._group, self._ledger, self._clock = name, group, ledger, clock
         self._troubles, self._untold, self._beside = troubles, untold, beside
         self._calm_us: int | None = None
-        self._failing: dict[Spot, str] = {}
-        self._stood_us: dict[Spot, int] = {}
+        self._failing: dict[TopicIdPartition, str] = {}
+        self._stood_us: dict[TopicIdPartition, int] = {}
 
     @override
     def on_outcome(self, outcome: Outcome) -> None:
         self._beside.on_outcome(outcome)
-        spot = outcome.task.range.spot
+        tp = outcome.task.range.tp
         self._untold.on_outcome(outcome)
         for commit in outcome.commits:
-            self._on_cut(spot, commit)
+            self._on_cut(tp, commit)
         if outcome.error is not None:
-            self._failing[spot] = str(outcome.error)
-            self._troubles.on_error(self._place(spot), outcome.error)
+            self._failing[tp] = str(outcome.error)
+            self._troubles.on_error(self._place(tp), outcome.error)
         else:
-            self._failing.pop(spot, None)
-            self._troubles.on_good(self._place(spot))
-            self._on_going(spot)
+            self._failing.pop(tp, None)
+            self._troubles.on_good(self._place(tp))
+            self._on_going(tp)
 
     @override
-    def on_lost(self, remade: Remade) -> None:
+    def on_lost(self, remade: TopicRecreated) -> None:
         self._beside.on_lost(remade)
-        self._lose(remade.spot, remade.head, remade.end, "the topic was deleted or made anew")
+        self._lose(remade.tp, remade.head, remade.end, "the topic was deleted or made anew")
 
     @override
     def on_away(self, error: LyrebirdError) -> None:
@@ -91,39 +91,39 @@ class GroupIncidents(GroupWatcher):
 
     def look(self, planner: GroupPlanner, *, ends: bool = False) -> None:
         """Open and end incidents by what the planner knows now; `ends`: it is the last look, of a run on a schedule."""
-        for spot, commit in self._untold.found():
-            self._on_cut(spot, commit)
-        spots = set(planner.spots)
+        for tp, commit in self._untold.found():
+            self._on_cut(tp, commit)
+        tps = set(planner.tps)
         waiting = planner.waiting()
-        for spot in [spot for spot in self._failing if spot not in spots or not waiting.get(spot, 1)]:
+        for tp in [tp for tp in self._failing if tp not in tps or not waiting.get(tp, 1)]:
             # Nothing of it is left to be stored: whoever did that, nothing stands in its way.
-            del self._failing[spot]
-            self._troubles.on_good(self._place(spot))
-        if spots and not planner.headless():
+            del self._failing[tp]
+            self._troubles.on_good(self._place(tp))
+        if tps and not planner.headless():
             # Behind a restart perhaps nothing waits that could show it: log and store were asked about all of them.
             self._troubles.on_good(f"{self._name}:heads")
-        self._look_at_standing(planner.stopped, spots, 0 if ends else _STOOD_US)
+        self._look_at_standing(planner.stopped, tps, 0 if ends else _STOOD_US)
         if self._group.run == "stream":
             self._look_at_delay(planner, waiting)
         self._look_at_transactions(planner)
 
-    def _on_cut(self, spot: Spot, commit: Commit) -> None:
+    def _on_cut(self, tp: TopicIdPartition, commit: Commit) -> None:
         for gap in commit.gaps:
             if gap.kind == "lost":
-                self._lose(spot, gap.first, gap.until, "retention was faster than the group")
+                self._lose(tp, gap.first, gap.until, "retention was faster than the group")
         if commit.quarantined:
             key = next(file.key for file in commit.files if QUARANTINE in file.key.split("/"))
-            self._grow(REFUSED, spot.topic, commit.quarantined, topic=spot.topic, object=key)
+            self._grow(REFUSED, tp.topic, commit.quarantined, topic=tp.topic, object=key)
 
-    def _lose(self, spot: Spot, first: int, until: int, why: str) -> None:
-        subject = f"{self._name}:{spot.topic_id}:{spot.partition}:{first}"
+    def _lose(self, tp: TopicIdPartition, first: int, until: int, why: str) -> None:
+        subject = f"{self._name}:{tp.topic_id}:{tp.partition}:{first}"
         if self._ledger.find(LOST, subject):
             return
-        lost = f"offsets {first} to {until - 1} of {spot.topic}/{spot.partition}"
+        lost = f"offsets {first} to {until - 1} of {tp.topic}/{tp.partition}"
         if len(self._ledger.subjects(LOST, f"{self._name}:")) < _MOST_LOST:
-            self._note(LOST, subject, lasts_us=_WEEK_US, topic=spot.topic, lost=lost, why=why)
+            self._note(LOST, subject, lasts_us=_WEEK_US, topic=tp.topic, lost=lost, why=why)
         else:
-            self._grow(MORE_LOST, "more", 1, topic=spot.topic, lost=lost)
+            self._grow(MORE_LOST, "more", 1, topic=tp.topic, lost=lost)
 
     def _grow(self, kind: IncidentKind, what: str, more: int, **names: Any) -> None:
         """Count what comes again and again: told anew when it is ten times as much, and when a day has passed."""
@@ -140,15 +140,13 @@ class GroupIncidents(GroupWatcher):
     def _note(self, kind: IncidentKind, subject: str, **names: Any) -> None:
         self._ledger.note(kind, subject, group=self._name, name=self._name, **names)
 
-    def _look_at_delay(self, planner: GroupPlanner, waiting: Mapping[Spot, int]) -> None:
+    def _look_at_delay(self, planner: GroupPlanner, waiting: Mapping[TopicIdPartition, int]) -> None:
         open_, now_us = bool(self._ledger.find(LATE, self._name)), self._clock.now_us()
         # What was told is over when nothing is late, also behind a restart that finds it as a backlog.
         overdue_ms = {
-            spot: delay_ms
-            for spot, delay_ms in planner.overdue_ms(now_us // 1000, whole=open_).items()
-            if self._own(spot)
+            tp: delay_ms for tp, delay_ms in planner.overdue_ms(now_us // 1000, whole=open_).items() if self._own(tp)
         }
-        worst = max(overdue_ms, key=lambda spot: overdue_ms[spot], default=None)
+        worst = max(overdue_ms, key=lambda tp: overdue_ms[tp], default=None)
         most_ms = 0 if worst is None else overdue_ms[worst]
         if most_ms > _NEAR_MS or self._troubles.there:
             # What stands in a system's way says nothing of its own delay: that is neither over nor anew.
@@ -159,7 +157,7 @@ class GroupIncidents(GroupWatcher):
             late = sum(delay_ms > _OVER_MS for delay_ms in overdue_ms.values())
             age_s = self._group.policy.of(worst.topic)[0].max_age_s
             cause = f" {self._failing[worst]}" if worst in self._failing else ""
-            words = {"spot": worst, "waiting": waiting.get(worst, 0), "all": len(waiting), "late": late, "cause": cause}
+            words = {"tp": worst, "waiting": waiting.get(worst, 0), "all": len(waiting), "late": late, "cause": cause}
             self._note(LATE, self._name, age_s=age_s + most_ms // 1000, most_s=age_s, **words)
         elif open_ and self._calm_us is not None and now_us - self._calm_us >= _CALM_US:
             self._ledger.end(LATE, self._name)
@@ -170,62 +168,64 @@ class GroupIncidents(GroupWatcher):
             return
         # After a restart they count from its first look: those that were told by then are still the same.
         told = set(self._ledger.find(HANGING, self._name).get("places", ()))
-        places = {spot: f"{spot.topic_id}/{spot.partition}@{each.hidden.stable}" for spot, each in held_up.items()}
+        places = {tp: f"{tp.topic_id}/{tp.partition}@{each.hidden.stable}" for tp, each in held_up.items()}
         hanging = {
-            spot: each
-            for spot, each in held_up.items()
-            if places[spot] in told or each.stood_ms > self._group.policy.of(spot.topic)[0].max_age_s * 1000
+            tp: each
+            for tp, each in held_up.items()
+            if places[tp] in told or each.stood_ms > self._group.policy.of(tp.topic)[0].max_age_s * 1000
         }
         if not hanging:
             self._ledger.end(HANGING, self._name)
             return
-        worst = max(hanging, key=lambda spot: hanging[spot].stood_ms)
-        hidden, kept = hanging[worst].hidden, {"places": sorted(places[spot] for spot in hanging)}
-        words = {"spot": worst, "hidden": hidden, "waiting": hidden.written - hidden.stable}
-        self._note(HANGING, self._name, more=kept, hanging=len(hanging), all=len(planner.spots), **words)
+        worst = max(hanging, key=lambda tp: hanging[tp].stood_ms)
+        hidden, kept = hanging[worst].hidden, {"places": sorted(places[tp] for tp in hanging)}
+        words = {"tp": worst, "hidden": hidden, "waiting": hidden.written - hidden.stable}
+        self._note(HANGING, self._name, more=kept, hanging=len(hanging), all=len(planner.tps), **words)
 
-    def _own(self, spot: Spot) -> bool:
+    def _own(self, tp: TopicIdPartition) -> bool:
         """Whether its delay is no mere consequence of a system's trouble, which is told by itself."""
         if not self._troubles.there:
             return True
-        return spot in self._failing and not self._troubles.at(self._place(spot))
+        return tp in self._failing and not self._troubles.at(self._place(tp))
 
-    def _look_at_standing(self, stopped: Mapping[Spot, str], spots: set[Spot], least_us: int) -> None:
-        causes: dict[str, dict[Spot, str]] = {}
+    def _look_at_standing(
+        self, stopped: Mapping[TopicIdPartition, str], tps: set[TopicIdPartition], least_us: int
+    ) -> None:
+        causes: dict[str, dict[TopicIdPartition, str]] = {}
         now_us = self._clock.now_us()
-        self._stood_us = {spot: self._stood_us.get(spot, now_us) for spot in stopped}
-        for spot, reason in stopped.items():
-            if now_us - self._stood_us[spot] < least_us:
+        self._stood_us = {tp: self._stood_us.get(tp, now_us) for tp in stopped}
+        for tp, reason in stopped.items():
+            if now_us - self._stood_us[tp] < least_us:
                 continue
-            causes.setdefault(self._cause(spot, reason), {})[spot] = reason
+            causes.setdefault(self._cause(tp, reason), {})[tp] = reason
         then = "Then start its application again." if self._group.run == "stream" else "Then the next run goes on."
         for subject, reasons in causes.items():
             before = self._ledger.find(STANDING, subject).get("partitions", ())
-            partitions = sorted({*before, *(spot.partition for spot in reasons)})
+            partitions = sorted({*before, *(tp.partition for tp in reasons)})
             first = min(reasons)
             fix, numbers = next_command(reasons[first], first.topic), ", ".join(map(str, partitions))
             words = {"topic": first.topic, "partitions": numbers, "reason": reasons[first].rstrip("."), "then": then}
             self._note(STANDING, subject, fix=fix, more={"partitions": partitions}, **words)
-        if spots:
-            there = {spot.topic_id for spot in spots}
+        if tps:
+            there = {tp.topic_id for tp in tps}
             for subject in self._ledger.subjects(STANDING, f"{self._name}:"):
                 if subject.removeprefix(f"{self._name}:").split(":")[0] not in there:
                     self._ledger.end(STANDING, subject)
 
-    def _on_going(self, spot: Spot) -> None:
+    def _on_going(self, tp: TopicIdPartition) -> None:
         """A partition that stood still, before its application was started again, goes on."""
-        for subject in self._ledger.subjects(STANDING, f"{self._name}:{spot.topic_id}:"):
+        for subject in self._ledger.subjects(STANDING, f"{self._name}:{tp.topic_id}:"):
             stood = self._ledger.find(STANDING, subject)["partitions"]
-            left = [partition for partition in stood if partition != spot.partition]
+            left = [partition for partition in stood if partition != tp.partition]
             if left:
                 self._ledger.amend(STANDING, subject, partitions=left)
             else:
                 self._ledger.end(STANDING, subject)
 
-    def _cause(self, spot: Spot, reason: str) -> str:
+    def _cause(self, tp: TopicIdPartition, reason: str) -> str:
         # Without the coordinates, which each partition has of its own.
         what = hashlib.sha256(reason.partition(" (")[0].encode()).hexdigest()[:8]
-        return f"{self._name}:{spot.topic_id}:{what}"
+        return f"{self._name}:{tp.topic_id}:{what}"
 
-    def _place(self, spot: Spot) -> str:
-        return f"{self._name}:{spot.topic}/{spot.partition}"
+    def _place(self, tp: TopicIdPartition) -> str:
+        return f"{self._name}:{tp.topic}/{tp.partition}"

@@ -41,16 +41,16 @@ REFUSED: Final = IncidentKind("quarantine", "lake", "error", "lake.md#records-th
 LATE: Final = IncidentKind("late", "lake", "warning", _PAGE,
     opens="what waits is older than `max_age_s` and a minute; names the worst partition; streams only",
     ends="nothing has been late for a minute",
-    text="{name} is late with {spot.topic}/{spot.partition}: offsets that wait: {waiting}, the oldest for {age_s} s "
+    text="{name} is late with {tp.topic}/{tp.partition}: offsets that wait: {waiting}, the oldest for {age_s} s "
          "where the policy allows {most_s}; late are {late} of {all} partitions.{cause}",
     fix="See whether the application runs (`lyrebird lake status --group {name}`), and its log.")  # fmt: skip
 HANGING: Final = IncidentKind("hanging", "lake", "error", "lake-operations.md#see-whether-all-is-well",
     opens="a transaction has had no end for longer than `max_age_s`; names the worst partition",
     ends="none of them is open any more",
-    text="{name} is shown nothing of {spot.topic}/{spot.partition} from offset {hidden.stable} on, as a transaction "
+    text="{name} is shown nothing of {tp.topic}/{tp.partition} from offset {hidden.stable} on, as a transaction "
          "that begins there has no end: {waiting} offsets wait behind it, and retention takes them unread; so it is in "
          "{hanging} of {all} partitions. Unless its producer still writes, abort it.",
-    fix="`kafka-transactions.sh --bootstrap-server … find-hanging --topic {spot.topic} --partition {spot.partition}`; "
+    fix="`kafka-transactions.sh --bootstrap-server … find-hanging --topic {tp.topic} --partition {tp.partition}`; "
         "abort it, unless its producer still writes: retention takes the records behind it.")  # fmt: skip
 STANDING: Final = IncidentKind("standing", "lake", "error", _PAGE,
     opens="a partition must not go on: its log was truncated, its chain is damaged, a parser's version is gone; one "

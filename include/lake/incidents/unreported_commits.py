@@ -14,7 +14,7 @@ from typing import Final
 from include.errors import BackPressure, Terminal, Transient
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Commit
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.task import Outcome
 
 __all__ = ["ReadCuts", "UntoldCuts"]
@@ -30,36 +30,36 @@ class UntoldCuts:
 
     def __init__(self, heard: dict[str, int], of: str, read: ReadCuts) -> None:
         self._heard, self._of, self._read = heard, of, read
-        self._holes: list[tuple[Spot, ChainKey, int, int]] = []
+        self._holes: list[tuple[TopicIdPartition, ChainKey, int, int]] = []
 
     def on_outcome(self, outcome: Outcome) -> None:
         """See what this task has told, and what must have been there before it."""
         task = outcome.task
-        spot = task.range.spot
-        key = f"{self._of}{spot.topic_id}/{spot.partition}"
+        tp = task.range.tp
+        key = f"{self._of}{tp.topic_id}/{tp.partition}"
         known = self._heard.get(key, task.range.head)
         told = [(commit.first, commit.next) for commit in outcome.commits]
         if outcome.head is not None:
             told.append((outcome.head, outcome.head))
         for first, until in told:
             if first > known:
-                self._holes.append((spot, task.chain, known, first))
+                self._holes.append((tp, task.chain, known, first))
             known = max(known, until)
         self._heard[key] = known
 
-    def found(self) -> list[tuple[Spot, Commit]]:
+    def found(self) -> list[tuple[TopicIdPartition, Commit]]:
         """Cuts that nobody has told, each once. What cannot be read now is tried again at the next call."""
-        cuts: list[tuple[Spot, Commit]] = []
+        cuts: list[tuple[TopicIdPartition, Commit]] = []
         holes, self._holes = self._holes, []
-        for spot, chain, first, until in holes:
+        for tp, chain, first, until in holes:
             try:
                 for commit in self._read(chain, first):
                     if commit.first >= until:
                         break
-                    cuts.append((spot, commit))
+                    cuts.append((tp, commit))
                     first = commit.next
             except (Transient, BackPressure):
-                self._holes.append((spot, chain, first, until))
+                self._holes.append((tp, chain, first, until))
             except Terminal:
                 LOGGER.exception("%s cannot be read from %d to %d: what it lost there is not told", chain, first, until)
         return cuts

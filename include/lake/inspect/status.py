@@ -18,7 +18,7 @@ from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.inventory import chain_head, stored_topics
 from include.lake.protocol.pointer import ReadersPointer, read_pointer
 from include.lake.protocol.read_cuts import read_partitions
-from include.lake.reading.group_log import GroupLog, Spot
+from include.lake.reading.group_log import GroupLog, TopicIdPartition
 from include.lake.upload_policy import PartitionBacklog, decide
 from include.log.planning.survey import Hidden
 from include.log.publishing.unended import find_hanging
@@ -137,14 +137,14 @@ class _Look:
         self._troubles: list[Diagnosis] = []
         self._left_out: set[str] = set()
         self._log_answers = self._store_answers = True
-        self._edges: Mapping[Spot, tuple[int, int]] = {}
-        self._hidden: Mapping[Spot, Hidden] = {}
+        self._edges: Mapping[TopicIdPartition, tuple[int, int]] = {}
+        self._hidden: Mapping[TopicIdPartition, Hidden] = {}
         self._pointers: dict[TopicKey, ReadersPointer] = {}
 
     def status(self, name: str) -> GroupStatus:
         stored = self._stored()
         there = self._there()
-        spots = {*there, *self._only_stored(stored, there)}
+        tps = {*there, *self._only_stored(stored, there)}
         if self._log_answers:
             try:
                 self._hidden = self._log.hidden(there)
@@ -152,14 +152,14 @@ class _Look:
             except LyrebirdError as error:
                 self._log_trouble(error)
         if self._store_answers:
-            for spot in spots:
-                key = self._topic(spot)
+            for tp in tps:
+                key = self._topic(tp)
                 if key not in self._pointers:
                     self._pointers[key] = self._pointer(key)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = list(pool.map(self._chain_status, sorted(spots)))
+            found = list(pool.map(self._chain_status, sorted(tps)))
         # One after the other: the log's client is not for several threads.
-        partitions = tuple(self._partition(spot, *each) for spot, each in zip(sorted(spots), found, strict=True))
+        partitions = tuple(self._partition(tp, *each) for tp, each in zip(sorted(tps), found, strict=True))
         left_out = tuple(sorted(self._left_out - _INTERNAL))
         return GroupStatus(name, self._group.application, tuple(self._troubles), partitions, left_out, self._told)
 
@@ -171,7 +171,7 @@ class _Look:
             self._troubles.append(diagnose(error))
             return []
 
-    def _there(self) -> list[Spot]:
+    def _there(self) -> list[TopicIdPartition]:
         try:
             every = self._log.topics()
         except LyrebirdError as error:
@@ -179,16 +179,16 @@ class _Look:
             return []
         self._left_out = {info.name for info in every if self._group.leaves_out(info.name)}
         infos = [info for info in every if self._group.wants(info.name)]
-        return [Spot(info.name, info.named_id, p) for info in infos for p in range(info.partitions)]
+        return [TopicIdPartition(info.name, info.named_id, p) for info in infos for p in range(info.partitions)]
 
     def _log_trouble(self, error: LyrebirdError) -> None:
         self._log_answers = False
         self._troubles.append(diagnose(error))
 
-    def _only_stored(self, stored: Sequence[TopicKey], there: Sequence[Spot]) -> list[Spot]:
+    def _only_stored(self, stored: Sequence[TopicKey], there: Sequence[TopicIdPartition]) -> list[TopicIdPartition]:
         """Partitions of lives of topics that the log does not show."""
-        known = {(spot.topic, spot.topic_id) for spot in there}
-        spots = []
+        known = {(tp.topic, tp.topic_id) for tp in there}
+        tps = []
         for key in stored:
             if (key.topic, key.topic_id) in known:
                 continue
@@ -198,8 +198,8 @@ class _Look:
             except LyrebirdError as error:
                 self._troubles.append(diagnose(error))
                 continue
-            spots += [Spot(key.topic, key.topic_id, partition) for partition in partitions]
-        return spots
+            tps += [TopicIdPartition(key.topic, key.topic_id, partition) for partition in partitions]
+        return tps
 
     def _pointer(self, key: TopicKey) -> ReadersPointer:
         try:
@@ -208,19 +208,19 @@ class _Look:
             self._troubles.append(diagnose(error))
             return ReadersPointer()
 
-    def _topic(self, spot: Spot) -> TopicKey:
-        return TopicKey(self._group.prefix, spot.topic, spot.topic_id)
+    def _topic(self, tp: TopicIdPartition) -> TopicKey:
+        return TopicKey(self._group.prefix, tp.topic, tp.topic_id)
 
-    def _chain_status(self, spot: Spot) -> tuple[int | None, int | None, LastCommit | None, Diagnosis | None]:
+    def _chain_status(self, tp: TopicIdPartition) -> tuple[int | None, int | None, LastCommit | None, Diagnosis | None]:
         """Generation, head and last commit of the live chain, or what keeps them from being told."""
-        pointer = self._pointers.get(self._topic(spot))
+        pointer = self._pointers.get(self._topic(tp))
         live = pointer.live if pointer else None
         if pointer is None or live is None:
             return None, None, None, None
-        chain = ChainKey(self._topic(spot), live.generation, spot.partition)
+        chain = ChainKey(self._topic(tp), live.generation, tp.partition)
         try:
-            near = self._edges[spot][1] if spot in self._edges else None
-            head = chain_head(self._store, chain, pointer.start(live, spot.partition), near=near)
+            near = self._edges[tp][1] if tp in self._edges else None
+            head = chain_head(self._store, chain, pointer.start(live, tp.partition), near=near)
             last = None if head.last is None else self._last(chain, head.last)
         except LyrebirdError as error:
             return live.generation, None, None, diagnose(error)
@@ -234,34 +234,39 @@ class _Look:
         return LastCommit(seen.key, first, commit.next, commit.n_records, size, seen.modified_us, commit.max_ts)
 
     def _partition(
-        self, spot: Spot, generation: int | None, head: int | None, last: LastCommit | None, wrong: Diagnosis | None
+        self,
+        tp: TopicIdPartition,
+        generation: int | None,
+        head: int | None,
+        last: LastCommit | None,
+        wrong: Diagnosis | None,
     ) -> PartitionStatus:
-        edges = self._edges.get(spot)
+        edges = self._edges.get(tp)
         end = edges[1] if edges else None
         lag = None if head is None or edges is None else max(0, edges[1] - max(head, edges[0]))
         lag_ms: int | None = None
         size: int | None = 0 if lag == 0 else None
         late = due = False
-        policy, _ = self._group.policy.of(spot.topic)
+        policy, _ = self._group.policy.of(tp.topic)
         if lag and head is not None and end is not None:
-            lag_ms = self._waited_ms(spot, head)
+            lag_ms = self._waited_ms(tp, head)
             decision = decide(policy, _standing(end - lag, end, last, self._now_ms, lag_ms), self._now_ms)
             size, due = decision.bytes, decision.reason is not None
             late = decision.age_ms > policy.max_age_s * 1000 + _GRACE_MS and self._group.run == "stream"
-        hidden, hidden_ms = self._hidden.get(spot), None
+        hidden, hidden_ms = self._hidden.get(tp), None
         if hidden is not None:
-            hidden_ms = self._waited_ms(spot, hidden.stable, shown=False)
+            hidden_ms = self._waited_ms(tp, hidden.stable, shown=False)
             lag_ms = max((each for each in (lag_ms, hidden_ms) if each is not None), default=None)
         hanging = hidden_ms is not None and hidden_ms > policy.max_age_s * 1000
-        state, todo = self._state(spot, head, edges, wrong, lag=lag, due=due, late=late, hanging=hanging)
+        state, todo = self._state(tp, head, edges, wrong, lag=lag, due=due, late=late, hanging=hanging)
         behind = 0 if hidden is None or end is None else max(0, hidden.written - end)
         whole = None if lag is None else lag + behind
         lag_s = 0.0 if whole == 0 else None if lag_ms is None else lag_ms / 1000
-        return PartitionStatus(*spot, state, todo, generation, head, end, whole, lag_s, size, last, behind)
+        return PartitionStatus(*tp, state, todo, generation, head, end, whole, lag_s, size, last, behind)
 
-    def _waited_ms(self, spot: Spot, offset: int, *, shown: bool = True) -> int | None:
+    def _waited_ms(self, tp: TopicIdPartition, offset: int, *, shown: bool = True) -> int | None:
         try:
-            oldest = self._log.timestamps_ms({spot: offset})[spot] if shown else self._log.begun_ms(spot, offset)
+            oldest = self._log.timestamps_ms({tp: offset})[tp] if shown else self._log.begun_ms(tp, offset)
         except LyrebirdError as error:
             self._log_trouble(error)
             return None
@@ -269,7 +274,7 @@ class _Look:
 
     def _state(
         self,
-        spot: Spot,
+        tp: TopicIdPartition,
         head: int | None,
         edges: tuple[int, int] | None,
         wrong: Diagnosis | None,
@@ -281,14 +286,14 @@ class _Look:
     ) -> tuple[PartitionState, str]:
         """The worst that holds, and what to do."""
         application = self._group.application
-        failing = self._told.get("failing", {}).get(f"{spot.topic}/{spot.partition}")
+        failing = self._told.get("failing", {}).get(f"{tp.topic}/{tp.partition}")
         gone = edges is None and self._log_answers
         if wrong is not None:
             return "failing", f"{wrong.text} {wrong.fix}"
         if gone:
             return "gone", "Nothing: the topic was deleted or made anew. What is stored of it stays."
-        if self._group.rule(spot.topic) is None:
-            return "no rule", f"Add a rule for {spot.topic} to the group, or leave it out by `exclude`."
+        if self._group.rule(tp.topic) is None:
+            return "no rule", f"Add a rule for {tp.topic} to the group, or leave it out by `exclude`."
         if failing is not None:
             return "failing", str(failing)
         if edges is None or not self._store_answers:
@@ -296,7 +301,7 @@ class _Look:
         begin, end = edges
         if head is None:
             if begin == end:
-                return ("hanging", _unhidden(spot)) if hanging else ("up to date", "")
+                return ("hanging", _unhidden(tp)) if hanging else ("up to date", "")
             return "not begun", f"Start the application {application}; see `lyrebird status` and its log."
         if end < head:
             fix = "Find out what Kafka lost (unclean election?), then go on under a higher `revision`."
@@ -307,12 +312,12 @@ class _Look:
         if late:
             return "late", f"See that {application} runs (`lyrebird status`), and its log."
         if hanging:
-            return "hanging", _unhidden(spot)
-        return ("due" if due else "open") if lag or spot in self._hidden else "up to date", ""
+            return "hanging", _unhidden(tp)
+        return ("due" if due else "open") if lag or tp in self._hidden else "up to date", ""
 
 
-def _unhidden(spot: Spot) -> str:
-    find = find_hanging(spot.topic, spot.partition)
+def _unhidden(tp: TopicIdPartition) -> str:
+    find = find_hanging(tp.topic, tp.partition)
     return f"A transaction has no end: unless its producer still writes, find it (`{find}`) and abort it."
 
 

@@ -8,10 +8,10 @@ from typing import NamedTuple, Protocol
 from include.log.planning.survey import Hidden
 from include.log.ports import TopicInfo
 
-__all__ = ["GroupLog", "Spot"]
+__all__ = ["GroupLog", "TopicIdPartition"]
 
 
-class Spot(NamedTuple):
+class TopicIdPartition(NamedTuple):
     """One Kafka partition of one life of a topic."""
 
     topic: str
@@ -25,20 +25,20 @@ class GroupLog(Protocol):
     def topics(self) -> list[TopicInfo]:
         """All that there are."""
 
-    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
+    def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int]]:
         """(first offset held, last stable offset) of each that is there."""
 
-    def hidden(self, spots: Iterable[Spot]) -> dict[Spot, Hidden]:
+    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Hidden]:
         """Offsets that are written and not shown yet, of those where a transaction has no end."""
 
-    def begun_ms(self, spot: Spot, offset: int) -> int:
+    def begun_ms(self, tp: TopicIdPartition, offset: int) -> int:
         """Kafka timestamp of the first record from `offset` on, shown or not; -1 where none is found."""
 
-    def timestamps_ms(self, offsets: Mapping[Spot, int]) -> dict[Spot, int]:
+    def timestamps_ms(self, offsets: Mapping[TopicIdPartition, int]) -> dict[TopicIdPartition, int]:
         """Kafka timestamp of each one's first record from its offset on.
 
         -1 where the record has none, there is none, or the partition or what was asked for has gone.
         """
 
-    def epoch_before(self, spot: Spot, offset: int) -> int | None:
+    def epoch_before(self, tp: TopicIdPartition, offset: int) -> int | None:
         """Epoch of the leader who took the last record below `offset`; None where it is not told, or there is none."""

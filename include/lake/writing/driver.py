@@ -20,10 +20,10 @@ from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.commit_protocol import Head
 from include.lake.protocol.generations import Live, note_heads, require_current
 from include.lake.protocol.log_checks import check_log
-from include.lake.reading.group_log import GroupLog, Spot
+from include.lake.reading.group_log import GroupLog, TopicIdPartition
 from include.lake.upload_policy import Asked
-from include.lake.writing.group_heads import PART, GroupHeads, Told, from_outside
-from include.lake.writing.planner import SHRUNK_MS, GroupPlanner, Range, Remade, jobs_of
+from include.lake.writing.group_heads import PART, GroupHeads, OnPart, from_outside
+from include.lake.writing.planner import SHRUNK_MS, GroupPlanner, Range, TopicRecreated, jobs_of
 from include.lake.writing.task import Outcome, Task
 from include.log.running.job_pool import JobPool
 from include.store.object_store import ObjectStore
@@ -53,7 +53,7 @@ class GroupWatcher(Protocol):
     def on_outcome(self, outcome: Outcome) -> None:
         """A task has ended, well or not."""
 
-    def on_lost(self, remade: Remade) -> None:
+    def on_lost(self, remade: TopicRecreated) -> None:
         """A topic went before all of it was stored."""
 
     def on_away(self, error: LyrebirdError) -> None:
@@ -88,14 +88,14 @@ class Driver:
         self._turn = 0
         self._noted: dict[TopicKey, str] = {}
         # Numbers of the jobs that run, by what they are at.
-        self._job_of: dict[Spot, int] = {}
+        self._job_of: dict[TopicIdPartition, int] = {}
         self._jobs = 0
         self._known = False
         self._frozen = False
         # Not zero: the last look was in vain.
         self._away_until_s = 0.0
 
-    def step(self, asked: Asked = "", told: Told = _silent) -> None:
+    def step(self, asked: Asked = "", on_part: OnPart = _silent) -> None:
         """Look around, where it is time, and begin what is due; not more than a part of what there is to ask.
 
         Raises:
@@ -104,7 +104,7 @@ class Driver:
         self.settle()
         if self._clock.monotonic_s() >= self._away_until_s:
             try:
-                self._look(told)
+                self._look(on_part)
             except LyrebirdError as error:
                 if not self._passes(error):
                     raise
@@ -116,14 +116,14 @@ class Driver:
                     self._watcher.on_back()
         self._begin(asked)
 
-    def freeze(self, told: Told = _silent) -> None:
+    def freeze(self, on_part: OnPart = _silent) -> None:
         """Look at everything once more; from then on only what there is now is taken: a run on a schedule ends.
 
         Raises `Transient` or `BackPressure` when not all could be looked up, `Terminal` when the store refuses.
         """
         self._looked_s = self._asked_s = -1e9
         self._frozen = True
-        self._look(told, first=True)
+        self._look(on_part, first=True)
 
     def left(self, asked: Asked = "") -> bool:
         """Whether there is anything still to do, now: after `freeze` no more comes."""
@@ -132,18 +132,18 @@ class Driver:
     def settle(self) -> None:
         """Hear of tasks that have ended, and begin none. Raises as `step`."""
         for outcome in self._pool.finished():
-            spot, error = outcome.task.range.spot, outcome.error
-            self._job_of.pop(spot, None)
+            tp, error = outcome.task.range.tp, outcome.error
+            self._job_of.pop(tp, None)
             for commit in outcome.commits:
-                self.planner.on_commit(spot, commit)
+                self.planner.on_commit(tp, commit)
             self._watcher.on_outcome(outcome)
             if isinstance(error, Fenced):
                 raise error
             if error is None and outcome.head is not None:
-                self.planner.on_done(spot, outcome.head)
+                self.planner.on_done(tp, outcome.head)
             else:
                 passes = error is None or self._passes(error)
-                self.planner.on_failure(spot, self._now_ms(), stop="" if passes else str(error))
+                self.planner.on_failure(tp, self._now_ms(), stop="" if passes else str(error))
 
     def _passes(self, error: LyrebirdError) -> bool:
         """Whether to try again after a while.
@@ -154,7 +154,7 @@ class Driver:
         """
         return isinstance(error, (Transient, BackPressure)) or (not self._frozen and from_outside(error))
 
-    def _look(self, told: Told, *, first: bool = False) -> None:
+    def _look(self, on_part: OnPart, *, first: bool = False) -> None:
         now_s = self._clock.monotonic_s()
         asks = first or not self._frozen
         if asks and now_s - self._looked_s >= _TOPICS_EVERY_S:
@@ -164,38 +164,38 @@ class Driver:
             for remade in self.planner.on_topics(infos):
                 self._watcher.on_lost(remade)
             self._check_current()
-        for part in self._parts(self.planner.headless(), told, all_of_them=first):
-            self._look_up(part, told)
+        for part in self._parts(self.planner.headless(), on_part, all_of_them=first):
+            self._look_up(part, on_part)
         self._known = not self.planner.headless()
         if asks and now_s - self._asked_s >= _EDGES_EVERY_S:
-            self.planner.on_edges(self._log.edges(self.planner.spots), self._now_ms())
+            self.planner.on_edges(self._log.edges(self.planner.tps), self._now_ms())
             self._asked_s = now_s
             self._stop_shrunk(0 if first else SHRUNK_MS)
         if asks and now_s - self._hidden_s >= _HIDDEN_EVERY_S:
             self._look_at_hidden()
             self._hidden_s = now_s
-        for part in self._parts(self.planner.unaged(), told, all_of_them=first):
+        for part in self._parts(self.planner.unaged(), on_part, all_of_them=first):
             self._ask_ages(part)
 
     @staticmethod
-    def _parts(spots: list[Spot], told: Told, *, all_of_them: bool) -> Iterator[list[Spot]]:
+    def _parts(tps: list[TopicIdPartition], on_part: OnPart, *, all_of_them: bool) -> Iterator[list[TopicIdPartition]]:
         """The first part of them or, one after another, every part."""
-        for at in range(0, len(spots) if all_of_them else min(1, len(spots)), PART):
+        for at in range(0, len(tps) if all_of_them else min(1, len(tps)), PART):
             if at:
-                told()
-            yield spots[at : at + PART]
+                on_part()
+            yield tps[at : at + PART]
 
     def _look_at_hidden(self) -> None:
-        hidden, begun_ms = self._log.hidden(self.planner.spots), dict[Spot, int]()
+        hidden, begun_ms = self._log.hidden(self.planner.tps), dict[TopicIdPartition, int]()
         if self._frozen:
             # A run on a schedule does not last until it has seen one stand: records tell since when they wait.
-            for spot in sorted(hidden)[:_MOST_HIDDEN]:
-                begun_ms[spot] = self._log.begun_ms(spot, hidden[spot].stable)
-        self.planner.on_hidden(hidden, self._now_ms(), {spot: at_ms for spot, at_ms in begun_ms.items() if at_ms >= 0})
+            for tp in sorted(hidden)[:_MOST_HIDDEN]:
+                begun_ms[tp] = self._log.begun_ms(tp, hidden[tp].stable)
+        self.planner.on_hidden(hidden, self._now_ms(), {tp: at_ms for tp, at_ms in begun_ms.items() if at_ms >= 0})
 
     def _check_current(self) -> None:
         """Raise `Fenced` when a newer revision has taken over. A topic at a time: it takes all of them at its start."""
-        there = {(spot.topic, spot.topic_id) for spot in self.planner.spots}
+        there = {(tp.topic, tp.topic_id) for tp in self.planner.tps}
         for place in self._heads_of.live.keys() - there:
             del self._heads_of.live[place]
         if self._heads_of.live:
@@ -222,35 +222,35 @@ class Driver:
             self._noted[live.topic] = day
 
     def _heads(self, topic: TopicKey) -> dict[int, int]:
-        mine = (spot for spot in self.planner.spots if (spot.topic, spot.topic_id) == (topic.topic, topic.topic_id))
-        return {spot.partition: self.planner.head(spot) for spot in mine}
+        mine = (tp for tp in self.planner.tps if (tp.topic, tp.topic_id) == (topic.topic, topic.topic_id))
+        return {tp.partition: self.planner.head(tp) for tp in mine}
 
-    def _look_up(self, spots: Sequence[Spot], told: Told) -> None:
+    def _look_up(self, tps: Sequence[TopicIdPartition], on_part: OnPart) -> None:
         """Where their chains end. What is damaged there stops this partition, and no other."""
-        for spot, head in self._heads_of.look_up(spots, self._partitions, told):
+        for tp, head in self._heads_of.look_up(tps, self._partitions, on_part):
             if isinstance(head, Head):
-                self.planner.on_head(spot, head.next, last=head.last)
+                self.planner.on_head(tp, head.next, last=head.last)
             else:
-                self._stop(spot, head)
+                self._stop(tp, head)
 
     def _stop_shrunk(self, least_ms: int) -> None:
-        for spot, end in self.planner.shrunk(self._now_ms(), least_ms).items():
-            live = self._heads_of.live[spot.topic, spot.topic_id]
+        for tp, end in self.planner.shrunk(self._now_ms(), least_ms).items():
+            live = self._heads_of.live[tp.topic, tp.topic_id]
             try:
-                check_log(live.chain(spot.partition), self.planner.head(spot), end)
+                check_log(live.chain(tp.partition), self.planner.head(tp), end)
             except Terminal as error:
-                self._stop(spot, error)
+                self._stop(tp, error)
 
-    def _stop(self, spot: Spot, error: Terminal) -> None:
-        LOGGER.error("%s: %s/%d stands still: %s", self._name, spot.topic, spot.partition, error)
-        self.planner.on_failure(spot, self._now_ms(), stop=str(error))
+    def _stop(self, tp: TopicIdPartition, error: Terminal) -> None:
+        LOGGER.error("%s: %s/%d stands still: %s", self._name, tp.topic, tp.partition, error)
+        self.planner.on_failure(tp, self._now_ms(), stop=str(error))
 
-    def _ask_ages(self, spots: Sequence[Spot]) -> None:
-        if spots:
+    def _ask_ages(self, tps: Sequence[TopicIdPartition]) -> None:
+        if tps:
             # What has gone since the last look has no age, until the next one tells: it ages from now on.
-            heads = {spot: self.planner.head(spot) for spot in spots}
-            for spot, timestamp_ms in self._log.timestamps_ms(heads).items():
-                self.planner.on_oldest(spot, timestamp_ms)
+            heads = {tp: self.planner.head(tp) for tp in tps}
+            for tp, timestamp_ms in self._log.timestamps_ms(heads).items():
+                self.planner.on_oldest(tp, timestamp_ms)
 
     def _begin(self, asked: Asked) -> None:
         room = self._pool.slots - len(set(self._job_of.values()))
@@ -259,18 +259,18 @@ class Driver:
         due = self.planner.due(self._now_ms(), room, asked, self._pool.together)
         for job in jobs_of(due, room):
             self._jobs += 1
-            self._job_of |= dict.fromkeys((each.spot for each in job), self._jobs)
+            self._job_of |= dict.fromkeys((each.tp for each in job), self._jobs)
             self._pool.submit(*map(self._task, job))
 
     def _task(self, due: Range) -> Task:
-        live = self._heads_of.live[due.spot.topic, due.spot.topic_id]
-        policy = self._group.policy.of(due.spot.topic)[0]
+        live = self._heads_of.live[due.tp.topic, due.tp.topic_id]
+        policy = self._group.policy.of(due.tp.topic)[0]
         return Task(
             self._name,
             self._group.prefix,
             due,
             live.generation,
-            live.start(due.spot.partition),
+            live.start(due.tp.partition),
             policy.max_bytes,
             policy.max_folders,
             self._writer,

@@ -18,15 +18,15 @@ from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.commit_protocol import Head
 from include.lake.protocol.divergence import agreed_until
 from include.lake.protocol.generations import Live, take_over
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.store.object_store import ObjectStore
 
-__all__ = ["PART", "GroupHeads", "Told", "from_outside"]
+__all__ = ["PART", "GroupHeads", "OnPart", "from_outside"]
 
 PART: Final = 256
 """Partitions that are looked up before that is told."""
 
-Told = Callable[[], None]
+OnPart = Callable[[], None]
 """Called between parts of what takes long."""
 
 _OUTSIDE: Final = {"s3", "kafka", "registry"}
@@ -40,9 +40,9 @@ _Answer = TypeVar("_Answer")
 class _Log(Protocol):
     """See `GroupLog`."""
 
-    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]: ...
+    def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int]]: ...
 
-    def epoch_before(self, spot: Spot, offset: int) -> int | None: ...
+    def epoch_before(self, tp: TopicIdPartition, offset: int) -> int | None: ...
 
 
 class GroupHeads:
@@ -54,28 +54,28 @@ class GroupHeads:
         self.live: dict[tuple[str, str], Live] = {}
 
     def look_up(
-        self, spots: Sequence[Spot], partitions: Mapping[str, int], told: Told
-    ) -> Iterator[tuple[Spot, Head | Terminal]]:
+        self, tps: Sequence[TopicIdPartition], partitions: Mapping[str, int], on_part: OnPart
+    ) -> Iterator[tuple[TopicIdPartition, Head | Terminal]]:
         """The head of each chain, or why its partition must not go on; topics that are new are taken over first.
 
         `partitions`: how many each topic has.
 
         Raises what the store and the log raise, and `Fenced`; what was given before holds.
         """
-        places = dict.fromkeys((spot.topic, spot.topic_id) for spot in spots)
-        taken_over = partial(_or_refused, partial(self._taken_over, partitions=partitions, told=told))
+        places = dict.fromkeys((tp.topic, tp.topic_id) for tp in tps)
+        taken_over = partial(_or_refused, partial(self._taken_over, partitions=partitions, on_part=on_part))
         for place, live in _each(taken_over, [place for place in places if place not in self.live]):
             if isinstance(live, Live):
                 self.live[place] = live
             else:
-                yield from ((spot, live) for spot in spots if (spot.topic, spot.topic_id) == place)
-        known = [spot for spot in spots if (spot.topic, spot.topic_id) in self.live]
+                yield from ((tp, live) for tp in tps if (tp.topic, tp.topic_id) == place)
+        known = [tp for tp in tps if (tp.topic, tp.topic_id) in self.live]
         yield from _each(partial(_or_refused, self._head_of), known)
 
-    def _head_of(self, spot: Spot) -> Head:
-        live = self.live[spot.topic, spot.topic_id]
-        head = self._look_along((live.chain(spot.partition), live.start(spot.partition)))
-        live.check_head(spot.partition, head.next)
+    def _head_of(self, tp: TopicIdPartition) -> Head:
+        live = self.live[tp.topic, tp.topic_id]
+        head = self._look_along((live.chain(tp.partition), live.start(tp.partition)))
+        live.check_head(tp.partition, head.next)
         return head
 
     def _look_along(self, begun: tuple[ChainKey, int]) -> Head:
@@ -83,13 +83,13 @@ class GroupHeads:
         chain, start = begun
         return Chain(self._store, chain, start=start).head()
 
-    def _taken_over(self, place: tuple[str, str], partitions: Mapping[str, int], told: Told) -> Live:
+    def _taken_over(self, place: tuple[str, str], partitions: Mapping[str, int], on_part: OnPart) -> Live:
         topic, topic_id = place
         key = TopicKey(self._group.prefix, topic, topic_id)
-        goes_on_at = partial(self._goes_on_at, told=told)
+        goes_on_at = partial(self._goes_on_at, on_part=on_part)
         return take_over(self._store, key, self._group.revision, partitions[topic], goes_on_at)
 
-    def _goes_on_at(self, chains: Mapping[ChainKey, int], told: Told) -> dict[ChainKey, int]:
+    def _goes_on_at(self, chains: Mapping[ChainKey, int], on_part: OnPart) -> dict[ChainKey, int]:
         """Where a newer revision begins: at the heads, unless the log was truncated below them."""
         begun: dict[ChainKey, int] = {}
         asked = list(chains.items())
@@ -98,7 +98,7 @@ class GroupHeads:
             heads = dict(_each(self._look_along, part))
             # Several topics may be taken over at once.
             with self._one_at_a_time:
-                told()
+                on_part()
                 edges = self._log.edges([_spot(chain) for chain, _ in part])
             agreed = _each(partial(self._agreed, heads=heads, edges=edges), part)
             begun |= {chain: offset for (chain, _), offset in agreed}
@@ -108,18 +108,18 @@ class GroupHeads:
         self,
         begun: tuple[ChainKey, int],
         heads: Mapping[tuple[ChainKey, int], Head],
-        edges: Mapping[Spot, tuple[int, int]],
+        edges: Mapping[TopicIdPartition, tuple[int, int]],
     ) -> int:
         chain, start = begun
-        spot, head = _spot(chain), heads[begun]
-        if spot not in edges:
+        tp, head = _spot(chain), heads[begun]
+        if tp not in edges:
             return head.next
 
         def epoch_before(offset: int) -> int | None:
             with self._one_at_a_time:
-                return self._log.epoch_before(spot, offset)
+                return self._log.epoch_before(tp, offset)
 
-        return agreed_until(Chain(self._store, chain, start=start), head, edges[spot][1], epoch_before)
+        return agreed_until(Chain(self._store, chain, start=start), head, edges[tp][1], epoch_before)
 
 
 def from_outside(error: LyrebirdError) -> bool:
@@ -127,8 +127,8 @@ def from_outside(error: LyrebirdError) -> bool:
     return not isinstance(error, Fenced) and error.details.get("system") in _OUTSIDE
 
 
-def _spot(chain: ChainKey) -> Spot:
-    return Spot(chain.of.topic, chain.of.topic_id, chain.partition)
+def _spot(chain: ChainKey) -> TopicIdPartition:
+    return TopicIdPartition(chain.of.topic, chain.of.topic_id, chain.partition)
 
 
 def _or_refused(ask: Callable[[_Asked], _Answer], asked: _Asked) -> _Answer | Terminal:

@@ -53,7 +53,7 @@ class LagOffsets:
         self._hear(report)
         if self._waits:
             return
-        heads = {(spot.topic, spot.partition): planner.head(spot) for spot in planner.waiting()}
+        heads = {(tp.topic, tp.partition): planner.head(tp) for tp in planner.waiting()}
         moved = {place: head for place, head in heads.items() if self._told.get(place) != head}
         if not moved:
             return

@@ -15,14 +15,14 @@ from typing import Final, NamedTuple
 
 from include.lake.definition import LakeGroup
 from include.lake.protocol.cut import Commit, Reason
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.upload_policy import Asked, UploadPolicy, decide
 from include.lake.writing.partition_state import HeldUp, Watched
 from include.log.planning.survey import Hidden
 from include.log.ports import TopicInfo
 from include.pace import doubled_s
 
-__all__ = ["SHRUNK_MS", "GroupPlanner", "Range", "Remade", "jobs_of"]
+__all__ = ["SHRUNK_MS", "GroupPlanner", "Range", "TopicRecreated", "jobs_of"]
 
 _PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
@@ -36,12 +36,12 @@ _SMALL: Final = 10_000
 
 
 class Range(NamedTuple):
-    """[head, until) of a spot is due; `policy` is what the intent notes.
+    """[head, until) of a partition is due; `policy` is what the intent notes.
 
     `last` is the `first` of the chain's last commit, where it is known: it saves listing those before it.
     """
 
-    spot: Spot
+    tp: TopicIdPartition
     head: int
     until: int
     reason: Reason
@@ -54,10 +54,10 @@ class Range(NamedTuple):
         return self.reason != "size" and self.until - self.head <= _SMALL
 
 
-class Remade(NamedTuple):
+class TopicRecreated(NamedTuple):
     """A topic was made anew or deleted while offsets [head, end) of a partition were not stored: they are lost."""
 
-    spot: Spot
+    tp: TopicIdPartition
     head: int
     end: int
 
@@ -75,57 +75,59 @@ class GroupPlanner:
 
     def __init__(self, group: LakeGroup) -> None:
         self._group = group
-        self._watched: dict[Spot, Watched] = {}
+        self._watched: dict[TopicIdPartition, Watched] = {}
         # Gone from the log while a task is at them, which may still bring their chains further.
-        self._leaving: dict[Spot, Watched] = {}
+        self._leaving: dict[TopicIdPartition, Watched] = {}
         self._hidden_known = False
         self._policy: Callable[[str], UploadPolicy] = cache(lambda topic: group.policy.of(topic)[0])
 
-    def on_topics(self, found: Iterable[TopicInfo]) -> list[Remade]:
+    def on_topics(self, found: Iterable[TopicInfo]) -> list[TopicRecreated]:
         """All topics that the log has now; gives what was lost with those that are gone, once no task is at them."""
         infos = {info.name: info for info in found if self._group.wants(info.name)}
-        for spot in [spot for spot in self._watched if self._gone(spot, infos)]:
-            self._leaving[spot] = self._watched.pop(spot)
-        for spot in [Spot(info.name, info.named_id, p) for info in infos.values() for p in range(info.partitions)]:
+        for tp in [tp for tp in self._watched if self._gone(tp, infos)]:
+            self._leaving[tp] = self._watched.pop(tp)
+        for tp in [
+            TopicIdPartition(info.name, info.named_id, p) for info in infos.values() for p in range(info.partitions)
+        ]:
             # A broker that has not heard of a topic yet may have told that it is gone.
-            known = self._watched.get(spot) or self._leaving.pop(spot, None) or Watched()
+            known = self._watched.get(tp) or self._leaving.pop(tp, None) or Watched()
             known.doubted = False
-            self._watched[spot] = known
-        ended = {spot: watched for spot, watched in self._leaving.items() if not watched.busy}
-        self._leaving = {spot: watched for spot, watched in self._leaving.items() if watched.busy}
+            self._watched[tp] = known
+        ended = {tp: watched for tp, watched in self._leaving.items() if not watched.busy}
+        self._leaving = {tp: watched for tp, watched in self._leaving.items() if watched.busy}
         return [
-            Remade(spot, watched.head, watched.end)
-            for spot, watched in ended.items()
+            TopicRecreated(tp, watched.head, watched.end)
+            for tp, watched in ended.items()
             if watched.head is not None and watched.end > watched.head
         ]
 
     @staticmethod
-    def _gone(spot: Spot, infos: Mapping[str, TopicInfo]) -> bool:
-        info = infos.get(spot.topic)
-        return info is None or info.named_id != spot.topic_id
+    def _gone(tp: TopicIdPartition, infos: Mapping[str, TopicInfo]) -> bool:
+        info = infos.get(tp.topic)
+        return info is None or info.named_id != tp.topic_id
 
     @property
-    def spots(self) -> list[Spot]:
+    def tps(self) -> list[TopicIdPartition]:
         """All partitions of the group's topics."""
         return sorted(self._watched)
 
-    def headless(self) -> list[Spot]:
+    def headless(self) -> list[TopicIdPartition]:
         """Those whose head has to be looked up."""
-        return sorted(spot for spot, watched in self._watched.items() if not (watched.sure or watched.stopped))
+        return sorted(tp for tp, watched in self._watched.items() if not (watched.sure or watched.stopped))
 
-    def on_head(self, spot: Spot, head: int, planned_ms: int | None = None, last: int | None = None) -> None:
-        """Notes the end of a spot's chain; `planned_ms`: when its last cut was planned, `last`: where that begins."""
-        watched = self._watched.get(spot)
+    def on_head(self, tp: TopicIdPartition, head: int, planned_ms: int | None = None, last: int | None = None) -> None:
+        """Notes the end of a partition's chain; its last cut was planned at `planned_ms`, and begins at `last`."""
+        watched = self._watched.get(tp)
         if watched is None:
             return
         if head != watched.head:
             watched.oldest_ms = watched.seen_ms = None
         watched.head, watched.sure, watched.planned_ms, watched.last = head, True, planned_ms, last
 
-    def on_edges(self, edges: Mapping[Spot, tuple[int, int]], now_ms: int) -> None:
-        """Notes what the log holds of each spot: [begin, end)."""
-        for spot, (begin, end) in edges.items():
-            watched = self._watched.get(spot)
+    def on_edges(self, edges: Mapping[TopicIdPartition, tuple[int, int]], now_ms: int) -> None:
+        """Notes what the log holds of each partition: [begin, end)."""
+        for tp, (begin, end) in edges.items():
+            watched = self._watched.get(tp)
             if watched is None:
                 continue
             # No log of one topic shrinks: this is another one by that name, or was truncated. Whoever reads it tells.
@@ -141,41 +143,46 @@ class GroupPlanner:
                 watched.shrunk_ms = now_ms
             watched.shrunk_end = end
 
-    def on_hidden(self, found: Mapping[Spot, Hidden], now_ms: int, begun_ms: Mapping[Spot, int] | None = None) -> None:
+    def on_hidden(
+        self,
+        found: Mapping[TopicIdPartition, Hidden],
+        now_ms: int,
+        begun_ms: Mapping[TopicIdPartition, int] | None = None,
+    ) -> None:
         """All that the log has and shows to no reader, as a transaction has no end; `begun_ms`: since when."""
         self._hidden_known = True
-        for spot, watched in self._watched.items():
-            watched.note_hidden(found.get(spot), now_ms, (begun_ms or {}).get(spot, now_ms))
+        for tp, watched in self._watched.items():
+            watched.note_hidden(found.get(tp), now_ms, (begun_ms or {}).get(tp, now_ms))
 
-    def held_up(self) -> dict[Spot, HeldUp] | None:
-        """Each spot behind whose end something is hidden, and for how long; None before the first look at that.
+    def held_up(self) -> dict[TopicIdPartition, HeldUp] | None:
+        """Each partition behind whose end something is hidden, and for how long; None before the first look at that.
 
         Unless it was told since when, by this driver's clock, from its own first look on.
         """
-        held_up = ((spot, watched.held_up()) for spot, watched in sorted(self._watched.items()))
-        return {spot: found for spot, found in held_up if found is not None} if self._hidden_known else None
+        held_up = ((tp, watched.held_up()) for tp, watched in sorted(self._watched.items()))
+        return {tp: found for tp, found in held_up if found is not None} if self._hidden_known else None
 
-    def shrunk(self, now_ms: int, least_ms: int = SHRUNK_MS) -> dict[Spot, int]:
+    def shrunk(self, now_ms: int, least_ms: int = SHRUNK_MS) -> dict[TopicIdPartition, int]:
         """Those whose log has for so long ended before their chain does, and where: nothing of them comes to be due."""
         return {
-            spot: watched.shrunk_end
-            for spot, watched in sorted(self._watched.items())
+            tp: watched.shrunk_end
+            for tp, watched in sorted(self._watched.items())
             if watched.shrunk_ms is not None
             and now_ms - watched.shrunk_ms >= least_ms
             and watched.sure
             and not (watched.busy or watched.stopped)
         }
 
-    def head(self, spot: Spot) -> int:
-        """The end of the chain of a spot, as far as is known; 0 for a spot that is gone."""
-        watched = self._watched.get(spot)
+    def head(self, tp: TopicIdPartition) -> int:
+        """The end of the chain of a partition, as far as is known; 0 for a partition that is gone."""
+        watched = self._watched.get(tp)
         return (watched.head or 0) if watched else 0
 
-    def unaged(self) -> list[Spot]:
+    def unaged(self) -> list[TopicIdPartition]:
         """Those of which the timestamp of the oldest record that waits is not known, though one waits."""
         return sorted(
-            spot
-            for spot, watched in self._watched.items()
+            tp
+            for tp, watched in self._watched.items()
             if watched.head is not None
             and watched.sure
             and watched.end > watched.head
@@ -183,9 +190,9 @@ class GroupPlanner:
             and not watched.busy
         )
 
-    def on_oldest(self, spot: Spot, timestamp_ms: int) -> None:
+    def on_oldest(self, tp: TopicIdPartition, timestamp_ms: int) -> None:
         """The Kafka timestamp of the record at the head (-1: it has none)."""
-        watched = self._watched.get(spot)
+        watched = self._watched.get(tp)
         if watched is not None:
             watched.oldest_ms = timestamp_ms
 
@@ -195,25 +202,25 @@ class GroupPlanner:
         As many as `most` jobs can have, each of `together` small ranges or of one other.
         """
         candidates: list[tuple[int, Range]] = []
-        for spot, watched in self._watched.items():
+        for tp, watched in self._watched.items():
             if watched.head is None or not watched.sure or watched.busy or watched.stopped:
                 continue
             if now_ms < watched.wait_until_ms:
                 continue
-            policy = self._policy(spot.topic)
+            policy = self._policy(tp.topic)
             decision = decide(policy, watched.standing(), now_ms, asked)
             if decision.reason is not None:
-                due = Range(spot, watched.head, decision.end, decision.reason, policy.words, watched.last)
+                due = Range(tp, watched.head, decision.end, decision.reason, policy.words, watched.last)
                 candidates.append((decision.age_ms, due))
         room = most * together
         chosen: list[Range] = []
-        for _, planned in sorted(candidates, key=lambda each: (-each[0], each[1].spot)):
+        for _, planned in sorted(candidates, key=lambda each: (-each[0], each[1].tp)):
             room -= 1 if planned.small else together
             if room < 0:
                 break
             chosen.append(planned)
         for planned in chosen:
-            watched = self._watched[planned.spot]
+            watched = self._watched[planned.tp]
             watched.busy = True
             if planned.until == watched.end:
                 watched.planned_ms = now_ms
@@ -224,17 +231,17 @@ class GroupPlanner:
         return any(
             watched.busy
             or not watched.sure
-            or decide(self._policy(spot.topic), watched.standing(), now_ms, asked).reason is not None
-            for spot, watched in self._watched.items()
+            or decide(self._policy(tp.topic), watched.standing(), now_ms, asked).reason is not None
+            for tp, watched in self._watched.items()
             if not watched.stopped
         )
 
-    def on_commit(self, spot: Spot, commit: Commit) -> None:
-        """A cut of the spot is whole."""
-        leaving = self._leaving.get(spot)
+    def on_commit(self, tp: TopicIdPartition, commit: Commit) -> None:
+        """A cut of the partition is whole."""
+        leaving = self._leaving.get(tp)
         if leaving is not None:
             leaving.head = commit.next
-        watched = self._watched.get(spot)
+        watched = self._watched.get(tp)
         if watched is None:
             return
         watched.last = max(watched.last or 0, commit.first)
@@ -244,9 +251,9 @@ class GroupPlanner:
             watched.recent_bytes //= 2
             watched.recent_offsets //= 2
 
-    def on_done(self, spot: Spot, head: int) -> None:
+    def on_done(self, tp: TopicIdPartition, head: int) -> None:
         """A task has ended with the chain's head there."""
-        watched = self._watched.get(spot) or self._leaving.get(spot)
+        watched = self._watched.get(tp) or self._leaving.get(tp)
         if watched is None:
             return
         moved = head != watched.head
@@ -255,9 +262,9 @@ class GroupPlanner:
         if moved:
             watched.oldest_ms = watched.seen_ms = None
 
-    def on_failure(self, spot: Spot, now_ms: int, *, stop: str = "") -> None:
+    def on_failure(self, tp: TopicIdPartition, now_ms: int, *, stop: str = "") -> None:
         """A task has failed: it is tried again after a pause, or with `stop`, the reason, no more."""
-        watched = self._watched.get(spot) or self._leaving.get(spot)
+        watched = self._watched.get(tp) or self._leaving.get(tp)
         if watched is None:
             return
         watched.busy, watched.stopped = False, stop
@@ -267,41 +274,41 @@ class GroupPlanner:
         watched.wait_until_ms = now_ms + round(1000 * doubled_s(watched.failures, _PAUSE_S, _LONGEST_PAUSE_S))
 
     @property
-    def stopped(self) -> dict[Spot, str]:
-        """The spots that stand still, each with the reason."""
-        return {spot: watched.stopped for spot, watched in sorted(self._watched.items()) if watched.stopped}
+    def stopped(self) -> dict[TopicIdPartition, str]:
+        """The partitions that stand still, each with the reason."""
+        return {tp: watched.stopped for tp, watched in sorted(self._watched.items()) if watched.stopped}
 
     @property
     def busy(self) -> int:
-        """The number of spots that are worked at."""
+        """The number of partitions that are worked at."""
         return sum(watched.busy for known in (self._watched, self._leaving) for watched in known.values())
 
-    def waiting(self) -> dict[Spot, int]:
-        """Offsets that wait, of each spot whose head is or was known."""
+    def waiting(self) -> dict[TopicIdPartition, int]:
+        """Offsets that wait, of each partition whose head is or was known."""
         return {
-            spot: max(0, watched.end - watched.head)
-            for spot, watched in sorted(self._watched.items())
+            tp: max(0, watched.end - watched.head)
+            for tp, watched in sorted(self._watched.items())
             if watched.head is not None
         }
 
     def age_ms(self, now_ms: int) -> int:
-        """The time that the oldest record of all spots has waited; 0 when none waits."""
+        """The time that the oldest record of all partitions has waited; 0 when none waits."""
         waiting = [each.standing() for each in self._watched.values() if each.head is not None and each.end > each.head]
         return max((now_ms - each.since_ms(now_ms) for each in waiting), default=0)
 
-    def overdue_ms(self, now_ms: int, *, whole: bool = False) -> dict[Spot, int]:
-        """How much longer than its policy's age the oldest record of each spot has waited, if one does; may be below 0.
+    def overdue_ms(self, now_ms: int, *, whole: bool = False) -> dict[TopicIdPartition, int]:
+        """How much longer than its policy's age each partition's oldest record has waited; may be below 0.
 
         It has waited since the log was first seen to have it, whatever timestamps producers give; so a backlog that was
         there when the driver began counts from then, or with `whole` from the age of its records, too. What stands
         still is not among them.
         """
         overdue = {}
-        for spot, watched in sorted(self._watched.items()):
+        for tp, watched in sorted(self._watched.items()):
             if watched.head is None or watched.stopped or watched.end <= watched.head:
                 continue
             since_ms = watched.growth.since_ms(watched.head, now_ms)
             if whole:
                 since_ms = min(since_ms, watched.standing().since_ms(now_ms))
-            overdue[spot] = now_ms - since_ms - self._policy(spot.topic).max_age_s * 1000
+            overdue[tp] = now_ms - since_ms - self._policy(tp.topic).max_age_s * 1000
         return overdue

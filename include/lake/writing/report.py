@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from include.errors import LyrebirdError
 from include.lake.writing.driver import GroupWatcher
-from include.lake.writing.planner import GroupPlanner, Remade
+from include.lake.writing.planner import GroupPlanner, TopicRecreated
 from include.lake.writing.task import Outcome
 
 __all__ = ["GroupReport"]
@@ -35,8 +35,8 @@ class GroupReport(GroupWatcher):
 
     @override
     def on_outcome(self, outcome: Outcome) -> None:
-        spot = outcome.task.range.spot
-        partition = f"{spot.topic}/{spot.partition}"
+        tp = outcome.task.range.tp
+        partition = f"{tp.topic}/{tp.partition}"
         for commit in outcome.commits:
             self.cuts += 1
             self.records += commit.n_records
@@ -53,8 +53,8 @@ class GroupReport(GroupWatcher):
             LOGGER.warning("%s: %s", self.name, outcome.error)
 
     @override
-    def on_lost(self, remade: Remade) -> None:
-        place = f"{remade.spot.topic}/{remade.spot.partition}"
+    def on_lost(self, remade: TopicRecreated) -> None:
+        place = f"{remade.tp.topic}/{remade.tp.partition}"
         self.failing.pop(place, None)
         self._lose(place, remade.head, remade.end, "the topic was deleted or made anew")
 
@@ -81,7 +81,7 @@ class GroupReport(GroupWatcher):
 
     def to_json(self, planner: GroupPlanner) -> dict[str, Any]:
         """Plain values for progress.json."""
-        stopped = {f"{spot.topic}/{spot.partition}": why for spot, why in planner.stopped.items()}
+        stopped = {f"{tp.topic}/{tp.partition}": why for tp, why in planner.stopped.items()}
         return {
             "cuts": self.cuts,
             "records": self.records,

@@ -50,8 +50,8 @@ class Task:
     @property
     def chain(self) -> ChainKey:
         """The chain that it carries on."""
-        spot = self.range.spot
-        return ChainKey(TopicKey(self.prefix, spot.topic, spot.topic_id), self.generation, spot.partition)
+        tp = self.range.tp
+        return ChainKey(TopicKey(self.prefix, tp.topic, tp.topic_id), self.generation, tp.partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ Run = Callable[[Task, TaskContext], Outcome]
 def run_task(task: Task, means: TaskContext) -> Outcome:
     """Carry the chain to the end of the task's range; an error of ours is told, not raised."""
     commits: list[Commit] = []
-    spot, chain = task.range.spot, task.chain
+    tp, chain = task.range.tp, task.chain
     # Of all tasks of this host that may run at once no two share a folder.
     place = hashlib.sha256(f"{chain}\n{task.writer}".encode()).hexdigest()[:16]
     plan = PlannedEnd(task.range.until, task.range.reason, task.range.policy, task.writer)
@@ -97,7 +97,7 @@ def run_task(task: Task, means: TaskContext) -> Outcome:
         reader = KeepingReader(cuts, seen, means.schemas) if seen and means.schemas else cuts
         head = known.advance(plan, reader, commits.append)
     except LyrebirdError as error:
-        return Outcome(task, None, tuple(commits), _placed(error, spot.topic, spot.partition))
+        return Outcome(task, None, tuple(commits), _placed(error, tp.topic, tp.partition))
     finally:
         cuts.clear()
     return Outcome(task, head.next, tuple(commits))

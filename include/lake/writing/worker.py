@@ -92,12 +92,12 @@ def work(place: TaskPlace, task: Task, run: Run = run_task) -> Outcome:
         return Outcome(task, None, (), error)
     except OSError as error:
         LOGGER.exception("this host refuses a task what it needs")
-        spot = task.range.spot
+        tp = task.range.tp
         refused = Transient(
             "the host of a task refuses what it needs",
             system="host",
-            topic=spot.topic,
-            partition=spot.partition,
+            topic=tp.topic,
+            partition=tp.partition,
             host=socket.gethostname(),
             reason=str(error),
             fix="Is there room on its disk? The range is tried again.",
@@ -105,11 +105,11 @@ def work(place: TaskPlace, task: Task, run: Run = run_task) -> Outcome:
         return Outcome(task, None, (), refused)
     except Exception as error:
         LOGGER.exception("a task failed")
-        spot = task.range.spot
+        tp = task.range.tp
         told = Terminal(
             "a task failed with an error that it should not have",
-            topic=spot.topic,
-            partition=spot.partition,
+            topic=tp.topic,
+            partition=tp.partition,
             first=task.range.head,
             reason=f"{type(error).__name__}: {error}",
             fix="See the trace in the worker's log; is it a parser class of your own?",
@@ -138,7 +138,7 @@ class _Workshop:
         self._logics: dict[str, Logics] = {}
 
     def logics(self, task: Task) -> Logics:
-        topic = task.range.spot.topic
+        topic = task.range.tp.topic
         if topic not in self._logics:
             self._logics[topic] = logics_of(task.group, self._group, topic, self._means)
         return self._logics[topic]

@@ -264,8 +264,8 @@ def test_lag_tools_see_how_far_a_group_is(group: DrivenGroup) -> None:
     assert info is not None
     planner, report, clock = GroupPlanner(group.group), GroupReport("raw"), SystemClock()
     planner.on_topics([TopicInfo(topic, info.topic_id, 2)])
-    for spot in planner.headless():
-        planner.on_head(spot, 100 + spot.partition)
+    for tp in planner.headless():
+        planner.on_head(tp, 100 + tp.partition)
     name = consumer_group(group.unique)
     lag = LagOffsets(KafkaOffsets(group.kafka, name), clock)
     lag.show(report, planner)
@@ -277,8 +277,8 @@ def test_lag_tools_see_how_far_a_group_is(group: DrivenGroup) -> None:
 def test_an_absent_kafka_is_counted_and_holds_nothing_up(group: DrivenGroup) -> None:
     planner, report, clock = GroupPlanner(group.group), GroupReport("raw"), SystemClock()
     planner.on_topics([TopicInfo(f"{group.unique}.x", "an-id", 1)])
-    for spot in planner.headless():
-        planner.on_head(spot, 5)
+    for tp in planner.headless():
+        planner.on_head(tp, 5)
     lag = LagOffsets(KafkaOffsets("127.0.0.1:9", "g"), clock)
     began_s = clock.monotonic_s()
     lag.show(report, planner)

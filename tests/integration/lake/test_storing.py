@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from include.clock import SystemClock
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.reading.kafka_ranges import KafkaRanges
 from include.log.kafka.log import KafkaAdmin, KafkaWriter
@@ -85,16 +85,16 @@ def test_timestamps_of_many_partitions_are_asked_at_once_whatever_gaps_there_are
     writer.close()
     info = KafkaAdmin(group.kafka).describe(topic)
     assert info is not None
-    spots = [Spot(topic, info.named_id, partition) for partition in range(4)]
-    gone = Spot(f"{topic}.gone", "id", 0)
+    tps = [TopicIdPartition(topic, info.named_id, partition) for partition in range(4)]
+    gone = TopicIdPartition(f"{topic}.gone", "id", 0)
     log = KafkaGroupLog(group.kafka)
     # Behind partition 1's first record stand a marker, aborted records and a marker.
-    offsets = {spots[0]: 0, spots[1]: 1, spots[2]: 0, spots[3]: 0, gone: 0}
+    offsets = {tps[0]: 0, tps[1]: 1, tps[2]: 0, tps[3]: 0, gone: 0}
     assert log.timestamps_ms(offsets) == {
-        spots[0]: now + 1,
-        spots[1]: now + 4,
-        spots[2]: now + 5,
-        spots[3]: -1,
+        tps[0]: now + 1,
+        tps[1]: now + 4,
+        tps[2]: now + 5,
+        tps[3]: -1,
         gone: -1,
     }
-    assert log.timestamps_ms({spots[0]: 2, spots[1]: 0}) == {spots[0]: -1, spots[1]: now + 2}
+    assert log.timestamps_ms({tps[0]: 2, tps[1]: 0}) == {tps[0]: -1, tps[1]: now + 2}

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from include.errors import Transient
 from include.lake.definition import LakeGroup
 from include.lake.groups_spark import task_pool
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.driver import TaskPool
 from include.lake.writing.planner import Range
 from include.lake.writing.task import Outcome, Task, TaskContext
@@ -36,7 +36,7 @@ DEADLY = 7
 
 def carried(task: Task, means: TaskContext) -> Outcome:
     """One partition's task has an error of its own; another's ends its process."""
-    number = task.range.spot.partition
+    number = task.range.tp.partition
     if number == DEADLY:
         os.kill(os.getpid(), signal.SIGKILL)
     if number == 2:
@@ -45,7 +45,7 @@ def carried(task: Task, means: TaskContext) -> Outcome:
 
 
 def task(partition: int) -> Task:
-    return Task("raw", "raw", Range(Spot("events", "id", partition), 0, 5, "age", ""), 1, 0, 100, 10, "w")
+    return Task("raw", "raw", Range(TopicIdPartition("events", "id", partition), 0, 5, "age", ""), 1, 0, 100, 10, "w")
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def outcomes(pool: TaskPool, count: int) -> dict[int, Outcome]:
         found += pool.finished()
         time.sleep(0.05)
     assert len(found) == count
-    return {each.task.range.spot.partition: each for each in found}
+    return {each.task.range.tp.partition: each for each in found}
 
 
 def test_an_error_of_one_task_leaves_the_others_of_its_job_alone(pool: TaskPool) -> None:

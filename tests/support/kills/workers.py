@@ -78,8 +78,8 @@ class WorkerPool:
         pid, _ = os.waitpid(self.pids[number], os.WNOHANG | os.WUNTRACED) if number not in self._lost else (1, 0)
         if pid:
             self._lost.add(number)
-            spot = self._running[number].range.spot
-            lost = Transient("a task was lost", system="worker", topic=spot.topic, partition=spot.partition)
+            tp = self._running[number].range.tp
+            lost = Transient("a task was lost", system="worker", topic=tp.topic, partition=tp.partition)
             return Outcome(self._running.pop(number), None, (), lost)
         if not self._ours[number].poll():
             return None

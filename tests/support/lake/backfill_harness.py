@@ -19,7 +19,7 @@ from include.lake.parsing.definition import ParserContext as ParserMeans
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.object_key import ObjectKey
 from include.lake.protocol.pointer import ReadersPointer, read_pointer
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.driver import Driver
 from include.lake.writing.task import Outcome, Task, TaskContext, run_task
@@ -87,17 +87,17 @@ class BackfillHarness(LakeHarness):
         return Driver("by_date", declared, self, self.store, self, self.clock, self, "here")
 
     def run(self, task: Task) -> Outcome:
-        spot = task.range.spot
+        tp = task.range.tp
         declared = self.groups[task.group]
-        logics = logics_of(task.group, declared, spot.topic, MEANS)
+        logics = logics_of(task.group, declared, tp.topic, MEANS)
         means = TaskContext(
             self.store, PortRanges(self.memory.reader(), self.memory.admin()), logics, self.folder, self.clock
         )
         return run_task(task, means)
 
-    def _timestamp_ms(self, spot: Spot, offset: int) -> int:
-        begin = self.memory.reader().begin_offsets(spot.topic)[spot.partition]
-        return super()._timestamp_ms(spot, max(begin, offset))
+    def _timestamp_ms(self, tp: TopicIdPartition, offset: int) -> int:
+        begin = self.memory.reader().begin_offsets(tp.topic)[tp.partition]
+        return super()._timestamp_ms(tp, max(begin, offset))
 
     def send(self, topic: str, values: Sequence[bytes | None], partition: int = 0) -> None:
         writer = self.memory.writer("w")
@@ -189,7 +189,7 @@ class RewritePool:
         found = []
         for task in tasks:
             log = PortRanges(world.memory.reader(), world.memory.admin())
-            logics = logics_of(task.group, self._wanted, task.range.spot.topic, MEANS)
+            logics = logics_of(task.group, self._wanted, task.range.tp.topic, MEANS)
             found.append(self.wrap(rewrite(task, TaskContext(self._store, log, logics, world.folder, world.clock))))
         return found
 

@@ -16,7 +16,7 @@ from include.lake.parsing.port import Batch
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.driver import Driver
 from include.lake.writing.log_cuts import Logic
@@ -83,8 +83,8 @@ class ChainHarness(LakeHarness):
     def started_parted(self, group: LakeGroup = PARTED) -> Driver:
         return Driver("by_date", group, self, self.store, self, self.clock, self, "here")
 
-    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
-        return super().edges(spot for spot in spots if self.memory.admin().describe(spot.topic))
+    def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int]]:
+        return super().edges(tp for tp in tps if self.memory.admin().describe(tp.topic))
 
     def run(self, task: Task) -> Outcome:
         ranges = PortRanges(self.memory.reader(), self.memory.admin())

@@ -20,7 +20,7 @@ from include.lake.protocol.cut import Commit
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.reading.kafka_ranges import KafkaRanges
 from include.lake.writing.driver import Driver
-from include.lake.writing.planner import Remade
+from include.lake.writing.planner import TopicRecreated
 from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.lake.writing.topic_pipelines import logics_of
 from include.log.kafka.log import KafkaAdmin
@@ -58,7 +58,7 @@ class DrivenGroup:
         self.running += [self.threads.submit(self._run, task) for task in tasks]
 
     def _run(self, task: Task) -> Outcome:
-        topic = task.range.spot.topic
+        topic = task.range.tp.topic
         logics = logics_of("raw", self.group, topic, ParserMeans(self.folder))
         if not hasattr(self.local, "log"):
             self.local.log = KafkaRanges(self.kafka)
@@ -73,7 +73,7 @@ class DrivenGroup:
         if outcome.error is not None:
             self.errors.append(outcome.error)
 
-    def on_lost(self, remade: Remade) -> None:
+    def on_lost(self, remade: TopicRecreated) -> None:
         raise AssertionError(remade)
 
     def on_away(self, error: LyrebirdError) -> None:

@@ -11,12 +11,12 @@ from include.lake.definition import LakeGroup
 from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.reading.log_ranges import MessageBatch, PortRanges
 from include.lake.writing.cut_files import whole
 from include.lake.writing.driver import Driver, GroupWatcher
 from include.lake.writing.log_cuts import Logic
-from include.lake.writing.planner import Remade
+from include.lake.writing.planner import TopicRecreated
 from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.log.memory import MemoryLog
 from include.log.planning.survey import Hidden, PortSurvey
@@ -83,9 +83,9 @@ class LakeHarness:
         self.slots, self.together = 4, 1
         self.jobs = 0
         self.submitted: list[Task] = []
-        self.fails: dict[Spot, LyrebirdError] = {}
+        self.fails: dict[TopicIdPartition, LyrebirdError] = {}
         self.outcomes: list[Outcome] = []
-        self.lost: list[Remade] = []
+        self.lost: list[TopicRecreated] = []
         self.away: list[LyrebirdError] = []
         self.dead = False
         # Since which offset leaders of which epochs have taken records; empty: the log does not tell.
@@ -109,27 +109,27 @@ class LakeHarness:
         found = [self.memory.admin().describe(name) for name in self.memory.admin().names()]
         return [info for info in found if info]
 
-    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
-        return {spot: self.ranges.edges(spot.topic, spot.partition) for spot in spots}
+    def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int]]:
+        return {tp: self.ranges.edges(tp.topic, tp.partition) for tp in tps}
 
-    def hidden(self, spots: Iterable[Spot]) -> dict[Spot, Hidden]:
-        places = {(spot.topic, spot.partition): spot for spot in spots}
+    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Hidden]:
+        places = {(tp.topic, tp.partition): tp for tp in tps}
         survey = PortSurvey(self.memory.reader(), self.memory.admin())
         return {places[at]: hidden for at, hidden in survey.hidden(places).items()}
 
-    def begun_ms(self, spot: Spot, offset: int) -> int:
+    def begun_ms(self, tp: TopicIdPartition, offset: int) -> int:
         return self.begun
 
-    def timestamps_ms(self, offsets: Mapping[Spot, int]) -> dict[Spot, int]:
-        return {spot: self._timestamp_ms(spot, offset) for spot, offset in offsets.items()}
+    def timestamps_ms(self, offsets: Mapping[TopicIdPartition, int]) -> dict[TopicIdPartition, int]:
+        return {tp: self._timestamp_ms(tp, offset) for tp, offset in offsets.items()}
 
-    def _timestamp_ms(self, spot: Spot, offset: int) -> int:
-        end = self.memory.reader().end_offsets(spot.topic)[spot.partition]
-        records = self.memory.reader().read(spot.topic, spot.partition, offset, end)
+    def _timestamp_ms(self, tp: TopicIdPartition, offset: int) -> int:
+        end = self.memory.reader().end_offsets(tp.topic)[tp.partition]
+        records = self.memory.reader().read(tp.topic, tp.partition, offset, end)
         return next((record.timestamp_ms for record in records), -1)
 
-    def epoch_before(self, spot: Spot, offset: int) -> int | None:
-        return self.ranges.epoch_before(spot.topic, spot.partition, offset)
+    def epoch_before(self, tp: TopicIdPartition, offset: int) -> int | None:
+        return self.ranges.epoch_before(tp.topic, tp.partition, offset)
 
     def submit(self, *tasks: Task) -> None:
         self.jobs += 1
@@ -140,8 +140,8 @@ class LakeHarness:
         return [self.run(task) for task in tasks]
 
     def run(self, task: Task) -> Outcome:
-        if task.range.spot in self.fails:
-            return Outcome(task, None, (), self.fails[task.range.spot])
+        if task.range.tp in self.fails:
+            return Outcome(task, None, (), self.fails[task.range.tp])
         means = TaskContext(self.store, self.ranges, OnePipeline(), self.folder, self.clock)
         return run_task(task, means)
 
@@ -150,7 +150,7 @@ class LakeHarness:
         if self.watcher is not None:
             self.watcher.on_outcome(outcome)
 
-    def on_lost(self, remade: Remade) -> None:
+    def on_lost(self, remade: TopicRecreated) -> None:
         self.lost.append(remade)
 
     def on_away(self, error: LyrebirdError) -> None:

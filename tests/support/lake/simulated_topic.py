@@ -17,7 +17,7 @@ from include.lake.protocol.chain_key import ChainKey, CutKey, TopicKey
 from include.lake.protocol.cut import Commit, CutObject
 from include.lake.protocol.object_key import digits
 from include.lake.protocol.pointer import ReadersPointer
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.log.ports import TopicInfo
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo, StoredObject
@@ -86,8 +86,8 @@ class SimulatedTopic(MemoryStore):
     def topics(self) -> list[TopicInfo]:
         return [TopicInfo("events", "id1", self.partitions)]
 
-    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int] | None]:
-        return dict.fromkeys(spots, (0, len(self.ends_ms) * _OFFSETS))
+    def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int] | None]:
+        return dict.fromkeys(tps, (0, len(self.ends_ms) * _OFFSETS))
 
     # The store.
 

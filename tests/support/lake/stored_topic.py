@@ -11,7 +11,7 @@ from include.clock import ManualClock
 from include.lake.definition import LakeGroup
 from include.lake.parsing.definition import ParserContext as ParserMeans
 from include.lake.protocol.chain_key import TopicKey
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.driver import Driver
 from include.lake.writing.log_cuts import Logics
@@ -124,8 +124,8 @@ class StoredTopic(LakeHarness):
 
     def run(self, task: Task, name: str = "g", group: LakeGroup | None = None) -> Outcome:
         ranges = PortRanges(self.memory.reader(), self.memory.admin())
-        logics = self.logics(name, group or backup_group(), task.range.spot.topic)
+        logics = self.logics(name, group or backup_group(), task.range.tp.topic)
         return run_task(task, TaskContext(self.store, ranges, logics, self.folder / "work", self.clock))
 
     def edge(self, topic: str = "events", partition: int = 0) -> tuple[int, int]:
-        return self.edges([Spot(topic, self.info(topic).named_id, partition)]).popitem()[1]
+        return self.edges([TopicIdPartition(topic, self.info(topic).named_id, partition)]).popitem()[1]

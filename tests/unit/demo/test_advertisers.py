@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from demo.advertisers import _awaited, told_of
-from demo.told import Told
+from demo.part_summary import PartSummary
 from include.clock import ManualClock
 from include.errors import Transient
 
@@ -30,7 +30,7 @@ def row(package: int, owner: int | None = None, **more: Any) -> dict[str, Any]:
     }
 
 
-def numbers(told: Told) -> tuple[int, ...]:
+def numbers(told: PartSummary) -> tuple[int, ...]:
     values = told.values["advertisers"]
     return tuple(values[name] for name in ("rows", "different", "missing", "extra"))
 
@@ -67,7 +67,7 @@ def test_each_difference_is_counted_and_told(found: list[dict[str, Any]], expect
 def test_what_is_not_equal_yet_is_looked_at_again_and_a_silent_index_too() -> None:
     answers = iter([Transient("away", system="elasticsearch"), told_of([row(1)], []), told_of([row(1)], [row(1)])])
 
-    def look() -> Told:
+    def look() -> PartSummary:
         answer = next(answers)
         if isinstance(answer, Exception):
             raise answer
@@ -84,7 +84,7 @@ def test_what_stays_unequal_is_told_when_the_time_is_over() -> None:
 
 
 def test_an_index_that_stays_silent_is_an_error() -> None:
-    def look() -> Told:
+    def look() -> PartSummary:
         raise Transient("away", system="elasticsearch")
 
     with pytest.raises(Transient):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from demo.lake import stored, told_of
-from demo.told import Told, together
+from demo.part_summary import PartSummary, together
 from include.clock import ManualClock
 from include.lake.incidents.diagnosis import Diagnosis
 from include.lake.inspect.status import GroupStatus, PartitionState, PartitionStatus
@@ -32,7 +32,7 @@ def looks(*found: list[GroupStatus]) -> Callable[[], list[GroupStatus]]:
 def test_it_waits_until_what_was_there_is_stored_and_not_for_what_comes_later() -> None:
     clock = ManualClock(0)
     told = stored(looks(raw(away=True), raw(at(3, 9)), raw(away=True), raw(at(8, 20)), raw(at(9, 30))), clock, 60)
-    assert told == Told((HEADER, f"  {TOPIC}  0: 9"), {"committed": {"raw": {TOPIC: {"0": 9}}}}, True)
+    assert told == PartSummary((HEADER, f"  {TOPIC}  0: 9"), {"committed": {"raw": {TOPIC: {"0": 9}}}}, True)
     assert clock.monotonic_s() == 4
 
 
@@ -59,5 +59,5 @@ def test_topics_that_are_gone_are_left_out() -> None:
 
 
 def test_what_closings_say_is_put_together_in_their_order() -> None:
-    both = together([Told(("a",), {"x": 1}, good=True), Told(("b",), {"y": 2}, good=False)])
-    assert both == Told(("a", "b"), {"x": 1, "y": 2}, good=False)
+    both = together([PartSummary(("a",), {"x": 1}, good=True), PartSummary(("b",), {"y": 2}, good=False)])
+    assert both == PartSummary(("a", "b"), {"x": 1, "y": 2}, good=False)

@@ -10,7 +10,7 @@ import pytest
 from include.errors import Fenced, Terminal, Transient
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.pointer import read_pointer
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.report import GroupReport
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
@@ -25,16 +25,16 @@ class Log(LakeHarness):
         self.gone = False
         super().__init__(folder)
 
-    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
+    def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int]]:
         there = set(self.memory.admin().names())
-        found = super().edges(spot for spot in spots if spot.topic in there)
-        return {spot: (begin, self.shown.get(spot.topic, end)) for spot, (begin, end) in found.items()}
+        found = super().edges(tp for tp in tps if tp.topic in there)
+        return {tp: (begin, self.shown.get(tp.topic, end)) for tp, (begin, end) in found.items()}
 
-    def timestamps_ms(self, offsets: Mapping[Spot, int]) -> dict[Spot, int]:
+    def timestamps_ms(self, offsets: Mapping[TopicIdPartition, int]) -> dict[TopicIdPartition, int]:
         return dict.fromkeys(offsets, -1) if self.gone else super().timestamps_ms(offsets)
 
-    def spot(self, topic: str = "events", partition: int = 0) -> Spot:
-        return next(Spot(topic, info.named_id, partition) for info in self.topics() if info.name == topic)
+    def tp(self, topic: str = "events", partition: int = 0) -> TopicIdPartition:
+        return next(TopicIdPartition(topic, info.named_id, partition) for info in self.topics() if info.name == topic)
 
 
 @pytest.fixture
@@ -58,9 +58,9 @@ def test_a_log_that_was_truncated_below_its_chain_stands_still_before_new_record
     world.run_for(15)
     assert not world.driver.planner.stopped
     world.run_for(10)
-    assert list(world.driver.planner.stopped) == [world.spot()]
-    assert "truncated" in world.driver.planner.stopped[world.spot()]
-    assert "end=150" in world.driver.planner.stopped[world.spot()]
+    assert list(world.driver.planner.stopped) == [world.tp()]
+    assert "truncated" in world.driver.planner.stopped[world.tp()]
+    assert "end=150" in world.driver.planner.stopped[world.tp()]
     world.shown.clear()
     world.write("events", 300)
     world.write("extra", 300)
@@ -84,16 +84,16 @@ def test_a_run_on_a_schedule_tells_of_a_truncated_log_at_once(world: Log) -> Non
     world.shown["events"] = 150
     world.driver = world.started()
     world.driver.freeze()
-    assert list(world.driver.planner.stopped) == [world.spot()]
+    assert list(world.driver.planner.stopped) == [world.tp()]
 
 
 def test_what_is_damaged_of_one_topic_stops_that_and_no_other(world: Log) -> None:
     two_topics(world)
-    world.store.put(TopicKey("raw", "events", world.spot().topic_id).pointer, b"{}")
+    world.store.put(TopicKey("raw", "events", world.tp().topic_id).pointer, b"{}")
     report = GroupReport("raw")
     world.driver = world.started()
     world.run_for(70)
-    assert list(world.driver.planner.stopped) == [world.spot()]
+    assert list(world.driver.planner.stopped) == [world.tp()]
     assert "cannot be read" in report.to_json(world.driver.planner)["failing"]["events/0"]
     assert world.stored("extra") == [(0, 200), (200, 301)]
 
@@ -110,22 +110,22 @@ def test_a_topic_that_goes_between_two_looks_stops_nothing(world: Log) -> None:
 @pytest.mark.parametrize("system", ["s3", "kafka", "registry"])
 def test_a_stream_goes_on_when_what_refused_it_is_mended_and_a_run_on_a_schedule_ends(world: Log, system: str) -> None:
     two_topics(world)
-    spot = world.spot()
-    world.fails[spot] = Terminal("it refuses this", system=system)
+    tp = world.tp()
+    world.fails[tp] = Terminal("it refuses this", system=system)
     world.write("events", 300)
     world.run_for(70)
     assert world.outcomes[-1].error is not None
     assert not world.driver.planner.stopped
-    assert world.driver.planner.waiting()[spot] == 402
+    assert world.driver.planner.waiting()[tp] == 402
     assert world.driver.planner.age_ms(world.clock.now_us() // 1000) >= 60_000
-    del world.fails[spot]
+    del world.fails[tp]
     world.run_for(130)
     assert world.stored("events")[-1][1] == 602
-    world.fails[spot] = Terminal("it refuses this", system=system)
+    world.fails[tp] = Terminal("it refuses this", system=system)
     world.write("events", 300)
     world.driver.freeze()
     world.run_for(3, "flush")
-    assert list(world.driver.planner.stopped) == [spot]
+    assert list(world.driver.planner.stopped) == [tp]
     assert not world.driver.left("flush")
 
 
@@ -175,7 +175,7 @@ def test_a_log_that_was_truncated_and_has_grown_since_stands_still_until_a_newer
     grown(world, since)
     for _ in range(2):
         world.run_for(10)
-        assert "truncated, and has grown since" in world.driver.planner.stopped[world.spot()]
+        assert "truncated, and has grown since" in world.driver.planner.stopped[world.tp()]
         world.driver = world.started()
     assert world.stored("events") == [(0, 200), (200, 301)]
     world.driver = world.started(GROUP.model_copy(update={"revision": 2}))
@@ -183,7 +183,7 @@ def test_a_log_that_was_truncated_and_has_grown_since_stands_still_until_a_newer
     assert not world.driver.planner.stopped
     stored = world.stored("events", generation=2)
     assert (stored[0][0], stored[-1][1]) == (begins, 602)
-    live = read_pointer(world.store, TopicKey("raw", "events", world.spot().topic_id)).live
+    live = read_pointer(world.store, TopicKey("raw", "events", world.tp().topic_id)).live
     assert live is not None
     assert live.start(0) == begins
 
@@ -212,25 +212,25 @@ def test_another_leader_alone_is_no_truncation(world: Log, since: int) -> None:
 
 def test_what_a_topic_made_anew_takes_with_it_is_told_also_when_its_task_met_that_first(world: Log) -> None:
     two_topics(world)
-    spot = world.spot()
-    world.fails[spot] = Terminal("the topic was deleted or made anew while it was being stored")
+    tp = world.tp()
+    world.fails[tp] = Terminal("the topic was deleted or made anew while it was being stored")
     world.write("events", 300)
     world.run_for(3)
     assert world.driver.planner.stopped
     world.memory.admin().delete("events")
     world.run_for(6)
-    assert [(lost.spot, lost.head, lost.end) for lost in world.lost] == [(spot, 200, 602)]
+    assert [(lost.tp, lost.head, lost.end) for lost in world.lost] == [(tp, 200, 602)]
 
 
 def test_what_waits_and_how_long_is_known_while_a_partition_fails(world: Log) -> None:
     two_topics(world)
-    spot = world.spot()
-    world.fails[spot] = Transient("the store is away")
+    tp = world.tp()
+    world.fails[tp] = Transient("the store is away")
     world.write("events", 300)
     world.run_for(2)
     world.dead = True
     world.run_for(200)
-    assert world.driver.planner.waiting()[spot] == 402
+    assert world.driver.planner.waiting()[tp] == 402
     assert world.driver.planner.age_ms(world.clock.now_us() // 1000) > 180_000
 
 

@@ -276,8 +276,8 @@ def test_a_driver_notes_once_a_day_how_far_it_has_come(world: BackfillHarness) -
         world.store.delete(key)
     again = world.partitioned(world.group)
     again.step("flush")
-    ((spot, reason),) = again.planner.stopped.items()
-    assert spot.partition == 1
+    ((tp, reason),) = again.planner.stopped.items()
+    assert tp.partition == 1
     assert "commits are gone" in reason
 
 

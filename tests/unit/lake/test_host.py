@@ -13,10 +13,10 @@ from include.lake.incidents.incidents import LakeIncidents
 from include.lake.protocol.cut import Commit, Gap
 from include.lake.protocol.inventory import stored_topics
 from include.lake.protocol.pointer import read_pointer
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.driver import Driver
 from include.lake.writing.group_metrics import GroupMetrics
-from include.lake.writing.planner import Range, Remade
+from include.lake.writing.planner import Range, TopicRecreated
 from include.lake.writing.report import GroupReport
 from include.lake.writing.task import Outcome, Task
 from include.metrics.exporter import Metrics
@@ -89,7 +89,7 @@ def test_a_run_that_leaves_something_standing_says_so(world: LakeHarness, tmp_pa
     world.write("events", 30)
     world.write("events", 30, 1)
     (info,) = world.topics()
-    world.fails[Spot("events", info.named_id, 0)] = Terminal("truncated")
+    world.fails[TopicIdPartition("events", info.named_id, 0)] = Terminal("truncated")
     with pytest.raises(Terminal, match="not all of the log is stored"):
         hosted(world, tmp_path / "run")[0].drain(flush=True)
     assert world.stored("events", 1) == [(0, 31)]
@@ -101,13 +101,13 @@ def test_a_run_that_leaves_something_standing_says_so(world: LakeHarness, tmp_pa
 
 def test_a_report_counts_cuts_and_names_losses_and_failures_until_they_pass() -> None:
     report = GroupReport("raw")
-    spot = Spot("events", "id", 3)
-    task = Task("raw", "raw", Range(spot, 0, 9, "age", ""), 1, 0, 100, 10, "w")
+    tp = TopicIdPartition("events", "id", 3)
+    task = Task("raw", "raw", Range(tp, 0, 9, "age", ""), 1, 0, 100, 10, "w")
     lost = Commit(5, 9, "0" * 32, 4, 1, 2, None, None, (Gap(5, 7, "lost"), Gap(7, 8, "before")), None, "c", {}, ())
     report.on_outcome(Outcome(task, None, (), Transient("away")))
     assert list(report.failing) == ["events/3"]
     report.on_outcome(Outcome(task, 9, (lost,)))
-    report.on_lost(Remade(spot, 9, 12))
+    report.on_lost(TopicRecreated(tp, 9, 12))
     assert (report.cuts, report.records, report.filtered, report.quarantined, report.failing) == (1, 4, 1, 2, {})
     assert report.lost == [
         "events/3: offsets 5 to 6: retention was faster",
@@ -144,7 +144,7 @@ def test_what_a_person_must_know_is_told_with_the_progress_and_kept_beside_it(
     watcher = incidents.of("raw", GROUP, lambda _chain, _since: (), world)
     world.make("events")
     world.write("events", 300)
-    world.fails[Spot("events", world.topics()[0].named_id, 0)] = Terminal("truncated")
+    world.fails[TopicIdPartition("events", world.topics()[0].named_id, 0)] = Terminal("truncated")
     steps = iter(range(400))
     world.driver = Driver("raw", GROUP, world, world.store, world, world.clock, watcher, "here")
     metrics = Metrics("lake")

@@ -16,7 +16,7 @@ from include.lake.parsing.definition import ParserContext as ParserMeans
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.planner import Range
 from include.lake.writing.task import Task, TaskContext, run_task
@@ -83,8 +83,8 @@ class Shop:
         assert group.wants(TOPIC)
         means = ParserMeans(self.deployment.folder, self.registry)
         end = self.log.reader().end_offsets(TOPIC)[0]
-        spot = Spot(TOPIC, info.named_id, 0)
-        task = Task(name, group.prefix, Range(spot, 0, end, "age", ""), 1, 0, 1 << 30, 1000, "here")
+        tp = TopicIdPartition(TOPIC, info.named_id, 0)
+        task = Task(name, group.prefix, Range(tp, 0, end, "age", ""), 1, 0, 1 << 30, 1000, "here")
         ranges = PortRanges(self.log.reader(), self.log.admin())
         logics = logics_of(name, group, TOPIC, means)
         outcome = run_task(task, TaskContext(self.store, ranges, logics, self.folder, self.clock))

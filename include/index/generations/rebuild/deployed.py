@@ -17,7 +17,7 @@ from include.index.deployed import DeployedIndex
 from include.index.feed import Feed
 from include.index.generations.rebuild.fill import RangePool
 from include.index.generations.rebuild.plan import RebuildPlan, make_plan
-from include.index.generations.rebuild.run import RebuildContext, Rebuilt, Teller, rebuild
+from include.index.generations.rebuild.run import ProgressReporter, RebuildContext, Rebuilt, rebuild
 from include.index.mapping.declared import creation
 from include.index.mapping.evolving import Evolves
 from include.index.mapping.file import mapping_of
@@ -63,7 +63,9 @@ def plan_of(on: DeployedIndex, *, new: bool = False) -> RebuildPlan:
     )
 
 
-def carry_out(on: DeployedIndex, plan: RebuildPlan, pool_of: PoolOf, tell: Teller, *, within_s: float) -> Rebuilt:
+def carry_out(
+    on: DeployedIndex, plan: RebuildPlan, pool_of: PoolOf, tell: ProgressReporter, *, within_s: float
+) -> Rebuilt:
     """`run.rebuild` on the deployment's servers; raises what that raises."""
     kafka = on.deployment.one("kafka", Kafka)
     admin = KafkaAdmin(kafka.bootstrap, dict(kafka.options))

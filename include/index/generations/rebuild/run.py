@@ -46,7 +46,7 @@ from include.index.server_wait import Patience
 from include.log.planning.slices import Slice
 from include.log.ports import LogReader, TopicAdmin
 
-__all__ = ["FILLING", "RebuildContext", "Rebuilt", "Teller", "rebuild"]
+__all__ = ["FILLING", "ProgressReporter", "RebuildContext", "Rebuilt", "rebuild"]
 
 FILLING: Final[Mapping[str, Any]] = {"refresh_interval": "-1", "number_of_replicas": 0}
 """Settings of an index while it is filled."""
@@ -76,7 +76,7 @@ class RebuildContext:
 
 
 @dataclass(frozen=True)
-class Teller:
+class ProgressReporter:
     """Hears how far a rebuild is, and what it waits for."""
 
     reached: Callable[[Reached], None]
@@ -113,7 +113,13 @@ class Rebuilt:
 
 
 def rebuild(
-    plan: RebuildPlan, definition: IndexDefinition, means: RebuildContext, owner: str, tell: Teller, *, within_s: float
+    plan: RebuildPlan,
+    definition: IndexDefinition,
+    means: RebuildContext,
+    owner: str,
+    tell: ProgressReporter,
+    *,
+    within_s: float,
 ) -> Rebuilt:
     """Carries out steps 1 to 7. Begun again, it goes on.
 
@@ -176,7 +182,12 @@ def _make(plan: RebuildPlan, means: RebuildContext) -> IndexInfo:
 
 
 def _filled(
-    plan: RebuildPlan, info: IndexInfo, definition: IndexDefinition, means: RebuildContext, owner: str, tell: Teller
+    plan: RebuildPlan,
+    info: IndexInfo,
+    definition: IndexDefinition,
+    means: RebuildContext,
+    owner: str,
+    tell: ProgressReporter,
 ) -> Mapping[str, IndexProgress]:
     """Steps 3 and 4."""
     own = {name: plan.body.get("settings", {}).get(name) for name in FILLING}
@@ -216,7 +227,7 @@ def _rounds(
     definition: IndexDefinition,
     means: RebuildContext,
     settlement: Settlement,
-    tell: Teller,
+    tell: ProgressReporter,
 ) -> None:
     """Fill up to the ends that the topics have; again up to those that they have then, until little is left."""
     growth = PartitionCounts(definition, means.topics, means.reader)

@@ -17,9 +17,9 @@ from include.source.rows.other_types import inet6_text, uncompressed
 from include.source.rows.shape import TableShape
 from include.source.rows.temporal import moment_writer
 
-__all__ = ["Told", "by_of", "keys_of", "ops_of", "text_op"]
+__all__ = ["ColumnOp", "by_of", "keys_of", "ops_of", "text_op"]
 
-Told = tuple[str, int, int, int, object, object, object]
+ColumnOp = tuple[str, int, int, int, object, object, object]
 """One column: code, size, a, b, data, open, mask."""
 
 _Bytes = tuple[str, int, int, int, object, object]
@@ -31,7 +31,7 @@ _DATES: Final = frozenset(
 )
 
 
-def ops_of(layout: Layout) -> list[Told] | None:
+def ops_of(layout: Layout) -> list[ColumnOp] | None:
     """The columns; None for a layout that is left to the Python decoders, of sizes that no server has."""
     shape = layout.shape
     keys = {*(i for i, _ in shape.key_parts), *shape.by_parts}
@@ -53,7 +53,7 @@ def by_of(layout: Layout) -> list[int]:
     return list(layout.shape.by_parts)
 
 
-def _op(shape: TableShape, i: int, field: Field) -> Told:
+def _op(shape: TableShape, i: int, field: Field) -> ColumnOp:
     if i in shape.skipped:
         return (*_skipped(field), None)
     if i in shape.masked_dates:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from include.record.schema import Column
-from include.source.rows.compiled.program import Told, text_op
+from include.source.rows.compiled.program import ColumnOp, text_op
 from include.source.rows.shape import TableShape
 from include.source.rows.text import moment_reader, text_charset, value_writer
 
 __all__ = ["Columns", "text_columns"]
 
-Columns = tuple[list[Told], list[tuple[int, bool]], list[int]]
+Columns = tuple[list[ColumnOp], list[tuple[int, bool]], list[int]]
 """The columns that are selected; (place among them, whether it is a union) of the key's; those of the partition."""
 
 _MOST_DIGITS: Final = 18
@@ -34,7 +34,7 @@ def text_columns(shape: TableShape) -> Columns | None:
     )
 
 
-def _op(shape: TableShape, i: int) -> Told:
+def _op(shape: TableShape, i: int) -> ColumnOp:
     column = shape.columns[i]
     if i in shape.masked_dates:
         return "call", 1, 0, 0, shape.masked_moment(i, moment_reader(column)), None, None

@@ -23,7 +23,7 @@ from include.index.generations.rebuild.deployed import ending_on_sigterm
 from include.index.generations.rebuild.fill import Answer
 from include.index.generations.rebuild.pace import Reached
 from include.index.generations.rebuild.plan import RebuildPlan, make_plan
-from include.index.generations.rebuild.run import RebuildContext, Rebuilt, Teller, rebuild
+from include.index.generations.rebuild.run import ProgressReporter, RebuildContext, Rebuilt, rebuild
 from include.index.generations.rebuild_note import read_rebuild
 from include.index.mapping.declared import creation
 from include.index.name import IndexName
@@ -182,7 +182,7 @@ class Harness:
             feed=lambda of: feed_of(CLUSTER, self.definition, of.topic, of),
             pool=lambda info, progress: Here(self, info.name, progress),
         )
-        tell = Teller(self.told.append, self.waits.append)
+        tell = ProgressReporter(self.told.append, self.waits.append)
         return rebuild(self.plan(**how), self.definition, means, f"rebuild {self.runs}", tell, within_s=5.0)
 
     def documents(self, name: str) -> dict[str, tuple[int, Any]]:

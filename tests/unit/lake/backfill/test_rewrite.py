@@ -14,7 +14,7 @@ from include.lake.backfill.comparison import compare
 from include.lake.backfill.promotion import promote
 from include.lake.backfill.rewrite import rewrite, tasks_of
 from include.lake.backfill.run_registry import Run, begin
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.planner import Range
 from include.lake.writing.task import Task, TaskContext
 from include.store.memory import MemoryStore
@@ -81,7 +81,7 @@ def test_tasks_have_cuts_that_follow_on_each_other_and_travel_to_other_hosts(tmp
     world = filled(tmp_path, WRONG, RIGHT)
     plan = world.plan(asked())
     together, apart = (tasks_of(plan, {1: 2}, "w", most) for most in (1 << 30, 1))
-    assert [(task.range.spot.partition, len(task.cuts)) for task in together] == [(0, 3), (1, 3)]
+    assert [(task.range.tp.partition, len(task.cuts)) for task in together] == [(0, 3), (1, 3)]
     assert [task.cuts for task in apart] == [((cut.first, cut.next),) for cut in plan.cuts]
     holed = dataclasses.replace(plan, cuts=plan.cuts[:1] + plan.cuts[2:])
     assert [len(task.cuts) for task in tasks_of(holed, {1: 2}, "w", 1 << 30)] == [1, 1, 3]
@@ -90,7 +90,7 @@ def test_tasks_have_cuts_that_follow_on_each_other_and_travel_to_other_hosts(tmp
 
 def test_a_task_of_another_kind_is_refused(tmp_path: Path) -> None:
     world = filled(tmp_path, WRONG, RIGHT)
-    task = Task("by_date", "by_date", Range(Spot("events", "id", 0), 0, 5, "age", ""), 1, 0, 1, 1, "w")
+    task = Task("by_date", "by_date", Range(TopicIdPartition("events", "id", 0), 0, 5, "age", ""), 1, 0, 1, 1, "w")
     outcome = rewrite(task, TaskContext(world.store, None, None, tmp_path, world.clock))  # type: ignore[arg-type]
     assert "no task of a backfill" in str(outcome.error)
 

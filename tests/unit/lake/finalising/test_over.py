@@ -67,7 +67,7 @@ def test_a_partition_of_which_nothing_is_stored_holds_all_back_and_is_named(worl
 def test_a_truncated_log_finishes_nothing(world: DatesHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     world.at(NOON - 1000, NOON - 999)
     world.set_ms(NOON + HOUR_MS)
-    monkeypatch.setattr(world, "edges", lambda spots: {spot: (0, 1) for spot in spots})
+    monkeypatch.setattr(world, "edges", lambda tps: {tp: (0, 1) for tp in tps})
     assert world.tell().holding == (0, 1)
 
 
@@ -85,7 +85,7 @@ def test_a_partition_that_retention_emptied_before_anything_was_stored_holds_not
 ) -> None:
     world.at(NOON - 1000, NOON - 999)
     world.set_ms(NOON + HOUR_MS)
-    monkeypatch.setattr(world, "edges", lambda spots: {s: (0, 3) if s.partition == 0 else (7, 7) for s in spots})
+    monkeypatch.setattr(world, "edges", lambda tps: {s: (0, 3) if s.partition == 0 else (7, 7) for s in tps})
     assert world.told() == [f"{ELEVEN} finished 1"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from include.errors import Fenced, LyrebirdError, Restart, Terminal
 from include.lake.host import GroupHost
 from include.lake.incidents.incidents import LakeIncidents, ending_told
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.run_params import UPLOADS
 from include.lake.writing.driver import Driver
 from include.lake.writing.report import GroupReport
@@ -32,8 +32,8 @@ class Runs:
         self.folder = RunFolder(folder, self.clock)
         self.world.make("events", 2)
 
-    def spot(self, partition: int) -> Spot:
-        return Spot("events", self.world.topics()[0].named_id, partition)
+    def tp(self, partition: int) -> TopicIdPartition:
+        return TopicIdPartition("events", self.world.topics()[0].named_id, partition)
 
     def run(self, *, fails: LyrebirdError | None = None) -> dict[str, Any]:
         """What it gave up for; {} for a run that went well. `fails`: before it has begun."""
@@ -69,13 +69,13 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 
 def test_runs_that_leave_a_partition_standing_end_with_one_incident_until_it_goes_on(runs: Runs) -> None:
-    runs.world.fails[runs.spot(0)] = Terminal("the log was truncated", partition=0, end=31, fix="Raise `revision`.")
+    runs.world.fails[runs.tp(0)] = Terminal("the log was truncated", partition=0, end=31, fix="Raise `revision`.")
     first = runs.run()
     assert (first["kind"], first["group"]) == ("standing", "raw")
     assert first["text"].endswith("Raise `revision`. Then the next run goes on.")
     # The log has grown meanwhile, and another partition stands still, too.
-    runs.world.fails[runs.spot(0)] = Terminal("the log was truncated", partition=0, end=45, fix="Raise `revision`.")
-    runs.world.fails[runs.spot(1)] = Terminal("a commit cannot be read", partition=1)
+    runs.world.fails[runs.tp(0)] = Terminal("the log was truncated", partition=0, end=45, fix="Raise `revision`.")
+    runs.world.fails[runs.tp(1)] = Terminal("a commit cannot be read", partition=1)
     second = runs.run()
     assert second["id"] == first["id"]
     assert "end=45" in second["text"]
@@ -84,7 +84,7 @@ def test_runs_that_leave_a_partition_standing_end_with_one_incident_until_it_goe
     runs.world.fails.clear()
     assert runs.run() == {}
     assert runs.reported() == set()
-    runs.world.fails[runs.spot(0)] = Terminal("the log was truncated", partition=0)
+    runs.world.fails[runs.tp(0)] = Terminal("the log was truncated", partition=0)
     assert runs.run()["id"] != first["id"]
 
 

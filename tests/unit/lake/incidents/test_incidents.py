@@ -15,16 +15,16 @@ from include.lake.incidents.kinds import LeftStanding, next_command
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Commit, CutObject, Gap
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.driver import Driver
-from include.lake.writing.planner import GroupPlanner, Range, Remade
+from include.lake.writing.planner import GroupPlanner, Range, TopicRecreated
 from include.lake.writing.task import Outcome, Task
 from tests.support.lake.harness import GROUP, LakeHarness
 from tests.support.run_folder import MemoryRunFolder
 
 S3 = {"system": "s3", "bucket": "lake", "endpoint": "http://store"}
 KAFKA_AWAY = Transient("Kafka does not answer", system="kafka")
-LOST = Spot("events", "id", 3)
+LOST = TopicIdPartition("events", "id", 3)
 
 
 class Scenario:
@@ -45,9 +45,9 @@ class Scenario:
     def cuts(self, chain: ChainKey, since: int) -> Iterable[Commit]:
         return Chain(self.world.store, chain).commits(since, contiguous=False)
 
-    def spot(self, partition: int = 0) -> Spot:
+    def tp(self, partition: int = 0) -> TopicIdPartition:
         (info,) = self.world.topics()
-        return Spot("events", info.named_id, partition)
+        return TopicIdPartition("events", info.named_id, partition)
 
     def run(self, seconds: float) -> list[Incident]:
         found: list[Incident] = []
@@ -59,8 +59,8 @@ class Scenario:
     def look(self) -> list[Incident]:
         return self.incidents.look({"raw": self.world.driver.planner})
 
-    def hear(self, *commits: Commit, spot: Spot = LOST) -> list[Incident]:
-        task = Task("raw", "raw", Range(spot, commits[0].first, commits[-1].next, "age", ""), 1, 0, 100, 10, "w")
+    def hear(self, *commits: Commit, tp: TopicIdPartition = LOST) -> list[Incident]:
+        task = Task("raw", "raw", Range(tp, commits[0].first, commits[-1].next, "age", ""), 1, 0, 100, 10, "w")
         self.watcher.on_outcome(Outcome(task, commits[-1].next, commits))
         return self.look()
 
@@ -149,7 +149,7 @@ def test_transactions_that_end_in_time_are_none_though_there_is_always_one(scene
 
 
 def test_a_topic_that_went_with_its_records_is_a_loss(scene: Scenario) -> None:
-    scene.watcher.on_lost(Remade(LOST, 9, 12))
+    scene.watcher.on_lost(TopicRecreated(LOST, 9, 12))
     one = only(scene.look())
     assert one.text == "raw has lost offsets 9 to 11 of events/3: the topic was deleted or made anew"
 
@@ -176,7 +176,7 @@ def test_a_loss_that_only_the_chain_knows_is_found_there(scene: Scenario) -> Non
     world.write("events", 450)
     world.memory.truncate("events", 0, 330)
     scene.world.driver.step()
-    (task,) = [each for each in world.submitted if each.range.spot.partition == 0]
+    (task,) = [each for each in world.submitted if each.range.tp.partition == 0]
     world.submitted.clear()
     assert world.run(task).commits[0].gaps == (Gap(200, 330, "lost"),)
     scene.restart()
@@ -221,7 +221,7 @@ def test_records_that_wait_longer_than_their_policy_and_a_minute_are_one_inciden
     world.write("events", 5, 0)
     world.write("events", 5, 1)
     for partition in (0, 1):
-        world.fails[scene.spot(partition)] = Transient("a task was lost", system="spark")
+        world.fails[scene.tp(partition)] = Transient("a task was lost", system="spark")
     assert scene.run(119) == []
     late = only(scene.run(4))
     assert (late.kind, late.fix) == ("late", "lyrebird lake status --group raw")
@@ -233,7 +233,7 @@ def test_records_that_wait_longer_than_their_policy_and_a_minute_are_one_inciden
     assert only(scene.run(65)).id == late.id
     assert scene.run(65) == []
     world.write("events", 5)
-    world.fails[scene.spot()] = Transient("a task was lost", system="spark")
+    world.fails[scene.tp()] = Transient("a task was lost", system="spark")
     assert only(scene.run(130)).id != late.id
 
 
@@ -241,11 +241,11 @@ def test_a_delay_that_a_systems_trouble_covers_is_still_the_same_afterwards(scen
     world = scene.world
     scene.run(2)
     world.write("events", 5)
-    world.fails[scene.spot()] = Transient("a task was lost", system="spark")
+    world.fails[scene.tp()] = Transient("a task was lost", system="spark")
     late = only(scene.run(130))
-    world.fails[scene.spot()] = KAFKA_AWAY
+    world.fails[scene.tp()] = KAFKA_AWAY
     assert [each.kind for each in scene.run(200)] == ["late", "log"]
-    world.fails[scene.spot()] = Transient("a task was lost", system="spark")
+    world.fails[scene.tp()] = Transient("a task was lost", system="spark")
     assert late.id in {each.id for each in scene.run(200)}
 
 
@@ -253,7 +253,7 @@ def test_an_old_backlog_is_late_only_when_it_does_not_go_down(scene: Scenario) -
     world = scene.world
     world.write("events", 5)
     world.clock.advance(9_000)
-    world.fails[scene.spot()] = Transient("a task was lost", system="spark")
+    world.fails[scene.tp()] = Transient("a task was lost", system="spark")
     assert scene.run(115) == []
     assert only(scene.run(10)).kind == "late"
 
@@ -261,7 +261,7 @@ def test_an_old_backlog_is_late_only_when_it_does_not_go_down(scene: Scenario) -
 def test_a_group_on_a_schedule_is_never_late(tmp_path: Path) -> None:
     scene = Scenario(tmp_path, GROUP.model_copy(update={"run": "schedule"}))
     scene.world.write("events", 5)
-    scene.world.fails[scene.spot()] = Transient("a task was lost", system="spark")
+    scene.world.fails[scene.tp()] = Transient("a task was lost", system="spark")
     assert scene.run(300) == []
 
 
@@ -280,7 +280,7 @@ def test_a_system_that_does_not_answer_for_a_minute_is_one_incident_until_it_doe
 ) -> None:
     world = scene.world
     world.write("events", 250)
-    world.fails[scene.spot()] = error
+    world.fails[scene.tp()] = error
     assert scene.run(59) == []
     first = only(scene.run(3))
     assert (first.kind, first.group, first.fix) == (kind, "", fix)
@@ -292,13 +292,13 @@ def test_a_system_that_does_not_answer_for_a_minute_is_one_incident_until_it_doe
     assert [each.id for each in scene.run(100)] == [first.id]
     world.fails.clear()
     scene.run(62)
-    world.fails[scene.spot()] = error
+    world.fails[scene.tp()] = error
     world.write("events", 250)
     assert [each.id for each in scene.run(30)] == [first.id]
     world.fails.clear()
     assert scene.run(130) == []
     world.write("events", 250)
-    world.fails[scene.spot()] = error
+    world.fails[scene.tp()] = error
     assert only(scene.run(63)).id != first.id
 
 
@@ -346,7 +346,7 @@ def test_partitions_that_stand_still_for_one_cause_are_one_incident_until_all_go
     world = scene.world
     for partition in (0, 1):
         world.write("events", 250, partition)
-        world.fails[scene.spot(partition)] = Terminal(
+        world.fails[scene.tp(partition)] = Terminal(
             "the log was truncated", partition=partition, fix="Run `lyrebird lake audit` on the topic."
         )
     first = only(scene.run(15))
@@ -354,21 +354,21 @@ def test_partitions_that_stand_still_for_one_cause_are_one_incident_until_all_go
     assert first.text.startswith("raw stands still at events, partitions 0, 1: the log was truncated (partition=0")
     scene.restart()
     assert [each.id for each in scene.run(15)] == [first.id]
-    del world.fails[scene.spot(1)]
+    del world.fails[scene.tp(1)]
     scene.restart()
     assert [each.id for each in scene.run(15)] == [first.id]
-    del world.fails[scene.spot(0)]
+    del world.fails[scene.tp(0)]
     scene.restart()
     assert scene.run(15) == []
     world.write("events", 250)
-    world.fails[scene.spot(0)] = Terminal("the log was truncated", partition=0)
+    world.fails[scene.tp(0)] = Terminal("the log was truncated", partition=0)
     assert only(scene.run(15)).id != first.id
 
 
 def test_another_cause_at_the_same_topic_is_another_incident(scene: Scenario) -> None:
     for partition, what in enumerate(("the log was truncated", "a commit cannot be read")):
         scene.world.write("events", 250, partition)
-        scene.world.fails[scene.spot(partition)] = Terminal(what, fix="Go on under a higher `revision`.")
+        scene.world.fails[scene.tp(partition)] = Terminal(what, fix="Go on under a higher `revision`.")
     found = scene.run(15)
     assert [each.kind for each in found] == ["standing", "standing"]
     assert {each.fix for each in found} == {"lyrebird lake status --group raw --topic events"}
@@ -376,7 +376,7 @@ def test_another_cause_at_the_same_topic_is_another_incident(scene: Scenario) ->
 
 def test_a_topic_that_is_deleted_while_it_is_stored_is_no_incident_but_its_loss(scene: Scenario) -> None:
     scene.world.write("events", 250)
-    scene.world.fails[scene.spot()] = Terminal("the topic was deleted or made anew while it was being stored")
+    scene.world.fails[scene.tp()] = Terminal("the topic was deleted or made anew while it was being stored")
     assert scene.run(5) == []
     scene.world.memory.admin().delete("events")
     kinds = {each.kind for _ in range(15) for each in scene.run(1)}
@@ -385,7 +385,7 @@ def test_a_topic_that_is_deleted_while_it_is_stored_is_no_incident_but_its_loss(
 
 def test_a_topic_that_is_gone_stands_still_no_more(scene: Scenario) -> None:
     scene.world.write("events", 250)
-    scene.world.fails[scene.spot()] = Terminal("the log was truncated")
+    scene.world.fails[scene.tp()] = Terminal("the log was truncated")
     assert only(scene.run(15)).kind == "standing"
     scene.world.memory.admin().delete("events")
     scene.world.make("even-more")
@@ -396,14 +396,14 @@ def test_a_store_that_was_in_trouble_where_nothing_waits_any_more_is_not_told_fo
     """Another process has stored what this one could not."""
     world = scene.world
     world.write("events", 250)
-    world.fails[scene.spot()] = Transient("no answer", **S3)
+    world.fails[scene.tp()] = Transient("no answer", **S3)
     assert only(scene.run(70)).kind == "store"
     world.fails.clear()
     other = LakeHarness.started(world)
     other.freeze()
     while other.left("flush"):
         other.step("flush")
-    world.fails[scene.spot()] = Transient("no answer", **S3)
+    world.fails[scene.tp()] = Transient("no answer", **S3)
     assert scene.run(200) == []
 
 
@@ -423,7 +423,7 @@ def test_a_run_that_ends_for_what_stands_still_ends_with_that_incident(scene: Sc
     assert scene.incidents.on_end(ended).id.startswith("stopped:lake:")
     scene.restart()
     scene.world.write("events", 250)
-    scene.world.fails[scene.spot()] = Terminal("the log was truncated")
+    scene.world.fails[scene.tp()] = Terminal("the log was truncated")
     standing = only(scene.run(15))
     assert scene.incidents.on_end(ended).id == standing.id
 

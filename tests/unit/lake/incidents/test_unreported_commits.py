@@ -10,11 +10,11 @@ from include.errors import LyrebirdError, Terminal, Transient
 from include.lake.incidents.unreported_commits import UntoldCuts
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Commit
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.planner import Range
 from include.lake.writing.task import Outcome, Task
 
-SPOT = Spot("events", "id", 0)
+SPOT = TopicIdPartition("events", "id", 0)
 
 
 def commit(first: int, until: int) -> Commit:

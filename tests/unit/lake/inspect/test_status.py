@@ -12,7 +12,7 @@ from include.errors import Terminal, Transient
 from include.lake.definition import LakeGroup
 from include.lake.inspect.status import BAD, GroupStatus, PartitionStatus, group_status, standing_of
 from include.lake.protocol.chain_key import ChainKey
-from include.lake.reading.group_log import GroupLog, Spot
+from include.lake.reading.group_log import GroupLog, TopicIdPartition
 from include.log.planning.survey import Hidden
 from include.log.ports import LogWriter, TopicInfo
 from include.store.memory import MemoryStore
@@ -43,14 +43,14 @@ class Edges:
             raise Transient("Kafka does not answer", system="kafka")
         return self.world.topics()
 
-    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
+    def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int]]:
         assert self.changed is not None
-        return dict.fromkeys(spots, self.changed)
+        return dict.fromkeys(tps, self.changed)
 
-    def hidden(self, spots: Iterable[Spot]) -> dict[Spot, Hidden]:
+    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Hidden]:
         return {}
 
-    def timestamps_ms(self, offsets: Mapping[Spot, int]) -> dict[Spot, int]:
+    def timestamps_ms(self, offsets: Mapping[TopicIdPartition, int]) -> dict[TopicIdPartition, int]:
         return dict.fromkeys(offsets, self.world.clock.now_us() // 1000)
 
 

@@ -189,4 +189,4 @@ def test_the_bound_of_a_group_reaches_its_tasks(tmp_path: Path) -> None:
     for _ in range(3):
         driver.step("flush")
     driver.settle()
-    assert {each.task.range.spot.topic: each.task.max_folders for each in world.outcomes} == {"e1": 70, "e2": 3}
+    assert {each.task.range.tp.topic: each.task.max_folders for each in world.outcomes} == {"e1": 70, "e2": 3}

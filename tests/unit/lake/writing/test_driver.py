@@ -11,7 +11,7 @@ from include.errors import Fenced, Terminal, Transient
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.pointer import read_pointer
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from tests.support.lake.harness import GROUP, LakeHarness
 
 
@@ -64,7 +64,7 @@ def test_a_partition_that_fails_waits_and_the_others_go_on(world: LakeHarness) -
     world.write("events", 300)
     world.write("events", 300, 1)
     (info,) = world.topics()
-    world.fails[Spot("events", info.named_id, 0)] = Transient("the store is away")
+    world.fails[TopicIdPartition("events", info.named_id, 0)] = Transient("the store is away")
     world.run_for(10)
     assert world.stored("events") == []
     assert world.stored("events", 1) == [(0, 200)]
@@ -78,11 +78,11 @@ def test_what_must_not_go_on_stands_still(world: LakeHarness) -> None:
     world.make("events")
     world.write("events", 300)
     (info,) = world.topics()
-    spot = Spot("events", info.named_id, 0)
-    world.fails[spot] = Terminal("truncated")
+    tp = TopicIdPartition("events", info.named_id, 0)
+    world.fails[tp] = Terminal("truncated")
     world.run_for(300)
     assert [str(outcome.error) for outcome in world.outcomes] == ["truncated"]
-    assert world.driver.planner.stopped == {spot: "truncated"}
+    assert world.driver.planner.stopped == {tp: "truncated"}
     assert not world.driver.left("flush")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from include.errors import Transient
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.store.memory import MemoryStore
 from tests.support.lake.harness import GROUP, LakeHarness
 
@@ -57,11 +57,11 @@ class Wide(LakeHarness):
         writer.commit()
         self.driver = self.started()
 
-    def edges(self, spots: Iterable[Spot]) -> dict[Spot, tuple[int, int]]:
+    def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int]]:
         begins, ends = (self.memory.reader().begin_offsets("events"), self.memory.reader().end_offsets("events"))
-        return {spot: (begins[spot.partition], ends[spot.partition]) for spot in spots}
+        return {tp: (begins[tp.partition], ends[tp.partition]) for tp in tps}
 
-    def timestamps_ms(self, offsets: Mapping[Spot, int]) -> dict[Spot, int]:
+    def timestamps_ms(self, offsets: Mapping[TopicIdPartition, int]) -> dict[TopicIdPartition, int]:
         self.asked.append(len(offsets))
         return super().timestamps_ms(offsets)
 
@@ -119,7 +119,7 @@ def test_a_newer_revision_tells_between_the_parts_of_its_taking_over(world: Wide
     assert len(at) >= 2 + PARTITIONS // 256
     # Those before ask for the last commit once more, and the first part of its own heads follows their last part.
     assert max(after - before for before, after in pairwise(at)) <= 2 * MOST + 256
-    assert world.driver.planner.head(world.driver.planner.spots[0]) == 2
+    assert world.driver.planner.head(world.driver.planner.tps[0]) == 2
 
 
 def test_what_was_looked_up_before_a_store_went_away_is_kept(world: Wide) -> None:

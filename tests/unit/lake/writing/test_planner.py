@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from include.lake.definition import LakeGroup
 from include.lake.protocol.cut import Commit, CutObject
-from include.lake.reading.group_log import Spot
-from include.lake.writing.planner import GroupPlanner, Range, Remade, jobs_of
+from include.lake.reading.group_log import TopicIdPartition
+from include.lake.writing.planner import GroupPlanner, Range, TopicRecreated, jobs_of
 from include.log.ports import TopicInfo
 
 GROUP = LakeGroup.model_validate(
@@ -22,14 +22,14 @@ GROUP = LakeGroup.model_validate(
         "rules": [{"topics": "*", "format": {"sequence": {"layout": "verbatim"}}}],
     }
 )
-A, B = Spot("events", "id", 0), Spot("events", "id", 1)
+A, B = TopicIdPartition("events", "id", 0), TopicIdPartition("events", "id", 1)
 
 
 def begun(partitions: int = 2, **heads: int) -> GroupPlanner:
     planner = GroupPlanner(GROUP)
     planner.on_topics([TopicInfo("events", "id", partitions), TopicInfo("other", "x", 1)])
-    for spot in planner.headless():
-        planner.on_head(spot, heads.get(f"p{spot.partition}", 0))
+    for tp in planner.headless():
+        planner.on_head(tp, heads.get(f"p{tp.partition}", 0))
     return planner
 
 
@@ -41,14 +41,14 @@ def commit(first: int, until: int, size: int) -> Commit:
 def test_a_topics_id_may_stand_in_names_of_objects() -> None:
     planner = GroupPlanner(GROUP)
     planner.on_topics([TopicInfo("events", "2Ovc+L1NSN6l2wa0sA/OTw", 1)])
-    assert planner.spots == [Spot("events", "2Ovc-L1NSN6l2wa0sA_OTw", 0)]
+    assert planner.tps == [TopicIdPartition("events", "2Ovc-L1NSN6l2wa0sA_OTw", 0)]
     assert planner.on_topics([TopicInfo("events", "2Ovc+L1NSN6l2wa0sA/OTw", 1)]) == []
 
 
 def test_only_the_groups_topics_are_watched_and_heads_are_asked_for_once() -> None:
     planner = GroupPlanner(GROUP)
     planner.on_topics([TopicInfo("events", "id", 2), TopicInfo("other", "x", 1)])
-    assert planner.headless() == [A, B] == planner.spots
+    assert planner.headless() == [A, B] == planner.tps
     planner.on_head(A, 7)
     assert planner.headless() == [B]
     assert planner.due(0, 9) == []
@@ -86,8 +86,8 @@ def test_those_that_have_waited_longest_come_first_and_no_more_than_there_is_roo
     planner = begun(2)
     planner.on_edges({B: (0, 10)}, 0)
     planner.on_edges({A: (0, 10)}, 5_000)
-    assert [each.spot for each in planner.due(100_000, 1)] == [B]
-    assert [each.spot for each in planner.due(100_000, 1)] == [A]
+    assert [each.tp for each in planner.due(100_000, 1)] == [B]
+    assert [each.tp for each in planner.due(100_000, 1)] == [A]
 
 
 def test_a_flush_takes_all_there_is() -> None:
@@ -101,7 +101,7 @@ def test_a_failure_pauses_its_partition_longer_each_time_and_asks_for_its_head_a
     planner.on_edges({A: (0, 9_000), B: (0, 9_000)}, 0)
     now_ms, pauses = 0, []
     for _ in range(9):
-        assert A in [each.spot for each in planner.due(now_ms, 9)]
+        assert A in [each.tp for each in planner.due(now_ms, 9)]
         planner.on_failure(A, now_ms)
         assert planner.headless() == [A]
         planner.on_head(A, 0)
@@ -125,7 +125,7 @@ def test_what_must_not_go_on_stands_still_and_the_others_go_on() -> None:
     planner.on_done(B, 1_000)
     assert planner.stopped == {A: "truncated"}
     assert planner.headless() == []
-    assert [each.spot for each in planner.due(10_000_000, 9)] == [B]
+    assert [each.tp for each in planner.due(10_000_000, 9)] == [B]
 
 
 def test_new_partitions_and_topics_are_taken_up_and_a_topic_made_anew_tells_what_went_with_it() -> None:
@@ -134,13 +134,13 @@ def test_new_partitions_and_topics_are_taken_up_and_a_topic_made_anew_tells_what
     planner.due(0, 9, "flush")
     planner.on_done(A, 8)
     planner.on_topics([TopicInfo("events", "id", 3), TopicInfo("events.more", "y", 1)])
-    assert planner.headless() == [B, Spot("events", "id", 2), Spot("events.more", "y", 0)]
-    assert planner.on_topics([TopicInfo("events", "new", 1)]) == [Remade(A, 8, 10)]
-    assert planner.headless() == [Spot("events", "new", 0)]
+    assert planner.headless() == [B, TopicIdPartition("events", "id", 2), TopicIdPartition("events.more", "y", 0)]
+    assert planner.on_topics([TopicInfo("events", "new", 1)]) == [TopicRecreated(A, 8, 10)]
+    assert planner.headless() == [TopicIdPartition("events", "new", 0)]
     planner.on_done(A, 10)
     planner.on_commit(A, commit(8, 10, 5))
     planner.on_failure(A, 0)
-    assert planner.spots == [Spot("events", "new", 0)]
+    assert planner.tps == [TopicIdPartition("events", "new", 0)]
 
 
 def test_what_a_task_still_stores_of_a_topic_that_is_gone_is_not_told_as_lost() -> None:
@@ -154,9 +154,9 @@ def test_what_a_task_still_stores_of_a_topic_that_is_gone_is_not_told_as_lost() 
     planner.on_commit(B, commit(0, 6, 5))
     planner.on_failure(B, 0, stop="the topic was made anew")
     assert planner.busy == 0
-    assert planner.on_topics(gone) == [Remade(B, 6, 10)]
+    assert planner.on_topics(gone) == [TopicRecreated(B, 6, 10)]
     assert planner.on_topics(gone) == []
-    assert planner.spots == [Spot("events", "new", 0)]
+    assert planner.tps == [TopicIdPartition("events", "new", 0)]
 
 
 def test_records_of_a_topic_made_anew_are_none_that_the_one_before_lost() -> None:
@@ -164,7 +164,7 @@ def test_records_of_a_topic_made_anew_are_none_that_the_one_before_lost() -> Non
     planner.on_edges({A: (0, 10)}, 0)
     planner.on_edges({A: (0, 3)}, 500)
     planner.on_edges({A: (0, 1_000)}, 1_000)
-    assert planner.on_topics([TopicInfo("events", "new", 1)]) == [Remade(A, 0, 10)]
+    assert planner.on_topics([TopicInfo("events", "new", 1)]) == [TopicRecreated(A, 0, 10)]
 
 
 def test_a_log_that_fell_back_and_is_the_same_topic_is_followed_again() -> None:
@@ -184,33 +184,33 @@ def test_a_log_that_fell_back_and_is_the_same_topic_is_followed_again() -> None:
 )
 def test_each_offset_is_planned_in_order_once_and_all_are_within_the_age(steps: list[tuple[int, str, int]]) -> None:
     planner = begun(2)
-    ends, heads, now_ms, running = {A: 0, B: 0}, {A: 0, B: 0}, 0, dict[Spot, Range]()
+    ends, heads, now_ms, running = {A: 0, B: 0}, {A: 0, B: 0}, 0, dict[TopicIdPartition, Range]()
     for partition, what, number in steps:
-        spot = (A, B)[partition]
+        tp = (A, B)[partition]
         if what == "write":
-            ends[spot] += number
+            ends[tp] += number
         elif what == "wait":
             now_ms += number * 10
-        elif what == "fail" and spot in running:
-            del running[spot]
-            planner.on_failure(spot, now_ms)
-        elif spot in running:
-            heads[spot] = running.pop(spot).until
-            planner.on_done(spot, heads[spot])
+        elif what == "fail" and tp in running:
+            del running[tp]
+            planner.on_failure(tp, now_ms)
+        elif tp in running:
+            heads[tp] = running.pop(tp).until
+            planner.on_done(tp, heads[tp])
         for each in planner.headless():
             planner.on_head(each, heads[each])
         planner.on_edges({each: (0, end) for each, end in ends.items()}, now_ms)
         for each in planner.due(now_ms, 1):
-            assert each.spot not in running
-            assert each.head == heads[each.spot] < each.until <= ends[each.spot]
-            running[each.spot] = each
-    for spot in running:
-        planner.on_done(spot, heads[spot])
+            assert each.tp not in running
+            assert each.head == heads[each.tp] < each.until <= ends[each.tp]
+            running[each.tp] = each
+    for tp in running:
+        planner.on_done(tp, heads[tp])
     now_ms += 200_000
     planner.on_edges({each: (0, end) for each, end in ends.items()}, now_ms)
     now_ms += 60_000
-    due = {each.spot for each in planner.due(now_ms, 9)}
-    assert due == {spot for spot, end in ends.items() if end > heads[spot]}
+    due = {each.tp for each in planner.due(now_ms, 9)}
+    assert due == {tp for tp, end in ends.items() if end > heads[tp]}
 
 
 def test_a_delay_counts_from_when_the_log_was_seen_to_have_a_record_whatever_its_timestamp() -> None:
@@ -244,18 +244,18 @@ def test_what_is_stored_more_slowly_than_it_comes_is_overdue_by_as_much_as_it_is
 
 def test_small_ranges_share_jobs_and_full_ones_have_their_own() -> None:
     planner = begun(40)
-    ends = {spot: (0, 5_000 if spot.partition == 7 else 10) for spot in planner.spots}
+    ends = {tp: (0, 5_000 if tp.partition == 7 else 10) for tp in planner.tps}
     planner.on_edges(ends, 0)
     due = planner.due(100_000, 3, together=16)
     # One job for the full one, and what two jobs can have of the small ones.
-    assert [each.spot.partition for each in due if not each.small] == [7]
+    assert [each.tp.partition for each in due if not each.small] == [7]
     assert [len(job) for job in jobs_of(due, 3)] == [1, 16, 16]
     assert planner.busy == 33
 
 
 def test_a_few_small_ranges_are_spread_over_all_jobs() -> None:
     planner = begun(5)
-    planner.on_edges({spot: (0, 10) for spot in planner.spots}, 0)
+    planner.on_edges({tp: (0, 10) for tp in planner.tps}, 0)
     assert [len(job) for job in jobs_of(planner.due(100_000, 3, together=16), 3)] == [2, 2, 1]
     assert jobs_of([], 3) == []
 
@@ -275,7 +275,7 @@ def test_each_due_range_is_in_one_job_and_no_job_has_more_than_it_may(
     ends: list[int], most: int, together: int
 ) -> None:
     planner = begun(len(ends))
-    planner.on_edges({spot: (0, ends[spot.partition]) for spot in planner.spots}, 0)
+    planner.on_edges({tp: (0, ends[tp.partition]) for tp in planner.tps}, 0)
     due = planner.due(100_000, most, together=together)
     jobs = jobs_of(due, most)
     assert sorted(each for job in jobs for each in job) == sorted(due)

@@ -9,7 +9,7 @@ import pytest
 
 from include.errors import Terminal, Transient
 from include.lake.definition import LakeGroup
-from include.lake.reading.group_log import Spot
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.reading.schema_lookup import PatientRegistry
 from include.lake.writing import worker
 from include.lake.writing.planner import Range
@@ -22,7 +22,7 @@ from tests.unit.lake.writing.test_topic_pipelines import backup
 
 KAFKA = Kafka(bootstrap="127.0.0.1:1")
 STORE = StoreSettings(endpoint="http://127.0.0.1:1", bucket="b", access_key="a", secret_key="s")
-TASK = Task("raw", "raw", Range(Spot("events", "id", 0), 5, 9, "age", ""), 1, 0, 100, 10, "w")
+TASK = Task("raw", "raw", Range(TopicIdPartition("events", "id", 0), 5, 9, "age", ""), 1, 0, 100, 10, "w")
 
 
 @pytest.mark.parametrize("group", [GROUP, backup()])

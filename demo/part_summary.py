@@ -8,11 +8,11 @@ from typing import Any
 
 from include.clock import Clock
 
-__all__ = ["Closing", "Told", "awaited", "together"]
+__all__ = ["Closing", "PartSummary", "awaited", "together"]
 
 
 @dataclass(frozen=True)
-class Told:
+class PartSummary:
     """Lines for a person, the same as plain values, and whether all is well."""
 
     lines: tuple[str, ...]
@@ -20,11 +20,11 @@ class Told:
     good: bool
 
 
-Closing = Callable[[Clock], Told]
+Closing = Callable[[Clock], PartSummary]
 """Called when the shop has closed and search was compared; may block for a while; knows servers by the deployment."""
 
 
-def awaited(look: Callable[[], Told], clock: Clock, within_s: float, every_s: float) -> Told:
+def awaited(look: Callable[[], PartSummary], clock: Clock, within_s: float, every_s: float) -> PartSummary:
     """Look until all is well, or `within_s` are over; the last look."""
     deadline_s = clock.monotonic_s() + within_s
     while not (told := look()).good and clock.monotonic_s() < deadline_s:
@@ -32,7 +32,7 @@ def awaited(look: Callable[[], Told], clock: Clock, within_s: float, every_s: fl
     return told
 
 
-def together(told: Iterable[Told]) -> Told:
+def together(told: Iterable[PartSummary]) -> PartSummary:
     """All of it as one, in that order; of values of one name the last."""
     lines: list[str] = []
     values: dict[str, Any] = {}
@@ -41,4 +41,4 @@ def together(told: Iterable[Told]) -> Told:
         lines += each.lines
         values |= each.values
         good = good and each.good
-    return Told(tuple(lines), values, good)
+    return PartSummary(tuple(lines), values, good)
