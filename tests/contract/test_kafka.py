@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+import threading
 
 import pytest
 
 from include.clock import SystemClock
-from include.errors import Terminal, Transient
+from include.errors import Fenced, Terminal, Transient
 from include.local.ports import free_port
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import TopicSpec
@@ -63,3 +64,33 @@ def test_what_befell_an_earlier_record_is_told_though_nobody_waits_for_its_deliv
     writer.abort()
     writer.close()
     admin.delete(unique)
+
+
+def test_a_writer_that_is_overtaken_in_its_commits_always_says_that_it_is_fenced(kafka: str, unique: str) -> None:
+    # Some of these commits are answered by UNKNOWN_SERVER_ERROR, which says nothing of another writer.
+    KafkaAdmin(kafka).ensure(TopicSpec(unique, 1))
+    kinds: list[type[Exception]] = []
+
+    def commits(writer: KafkaWriter) -> None:
+        try:
+            while True:
+                writer.begin()
+                writer.append(unique, b"k", b"v")
+                writer.commit()
+        except Exception as error:  # noqa: BLE001 - its kind is what is asked
+            kinds.append(type(error))
+        finally:
+            writer.close()
+
+    for number in range(25):
+        first = KafkaWriter(kafka, f"{unique}.{number}")
+        thread = threading.Thread(target=commits, args=(first,))
+        thread.start()
+        SystemClock().sleep(0.1 + random.random() / 20)
+        second = KafkaWriter(kafka, f"{unique}.{number}")
+        second.begin()
+        second.append(unique, b"k", b"w")
+        second.commit()
+        thread.join(60)
+        second.close()
+    assert kinds == [Fenced] * 25

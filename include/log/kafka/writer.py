@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from typing_extensions import override
 
 from include.clock import Clock
-from include.errors import LyrebirdError, Restart, Terminal, Transient
+from include.errors import Fenced, LyrebirdError, Restart, Terminal, Transient
 from include.log.kafka.errors import PURGED, KafkaClient, Options
 from include.log.ports import Headers, LogWriter, Versioned
 from include.log.topics import LARGEST_RECORD
@@ -204,6 +204,7 @@ class KafkaWriter(KafkaClient, LogWriter):
             self._repeat("commit", self._producer.commit_transaction)
         except Transient as error:
             if _requires_abort(error):
+                self._require_ours(error)
                 raise
             self._state = "unknown"
             raise Restart(
@@ -213,6 +214,20 @@ class KafkaWriter(KafkaClient, LogWriter):
                 transactional_id=self._id,
                 reason=error.message,
             ) from error
+        self._state = "idle"
+
+    def _require_ours(self, error: Transient) -> None:
+        """Raise `Fenced` where that is what befell a commit: the abort that has to follow tells.
+
+        A broker that opens another writer while it ends this one's transaction answers UNKNOWN_SERVER_ERROR. Whoever
+        took that for a passing trouble and opened anew would fence the one that has taken over.
+        """
+        try:
+            self._repeat("abort", self._producer.abort_transaction, _CALL_S)
+        except Fenced as fenced:
+            raise fenced from error
+        except LyrebirdError:
+            return
         self._state = "idle"
 
     def abort(self) -> None:
