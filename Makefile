@@ -17,7 +17,7 @@ SEED ?= 1
 BYTES := $(addprefix tests/prove/,test_fuzz.py test_plain.py test_cat.py test_capture_crashes.py)
 SERVERS := $(filter-out $(BYTES) tests/prove/test_join% tests/prove/test_lake% tests/prove/test_search% tests/prove/test_tables% tests/prove/test_eventtime%,$(wildcard tests/prove/test_*.py))
 
-.PHONY: help setup develop fetched demo up down status test test-unit coverage test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search prove-tables prove-eventtime check format lock bench bench-capture bench-lake bench-search bench-join bench-merkle bench-tables bench-eventtime manual clean
+.PHONY: help setup develop fetched demo up down status test test-unit coverage test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search prove-tables prove-eventtime check format lock bench bench-capture bench-lake bench-search bench-join bench-merkle bench-tables bench-eventtime manual pictures clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -146,6 +146,9 @@ bench: setup ## latency from commit to searchable: 2,000 orders at 20/s through 
 
 manual: develop ## the pages of docs/ that are made from the code: deployment reference, commands, DAGs, incidents, metrics
 	$(BIN)/python -m tests.support.manual
+
+pictures: develop ## the pictures of docs/pictures: a demo with its tables, photographed in Chromium (a quarter of an hour)
+	$(BIN)/python -m tests.support.manual.pictures
 
 clean: ## remove .venv, state and caches of tools (downloads stay in $$LYREBIRD_CACHE)
 	@if [ -x $(BIN)/lyrebird ]; then $(BIN)/lyrebird down; fi
