@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import threading
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from include.clock import SystemClock
 from include.errors import Fenced, Terminal, Transient
@@ -82,9 +84,9 @@ def test_a_writer_that_is_overtaken_in_its_commits_always_says_that_it_is_fenced
         finally:
             writer.close()
 
-    for number in range(25):
+    for number in range(10):
         first = KafkaWriter(kafka, f"{unique}.{number}")
-        thread = threading.Thread(target=commits, args=(first,))
+        thread = threading.Thread(target=commits, args=(first,), daemon=True)
         thread.start()
         SystemClock().sleep(0.1 + random.random() / 20)
         second = KafkaWriter(kafka, f"{unique}.{number}")
@@ -93,4 +95,45 @@ def test_a_writer_that_is_overtaken_in_its_commits_always_says_that_it_is_fenced
         second.commit()
         thread.join(60)
         second.close()
-    assert kinds == [Fenced] * 25
+    assert kinds == [Fenced] * 10
+
+
+class _Unsure:
+    """A producer whose commit a broker refuses without a reason."""
+
+    def __init__(self, producer: Any) -> None:
+        self._producer = producer
+
+    def commit_transaction(self, _timeout_s: float) -> None:
+        raise KafkaException(KafkaError(KafkaError.UNKNOWN, "no reason", txn_requires_abort=True))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._producer, name)
+
+
+@pytest.mark.parametrize("overtaken", [False, True])
+def test_a_commit_that_is_refused_without_a_reason_is_fenced_only_for_who_was_overtaken(
+    kafka: str, unique: str, overtaken: bool
+) -> None:
+    KafkaAdmin(kafka).ensure(TopicSpec(unique, 1))
+    first = KafkaWriter(kafka, unique)
+    sure = first._producer
+    first.begin()
+    first.append(unique, b"k", b"v")
+    first.next_offsets()
+    first._producer = _Unsure(sure)
+    second = KafkaWriter(kafka, unique) if overtaken else None
+    with pytest.raises(Fenced if overtaken else Transient):
+        first.commit()
+    if second is None:
+        # The transaction is aborted, and the writer takes the next one.
+        first._producer = sure
+        first.begin()
+        first.append(unique, b"k", b"w")
+        first.commit()
+        assert [
+            each.value for each in KafkaReader(kafka).read(unique, 0, 0, KafkaReader(kafka).end_offsets(unique)[0])
+        ] == [b"w"]
+    else:
+        second.close()
+    first.close()

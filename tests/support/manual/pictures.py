@@ -33,7 +33,6 @@ from tests.support.paths import ROOT
 FOLDER = ROOT / "docs" / "pictures"
 ORDERS = 300
 WIDTH = 118
-PAGES = {"stream": "/dags/stream_lake_tables"}
 
 
 class Drawn(LiveScreen):
@@ -83,8 +82,7 @@ def photograph(env: dict[str, str], clock: SystemClock) -> None:
     airflow = Airflow(url, user, password, clock)
     with Browser() as browser, closing(airflow):
         browser.sign_in(url, "_token", answer.raise_for_status().json()["access_token"])
-        for name, path in PAGES.items():
-            browser.picture(url + path, FOLDER / f"{name}.png")
+        browser.picture(f"{url}/dags/stream_lake_tables", FOLDER / "stream.png")
         spoil(env)
         found = airflow.trigger("audit_tables", {"source": "shop", "tables": ["orders"]})
         state = airflow.wait("audit_tables", found, 300)
