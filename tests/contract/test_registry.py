@@ -6,7 +6,9 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
 
 import pytest
 
@@ -155,6 +157,39 @@ def test_what_is_no_schema_is_refused(registry_url: str, unique: str) -> None:
 def test_an_address_that_is_no_registry_is_refused(registry_url: str) -> None:
     with pytest.raises((Terminal, InvalidRecord)):
         ConfluentRegistry(registry_url + "/nowhere", timeout_s=PATIENT_S).register("x-value", record(ID))
+
+
+def test_an_address_that_is_no_registry_is_sent_nothing_to_keep() -> None:
+    class Page(BaseHTTPRequestHandler):
+        asked: ClassVar[list[str]] = []
+
+        def do_GET(self) -> None:
+            self.asked.append(self.command)
+            self.send_error(404)
+
+        def do_PUT(self) -> None:
+            self.do_GET()
+
+        def do_POST(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    with server, ThreadPoolExecutor(1) as pool:
+        pool.submit(server.serve_forever, 0.05)
+        try:
+            registry = ConfluentRegistry(f"http://127.0.0.1:{server.server_port}")
+            for ask in (lambda: registry.register("x-value", record(ID)), lambda: registry.newest("x-value")):
+                with pytest.raises(Terminal, match="Check `registry` in the deployment files"):
+                    ask()
+            for ask_id in (registry.schema, registry.subjects):
+                with pytest.raises(Terminal, match="status=404"):
+                    ask_id(1)
+        finally:
+            server.shutdown()
+    assert Page.asked == ["GET"] * 4
 
 
 def test_types_of_other_subjects_are_part_of_a_schema(registry_url: str, unique: str) -> None:

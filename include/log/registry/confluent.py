@@ -79,12 +79,12 @@ class ConfluentRegistry(SchemaRegistry):
     @override
     def newest(self, subject: str) -> int | None:
         answer = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
-        return None if answer.status == HTTPStatus.NOT_FOUND else int(self._good(answer, subject=subject)["id"])
+        return None if _is_absent(answer) else int(self._good(answer, subject=subject)["id"])
 
     @override
     def subjects(self, schema_id: int) -> tuple[str, ...]:
         answer = self._ask("GET", f"/schemas/ids/{schema_id}/versions")
-        versions = self._read(answer, list, schema_id=schema_id) if answer.status != HTTPStatus.NOT_FOUND else []
+        versions = [] if _is_absent(answer) else self._read(answer, list, schema_id=schema_id)
         if not versions:
             # Some registries say nothing of an id that they do not know; this raises there.
             self.schema(schema_id)
@@ -93,7 +93,7 @@ class ConfluentRegistry(SchemaRegistry):
     def _found(self, schema_id: int) -> tuple[SchemaLanguage, dict[str, Any]]:
         if schema_id not in self._schemas:
             answer = self._ask("GET", f"/schemas/ids/{schema_id}")
-            if answer.status == HTTPStatus.NOT_FOUND:
+            if _is_absent(answer):
                 raise UnknownSchema("no schema of this id is registered", reason="schema id", schema_id=schema_id)
             good = self._good(answer, schema_id=schema_id)
             # Left out by registries for Avro, as it was the only language once.
@@ -132,8 +132,8 @@ class ConfluentRegistry(SchemaRegistry):
 
     def _level(self, subject: str, name: str, wanted: Compatibility) -> None:
         answer = self._ask("GET", f"/config/{name}")
-        # 404: the subject has no level of its own, and the server's default is not to be relied on.
-        found = None if answer.status == HTTPStatus.NOT_FOUND else self._good(answer, subject=subject)
+        # Absent: the subject has no level of its own, and the server's default is not to be relied on.
+        found = None if _is_absent(answer) else self._good(answer, subject=subject)
         if found is None or found.get("compatibilityLevel") != wanted:
             self._good(self._ask("PUT", f"/config/{name}", {"compatibility": wanted}), subject=subject)
 
@@ -194,6 +194,21 @@ def _authorization(settings: Registry) -> dict[str, str]:
     if settings.user is not None:
         return {"Authorization": basic(settings.user, settings.password or "")}
     return {}
+
+
+def _is_absent(answer: HttpAnswer) -> bool:
+    """Whether a registry says that it has no such thing: a 404 with its error code.
+
+    Without one it is not a registry's address, and the refusal ends the request there: sent a body next, Apicurio's
+    server sometimes leaves such an address without any answer.
+    """
+    if answer.status != HTTPStatus.NOT_FOUND:
+        return False
+    try:
+        found = json.loads(answer.body)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and "error_code" in found
 
 
 def _message(answer: HttpAnswer) -> str:
