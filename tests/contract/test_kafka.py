@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from include.clock import SystemClock
-from include.errors import Fenced, Terminal, Transient
+from include.errors import Fenced, Restart, Terminal, Transient
 from include.local.ports import free_port
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import TopicSpec
@@ -109,6 +110,38 @@ class _Unsure:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._producer, name)
+
+
+class _Losing:
+    """A producer that loses the error of a flush on its way, as the client does when two callbacks raise at once."""
+
+    def __init__(self, producer: Any) -> None:
+        self._producer = producer
+
+    def flush(self, timeout_s: float) -> int:
+        with contextlib.suppress(KafkaException, SystemError):
+            self._producer.flush(timeout_s)
+        raise SystemError("<method 'flush'> returned a result with an exception set")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._producer, name)
+
+
+@pytest.mark.parametrize("overtaken", [False, True])
+def test_an_error_that_the_client_loses_is_told_as_fenced_where_it_was(
+    kafka: str, unique: str, overtaken: bool
+) -> None:
+    KafkaAdmin(kafka).ensure(TopicSpec(unique, 1))
+    first = KafkaWriter(kafka, unique)
+    first.begin()
+    first.append(unique, b"k", b"v")
+    first._producer = _Losing(first._producer)
+    second = KafkaWriter(kafka, unique) if overtaken else None
+    with pytest.raises(Fenced if overtaken else Restart):
+        first.next_offsets()
+    first.close()
+    if second is not None:
+        second.close()
 
 
 @pytest.mark.parametrize("overtaken", [False, True])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, Final, Literal, cast
 
@@ -77,7 +78,7 @@ class KafkaWriter(KafkaClient, LogWriter):
     def begin(self) -> None:
         if self._state != "idle":
             raise Terminal("a transaction cannot begin here", transactional_id=self._id, state=self._state)
-        with self._connection.asking("begin a transaction", transactional_id=self._id):
+        with self._asking("begin a transaction"):
             self._producer.begin_transaction()
         self._ends, self._last, self._failure, self._state = {}, {}, None, "open"
 
@@ -160,7 +161,7 @@ class KafkaWriter(KafkaClient, LogWriter):
             except (KafkaException, SystemError) as refused:
                 self._serve(0)
                 self._check()
-                with self._connection.asking("append", topic=topic, partition=partition, transactional_id=self._id):
+                with self._asking("append", topic=topic, partition=partition):
                     self._raise_earlier(refused)
                     raise
             self._unserved += 1
@@ -185,7 +186,7 @@ class KafkaWriter(KafkaClient, LogWriter):
         last, self._last = self._last, {}
         for place, record in last.items():
             self._put(place, record, self._delivered)
-        with self._connection.asking("flush", transactional_id=self._id):
+        with self._asking("flush"):
             left = self._producer.flush(self._timeout_s)
         self._check()
         if left:
@@ -272,11 +273,12 @@ class KafkaWriter(KafkaClient, LogWriter):
             self._ends[topic_partition] = offset + 1
 
     def _serve(self, seconds: float) -> None:
-        with self._connection.asking("append", transactional_id=self._id):
+        with self._asking("append"):
             self._producer.poll(seconds)
 
     def _check(self) -> None:
         if self._failure is not None:
+            self._require_no_newer(self._failure)
             raise self._failure
 
     def _partition(self, topic: str, key: bytes | None) -> int:
@@ -298,6 +300,31 @@ class KafkaWriter(KafkaClient, LogWriter):
             consumer.close()
         return self._groups[group]
 
+    @contextmanager
+    def _asking(self, what: str, **details: Any) -> Iterator[None]:
+        """As the connection's; raises `Fenced` also where the client has lost it on its way."""
+        try:
+            with self._connection.asking(what, transactional_id=self._id, **details):
+                yield
+        except Restart as lost:
+            self._require_no_newer(lost)
+            raise
+
+    def _require_no_newer(self, error: LyrebirdError) -> None:
+        """Raise `Fenced` where that is why the client cannot go on.
+
+        Of several that raise at once the client may lose the one that says it: a call that does nothing in an open
+        transaction is refused with whatever was fatal.
+        """
+        if isinstance(error, Fenced):
+            return
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as refused:
+            told = self._connection.error(refused.args[0], "append", transactional_id=self._id)
+            if isinstance(told, Fenced):
+                raise told from error
+
     def _repeat(self, what: str, call: Callable[[float], object], within_s: float | None = None) -> None:
         """Make a call that resumes where its last try ended, until it succeeds or `within_s` (`timeout_s`) is over."""
         within_s = self._timeout_s if within_s is None else min(within_s, self._timeout_s)
@@ -308,7 +335,8 @@ class KafkaWriter(KafkaClient, LogWriter):
             except (KafkaException, SystemError) as error:
                 found = error if isinstance(error, KafkaException) else error.__cause__
                 if not isinstance(found, KafkaException):
-                    raise
+                    with self._asking(what):
+                        raise
                 reason: KafkaError = found.args[0]
                 late = self._clock.monotonic_s() > until_s
                 if reason.retriable() and not reason.txn_requires_abort() and not late:
