@@ -65,8 +65,9 @@ class JsonLines(LineFormat):
     def lines(self, messages: Sequence[Message]) -> bytes | bytearray:
         return _whole_lines(messages) if self._whole else _payload_lines(messages)
 
+    @override
     def message(self, line: bytes, number: int) -> Message:
-        """See `LineFormat`; of payloads the value alone, without an offset (-1)."""
+        """Of payloads the value alone, without an offset (-1)."""
         return _message(line, number) if self._whole else Message(-1, None, line)
 
 
