@@ -20,7 +20,8 @@ Every command of `lyrebird`, with its arguments and options. Made from the comma
 (`python -m tests.support.manual`). `lyrebird` lies in `.venv/bin/`; `lyrebird COMMAND --help` says the same.
 
 Every command that answers takes `--json`. Exit codes: 0 it is done, or clean; 1 an error, or findings; 2 the command
-was called wrongly; 75 the same may succeed later; 130 stopped by Ctrl-C. Where a command has others, it says so below.
+was called wrongly, or an audit cannot say anything; 75 the same may succeed later; 130 stopped by Ctrl-C. Where a
+command has others, it says so below.
 """
 
 
