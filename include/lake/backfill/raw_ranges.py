@@ -121,7 +121,7 @@ class RawRanges(LogRanges):
                     key=file.key,
                     offset=message.offset,
                     after=before,
-                    fix="Run `lyrebird lake audit --deep` on the topic.",
+                    fix="Run `lyrebird audit chain --deep` on the topic.",
                 )
             before = message.offset
             yield _as_it_came(message) if refused else message
@@ -160,5 +160,5 @@ def _changed(key: str, committed: str, found: str | None) -> Terminal:
         key=key,
         sha256=found,
         committed=committed,
-        fix="Run `lyrebird lake audit --deep` on the topic; does the bucket keep older versions of the object?",
+        fix="Run `lyrebird audit chain --deep` on the topic; does the bucket keep older versions of the object?",
     )

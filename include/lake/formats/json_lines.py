@@ -135,7 +135,7 @@ def _message(line: bytes, number: int) -> Message:
             "line is not a message of ours",
             line=number,
             cause=repr(error),
-            fix="Compare the object's sha256 with its commit: `lyrebird lake audit --deep`.",
+            fix="Compare the object's sha256 with its commit: `lyrebird audit chain --deep`.",
         ) from error
 
 

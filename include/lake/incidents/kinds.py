@@ -80,7 +80,7 @@ STOPPED: Final = IncidentKind("stopped", "lake", "critical", _PAGE,
     ends="", text="{application} has stopped: {error}.{then}",
     fix="Mend it (`lyrebird lake status`), then clear its task.")  # fmt: skip
 
-_AUDIT: Final = "lyrebird lake audit"
+_AUDIT: Final = "lyrebird audit chain"
 
 
 class LeftStanding(Terminal):
