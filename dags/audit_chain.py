@@ -59,6 +59,6 @@ with DAG(
         python_callable=judge_chain_audit,
         op_kwargs={"report": checked["report"]},
         retries=0,
-        **mails(ALERTS, run_next="lyrebird lake audit --all"),
+        **mails(ALERTS, run_next="lyrebird audit chain --all"),
     )
     audit >> verdict

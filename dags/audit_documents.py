@@ -1,7 +1,7 @@
 """### Audit documents.
 
-**Purpose.** Proves that each document of a topic is what the database makes of its key now: assembles all of them anew,
-on Spark's tasks, and compares them with the newest in the topic. An audit that finds something fails the run.
+**Purpose.** Proves that each document of a topic is what the database makes of its key now: assembles it anew, on
+Spark's tasks, and compares it with the newest in the topic. An audit that finds something fails the run.
 
 **When it runs.** Every night at 05:00 UTC, a sixteenth of the keys, another each night; by hand all of them, or what
 *Share* says. When it is new, not before the next night. *Repair* lets the running assembler write anew what is wrong.

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
+from include.cli.failing import tell_error
+from include.cli.progress_bar import progress_bar
 from include.errors import SettingsError, Terminal
 
 if TYPE_CHECKING:
@@ -101,7 +103,7 @@ def _print(reader: Cat, files: tuple[Path, ...], advance: Callable[[int], None])
     write = sys.stdout.buffer.write
 
     def wrong(error: Terminal) -> bool:
-        click.echo(f"error: {error}", err=True)
+        tell_error(error)
         return True
 
     for path in files:
@@ -126,20 +128,15 @@ def _progress(files: tuple[Path, ...]) -> Iterator[Callable[[int], None]]:
     if size < _LARGE_BYTES or not sys.stderr.isatty() or sys.stdout.isatty():
         yield lambda _bytes: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-    columns = (TextColumn("binlog"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        # Of packed files nobody knows how many bytes they hold.
-        task = progress.add_task("binlog", total=size if all(map(_plain, files)) else None)
+    # Of packed files nobody knows how many bytes they hold.
+    with progress_bar("binlog", size if all(map(_plain, files)) else None, unit="bytes") as bar:
         waiting = 0
 
         def advance(count: int) -> None:
             nonlocal waiting
             waiting += count
             if waiting >= _STEP_BYTES:
-                progress.advance(task, waiting)
+                bar.advance(waiting)
                 waiting = 0
 
         yield advance

@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 import click
 
+from include.cli.colours import painted
 from include.cli.table import table
 from include.settings.environment import state_folder
 
@@ -30,7 +31,7 @@ def command(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"ok": not bad, "checks": [asdict(check) for check in checks]}))
     else:
-        click.echo(table(("check", "", "found"), [(c.name, _SIGNS[c.verdict], c.found) for c in checks]))
+        click.echo(painted(table(("check", "", "found"), [(c.name, _SIGNS[c.verdict], c.found) for c in checks])))
         for check in checks:
             if check.fix:
                 click.echo(f"\n{check.name}: {check.fix}")

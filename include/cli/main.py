@@ -7,6 +7,7 @@ import sys
 import click
 
 from include import VERSION
+from include.cli.failing import tell_error
 from include.cli.lazy import Lazy, LazyCommand
 from include.errors import LyrebirdError, Transient
 
@@ -52,17 +53,17 @@ def lyrebird() -> None:
 
 
 def main() -> int:
-    """Run a command; a LyrebirdError becomes one line on stderr and exit code 1, or `EXIT_TRANSIENT`."""
+    """Run a command; a LyrebirdError is told on stderr, with exit code 1 or `EXIT_TRANSIENT`."""
     try:
         lyrebird.main(prog_name="lyrebird", standalone_mode=False)
     except LyrebirdError as error:
-        sys.stderr.write(f"error: {error}\n")
+        tell_error(error)
         return EXIT_TRANSIENT if isinstance(error, Transient) else 1
     except click.exceptions.Abort:
-        sys.stderr.write("stopped\n")
+        tell_error("stopped")
         return 130
     except click.ClickException as error:
-        error.show()
+        tell_error(error)
         return error.exit_code
     except click.exceptions.Exit as end:
         return end.exit_code

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from include.cli.colours import painted
 from include.cli.table import duration, table
 from include.clock import Clock, SystemClock
 from include.errors import SettingsError
@@ -132,7 +133,7 @@ def _print_servers(seen: StackStatus) -> None:
             )
         )
     head = ("server", "state", "pid", "ports", "memory", "uptime", "deaths", "")
-    click.echo(table(head, rows, right=("pid", "memory", "deaths")))
+    click.echo(painted(table(head, rows, right=("pid", "memory", "deaths"))))
     total = sum(process.memory_mb for process in seen.processes)
     who = f"pid {seen.supervisor}" if seen.supervisor else "not running (`lyrebird up` starts it)"
     click.echo(f"\nTogether {total:.0f} MB. Supervisor: {who}. State: {seen.state}")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import click
 import orjson
 
+from include.cli.colours import painted
+
 if TYPE_CHECKING:
     from include.log.ports import LogReader, TopicAdmin
     from include.settings.deployment import Deployment
@@ -58,4 +60,4 @@ def tell_status(
     if as_json:
         click.echo(orjson.dumps({f"{kind}s": [each.to_json() for each in found]}).decode())
     else:
-        click.echo("\n".join(line for each in found for line in each.lines()) or f"no {kind} is declared")
+        click.echo(painted("\n".join(line for each in found for line in each.lines())) or f"no {kind} is declared")

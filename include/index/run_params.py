@@ -11,7 +11,7 @@ class RebuildRun(RunParams):
     """One rebuild. A retry, and a run after one that failed, goes on with the generation that is unfinished."""
 
     index: str = knob("The index of the deployment files that is made again.", option="NAME", among="index")
-    dry_run: bool = knob("Only say what would be done.", False, option="--plan")
+    dry_run: bool = knob("Only say what would be done.", False, before=("--plan",))
 
 
 class PromoteRun(RunParams):

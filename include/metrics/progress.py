@@ -115,7 +115,7 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class _PartFolder(RunFolder):
-    """See `RunFolder.of_part`."""
+    """What `RunFolder.of_part` gives."""
 
     part: str
     told: dict[str, dict[str, Any]]
@@ -134,8 +134,9 @@ class _PartFolder(RunFolder):
                 whole[name] = sum(part.get(name, 0) for part in parts)
             super().report(**whole, parts=self.told)
 
+    @override
     def keep(self, name: str, value: dict[str, Any]) -> None:
-        """See `RunFolder`; the file is this part's own."""
+        """The file is this part's own."""
         super().keep(f"{self.part}.{name}", value)
 
     @override

@@ -46,10 +46,10 @@ class PositionedTables(Protocol):
         """Where the server stands: whatever was read before is below it. None when it does not say."""
 
     def columns(self, table: str) -> dict[str, Column]:
-        """See `document.reading.tables.SourceTables`."""
+        """As `document.reading.tables.SourceTables` tells them."""
 
     def forget(self) -> None:
-        """See `document.reading.tables.SourceTables`."""
+        """Types are asked for anew at the next need."""
 
     def close(self) -> None:
         """Give up the connection."""

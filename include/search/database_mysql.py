@@ -36,7 +36,7 @@ def primary_tables(deployment: Deployment, document: DocumentDefinition, clock: 
 
 
 class PositionedMysql:
-    """See `database.PositionedTables`. Belongs to one thread at a time."""
+    """`PositionedTables` of a MySQL or MariaDB server. Belongs to one thread at a time."""
 
     def __init__(self, tables: MysqlTables, clock: Clock) -> None:
         self._tables = tables
@@ -48,7 +48,7 @@ class PositionedMysql:
 
     @contextmanager
     def moment(self) -> Iterator[tuple[Tables, SourcePosition | None]]:
-        """See `database.PositionedTables`."""
+        """The snapshot comes after the position, so that it holds it; MariaDB is waited for until its engine has."""
         before = self.newest()
         if before is None:
             self._wake()
@@ -58,7 +58,7 @@ class PositionedMysql:
             yield snapshot, before
 
     def newest(self) -> SourcePosition | None:
-        """See `database.PositionedTables`; the commit time is taken for now."""
+        """The commit time is taken for now."""
         if not self._tells:
             return None
         self._wake()

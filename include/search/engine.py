@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from typing_extensions import override
+
 from include.errors import Terminal, Transient
 from include.index.server.elasticsearch import call
 
@@ -26,14 +28,15 @@ class SearchEngine(Protocol):
         """The whole answer of index `name`; with `routing` of that shard alone."""
 
 
-class ElasticsearchEngine:
+class ElasticsearchEngine(SearchEngine):
     """On the client that `index.server.elasticsearch` connects."""
 
     def __init__(self, client: elasticsearch.Elasticsearch) -> None:
         self._client = client.options(request_timeout=_REQUEST_S)
 
+    @override
     def search(self, name: str, body: Mapping[str, Any], routing: str | None = None) -> Mapping[str, Any]:
-        """See `SearchEngine`. HTTP 200 hides failed shards and answers that were cut by time: both are `Transient`."""
+        """HTTP 200 hides failed shards and answers that were cut by time: both are `Transient`."""
         import elasticsearch
 
         try:

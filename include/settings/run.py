@@ -19,7 +19,9 @@ import click
 from pydantic import AfterValidator, Field, ValidationError
 
 from include.errors import SettingsError
+from include.settings.completion import names_of
 from include.settings.deployment import Strict
+from include.settings.renamed import Renamed
 
 __all__ = ["DATE", "NULL", "ONCE", "Knob", "Names", "NamesOnce", "RunParams", "every", "knob"]
 
@@ -31,6 +33,8 @@ DATE: Final = {"format": "date"}
 """More schema of a day."""
 NULL: Final = {"default": None}
 """More schema of a list of which Airflow's form has none at first."""
+_SECTIONS: Final = {"source": "sources", "index": "indexes", "group": "lake"}
+"""Where the names are declared that a knob chooses among, for a shell that completes them."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -43,6 +47,7 @@ class Knob:
     among: str
     section: str
     fills: bool
+    before: tuple[str, ...]
     schema: dict[str, Any]
     required: bool = False
     default: Any = None
@@ -63,6 +68,7 @@ def knob(
     among: str = "",
     section: str = "",
     fills: bool = False,
+    before: tuple[str, ...] = (),
     schema: Mapping[str, Any] | None = None,
     **checks: Any,
 ) -> Any:
@@ -77,10 +83,11 @@ def knob(
         among: noun of what its names are, where only those that are declared will do; `RunParams.params` gets them.
         section: of the deployment files, where there must be at least one of these names.
         fills: no name means all of them.
+        before: earlier spellings of its option, which still work and are not shown.
         schema: more JSON schema, for Airflow's form alone.
         checks: bounds and the like, as of pydantic's `Field`.
     """
-    declared: Any = {"knob": Knob(param, option, among, section, fills, dict(schema or {}))}
+    declared: Any = {"knob": Knob(param, option, among, section, fills, before, dict(schema or {}))}
     return Field(default, title=title or None, description=text, json_schema_extra=declared, **checks)
 
 
@@ -190,6 +197,8 @@ class RunParams(Strict):
     @classmethod
     def _knobs_option(cls, name: str, more: Mapping[str, Any]) -> Callable[[F], F]:
         field = cls._knobs[name]
+        if field.among in _SECTIONS:
+            more = {"shell_complete": names_of(_SECTIONS[field.among]), **more}
         if not field.option.startswith("-"):
             shown = {"nargs": -1, "metavar": f"[{field.option}]..."} if field.several else {"metavar": field.option}
             return click.argument(name, **{**shown, **more})
@@ -202,6 +211,8 @@ class RunParams(Strict):
             said |= _typed(field.schema)
             if not more.get("required"):
                 said |= {"default": field.default, "show_default": field.default not in ("", None)}
+        if field.before:
+            said |= {"cls": Renamed, "before": field.before}
         return click.option(field.option, name, **{**said, **more})
 
     def words(self, *names: str) -> list[str]:

@@ -91,7 +91,7 @@ class SnapshotRun(RunParams):
         title="Rows a second",
         ge=0,
     )
-    plan: bool = knob("Only say what would be read.", False)
+    plan: bool = knob("Only say what would be read.", False, option="--dry-run", before=("--plan",))
     mode: SnapshotMode = knob(
         "auto: ask the running capture, or start one; request: only ask; start: only when none runs; "
         "anew: start one that reads all again from now on, as after a purged binlog.",
@@ -140,7 +140,7 @@ class SnapshotRun(RunParams):
 
     def plan_arguments(self) -> list[str]:
         """Of `lyrebird`: say what would be read."""
-        return [*self._asks(), "--plan"]
+        return [*self._asks(), "--dry-run"]
 
     def start_arguments(self) -> list[str]:
         """Of `lyrebird`: a capture that takes the snapshot and ends."""

@@ -23,7 +23,7 @@ _STAMP_US: Final = 1_000_000
 
 
 class _Core(Protocol):
-    """See `Replicator`."""
+    """What of `Replicator` is used here."""
 
     state: CaptureState
     window: WatermarkWindow | None

@@ -33,7 +33,7 @@ _START_S: Final = 5.0
 
 
 class Flow(Protocol):
-    """See `Inflow`."""
+    """What of `Inflow` is used here."""
 
     def next(self, timeout_s: float) -> PlainRun | SourceTransaction | BinlogIdle | None:
         """Plain transactions, or what at most one event completes; None too when none came within `timeout_s`."""

@@ -45,4 +45,4 @@ class OpenEngine(Protocol):
     """Opens the store in a folder, an empty one where there is none."""
 
     def __call__(self, folder: Path) -> Engine:
-        """See `Engine`."""
+        """`BrokenStore` for files that are damaged."""

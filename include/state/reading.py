@@ -32,8 +32,9 @@ class MemoryRows(BucketRows):
     def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return [self._values.get(key) for key in keys]
 
+    @override
     def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """See `BucketRows`; not to be gone on with after `take`."""
+        """Not to be gone on with after `take`."""
         for at in range(bisect_left(self._keys, max(prefix, start)), len(self._keys)):
             if not self._keys[at].startswith(prefix):
                 return

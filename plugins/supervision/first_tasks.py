@@ -126,7 +126,7 @@ def check_backfill(
     asked = BackfillRun.of(params or {}, groups, run_id or "", logical_date.date() if own else None)
     request = asked.request_arguments()
     return {
-        "plan": ["lake", "backfill", *request, "--plan"],
+        "plan": ["lake", "backfill", *request, "--dry-run"],
         "skips": own,
         "arguments": request,
         "promote": asked.promote_arguments(),

@@ -13,10 +13,10 @@ __all__ = ["check_promotion", "check_rebuild"]
 def check_rebuild(indexes: Sequence[str], params: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The commands of a rebuild: `plan` of `lyrebird`, `arguments` of the Spark application."""
     asked = RebuildRun.from_params(params or {}, index=indexes)
-    return {"plan": ["index", "rebuild", asked.index, "--plan"], "arguments": [asked.index]}
+    return {"plan": ["index", "rebuild", asked.index, "--dry-run"], "arguments": [asked.index]}
 
 
 def check_promotion(indexes: Sequence[str], params: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The commands of a promotion: `prove` says what speaks against it, `promote` moves the alias."""
     promote = ["index", "promote", *PromoteRun.from_params(params or {}, index=indexes).words()]
-    return {"prove": [*promote, "--check"], "promote": promote}
+    return {"prove": [*promote, "--dry-run"], "promote": promote}

@@ -40,7 +40,7 @@ def report(findings: list[dict[str, Any]]) -> str:
 
 def test_the_whole_lake_is_audited_without_a_choice() -> None:
     plan = check_chain_audit(GROUPS, {"topics": [], "groups": [], "deep": False}, run_id="manual__2026-11-02T00:00:00")
-    assert plan["arguments"] == ["lake", "audit", "--all", "--report", plan["report"]]
+    assert plan["arguments"] == ["audit", "chain", "--all", "--report", plan["report"]]
 
 
 def test_an_unknown_group_fails_the_first_task_at_once() -> None:
@@ -55,7 +55,7 @@ def test_a_run_is_judged_by_its_own_report_only_and_its_mail_has_the_command() -
         GaveUp, match=r"1 finding, the first: object missing \(raw, topic t, partition 3, offset"
     ) as told:
         judge_chain_audit(plan["report"])
-    assert told.value.run_next == "lyrebird lake audit t"
+    assert told.value.run_next == "lyrebird audit chain t"
     assert check_chain_audit(GROUPS, {}, run_id="r2") == plan
     assert not Path(plan["report"]).exists()
 

@@ -57,7 +57,7 @@ def states(run: Any) -> dict[str, str]:
 
 def test_a_rebuild_is_planned_and_then_filled_by_the_same_index() -> None:
     assert check_rebuild(INDEXES, {"index": "orders"}) == {
-        "plan": ["index", "rebuild", "orders", "--plan"],
+        "plan": ["index", "rebuild", "orders", "--dry-run"],
         "arguments": ["orders"],
     }
 
@@ -65,7 +65,7 @@ def test_a_rebuild_is_planned_and_then_filled_by_the_same_index() -> None:
 def test_a_promotion_is_proved_by_the_command_that_moves() -> None:
     params = {"index": "orders", "generation": 3, "accept_differences": True}
     assert check_promotion(INDEXES, params) == {
-        "prove": ["index", "promote", "orders", "--generation", "3", "--accept-differences", "--check"],
+        "prove": ["index", "promote", "orders", "--generation", "3", "--accept-differences", "--dry-run"],
         "promote": ["index", "promote", "orders", "--generation", "3", "--accept-differences"],
     }
     assert check_promotion(INDEXES, {"index": "orders", "generation": None})["promote"] == [
@@ -101,7 +101,7 @@ def test_a_dry_run_ends_behind_the_plan(bag: DagBag, monkeypatch: pytest.MonkeyP
     said = runs(monkeypatch, "print('orders-v2 is new')")
     run = bag.dags["index_rebuild"].test(run_conf={"index": "orders", "dry_run": True})
     assert states(run) == {"check": "success", "plan": "success", "goes_on": "success", "fill": "skipped"}
-    assert said[-1] == ["index", "rebuild", "orders", "--plan"]
+    assert said[-1] == ["index", "rebuild", "orders", "--dry-run"]
 
 
 def test_readers_follow_behind_the_proof_alone(bag: DagBag, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_readers_follow_behind_the_proof_alone(bag: DagBag, monkeypatch: pytest.
     conf = {"index": "orders", "generation": 2, "accept_differences": False}
     assert states(dag.test(run_conf=conf)) == {"check": "success", "prove": "success", "promote": "success"}
     assert said[-2:] == [
-        ["index", "promote", "orders", "--generation", "2", "--check"],
+        ["index", "promote", "orders", "--generation", "2", "--dry-run"],
         ["index", "promote", "orders", "--generation", "2"],
     ]
     said.clear()

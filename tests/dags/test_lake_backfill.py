@@ -45,7 +45,7 @@ def test_a_run_of_airflows_backfill_is_of_its_own_day() -> None:
     assert name.startswith("backfill__2026-11-20T00_00_00_00_00-")
     chosen = ["shop.orders", "--from", "2026-11-20", "--version", "2", "--run", name]
     assert found["arguments"] == chosen
-    assert found["plan"] == ["lake", "backfill", *chosen, "--plan"]
+    assert found["plan"] == ["lake", "backfill", *chosen, "--dry-run"]
     assert found["promote"] == ["lake", "promote", "shop.orders", "--run", name]
     assert check_backfill(GROUPS, params, "backfill__2026-11-20T00:00:00+00:00", run, DAY) == found
 
@@ -97,7 +97,7 @@ def test_a_dry_run_ends_behind_the_plan(bag: DagBag, monkeypatch: pytest.MonkeyP
         "promote": "skipped",
     }
     assert said[-1][:3] == ["lake", "backfill", "t"]
-    assert said[-1][-1] == "--plan"
+    assert said[-1][-1] == "--dry-run"
 
 
 @pytest.mark.parametrize(

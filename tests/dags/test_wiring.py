@@ -89,7 +89,7 @@ def test_a_plan_reads_nothing_and_starts_nothing(bag: DagBag, said: list[list[st
         "taken": "skipped",
         "replicate": "skipped",
     }
-    assert said[-1][4:] == ["--tables", "orders", "--where", "id > 7", "--rows-per-s", "100", "--plan"]
+    assert said[-1][4:] == ["--tables", "orders", "--where", "id > 7", "--rows-per-s", "100", "--dry-run"]
 
 
 def test_a_snapshot_is_asked_of_the_capture_that_runs(bag: DagBag, said: list[list[str]]) -> None:

@@ -119,7 +119,7 @@ def test_a_bug_of_a_parser_leaves_no_trace(lake: Lake) -> None:
         assert len(lyrebird("audit", TOPIC, "--deep")["topics"]) == 1
 
         # What nobody reads goes, by the one account that may.
-        plan = lyrebird("expire", TOPIC, "--generation", "1", "--group", "clicks", "--plan")
+        plan = lyrebird("expire", TOPIC, "--generation", "1", "--group", "clicks", "--dry-run")
         with pytest.raises(LyrebirdError):
             lake.store.delete(plan["objects"][0])
         assert lake.store.head(plan["objects"][0]) is not None

@@ -139,7 +139,7 @@ def _add_difference(
         " group read it later)",
         first=each.first,
         until=each.until,
-        run="" if deep else "lyrebird lake audit {topic} --deep",
+        run="" if deep else "lyrebird audit chain {topic} --deep",
     )
 
 

@@ -28,8 +28,8 @@ __all__ = ["CommitReader", "Unreadable"]
 
 _AT_ONCE: Final = 16
 _MD5: Final = re.compile(r'"[0-9a-f]{32}"')
-_MEND: Final = "lyrebird lake audit {topic} --group {group} --mend"
-_COMPARE: Final = "lyrebird lake audit {topic} --group {group} --deep"
+_MEND: Final = "lyrebird audit chain {topic} --group {group} --repair"
+_COMPARE: Final = "lyrebird audit chain {topic} --group {group} --deep"
 
 
 class Unreadable(NamedTuple):

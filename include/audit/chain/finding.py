@@ -109,7 +109,7 @@ class Findings(list[ChainFinding]):
                 run = f"lyrebird lake where {{topic}} {chain.partition} {first}"
                 if self._parsed and fault in _MADE_AGAIN:
                     span = f"{chain.partition}:{first}-{until or first + 1}"
-                    run = f"lyrebird lake backfill {{topic}} --group {{group}} --offsets {span} --plan"
+                    run = f"lyrebird lake backfill {{topic}} --group {{group}} --offsets {span} --dry-run"
         names = {"topic": topic, "group": self.group, "key": key}
         command = run.format(**{name: shlex.quote(text) for name, text in names.items()})
         generation, partition = (chain.generation, chain.partition) if chain else (None, None)

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from typing_extensions import override
+
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.store.object_store import ObjectInfo, ObjectStore
 
@@ -28,11 +30,13 @@ class ProgressListener(Protocol):
 class Silent(ProgressListener):
     """A `ProgressListener` that nobody watches."""
 
+    @override
     def begin(self, what: str, total: int | None = None) -> None:
-        """See `ProgressListener`."""
+        pass
 
+    @override
     def advance(self, steps: int) -> None:
-        """See `ProgressListener`."""
+        pass
 
 
 @dataclass(slots=True)

@@ -137,4 +137,4 @@ def audit_line(reports: Sequence[ChainReport]) -> str:
     if not dirty:
         return f"chain audit: clean ({looked})"
     findings = sum(len(topics[name].findings) for name in dirty)
-    return f"chain audit: {counted(findings, 'finding')} ({looked}); next: lyrebird lake audit {dirty[0]}"
+    return f"chain audit: {counted(findings, 'finding')} ({looked}); next: lyrebird audit chain {dirty[0]}"

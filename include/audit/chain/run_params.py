@@ -29,7 +29,7 @@ class ChainAuditRun(RunParams):
 
     def arguments(self, report: Path) -> list[str]:
         """Of `lyrebird`: it writes `report` and ends with status 0, findings or not."""
-        return ["lake", "audit", *([] if self.topics else ["--all"]), *self.words(), "--report", str(report)]
+        return ["audit", "chain", *([] if self.topics else ["--all"]), *self.words(), "--report", str(report)]
 
 
 @dataclass(frozen=True)
@@ -63,5 +63,5 @@ def verdict_of(report: Mapping[str, Any]) -> ChainVerdict:
         len(report["topics"]),
         count,
         f"{text}:{key} {first['meaning']}{others}",
-        f"lyrebird lake audit {shlex.quote(name)}{deep}",
+        f"lyrebird audit chain {shlex.quote(name)}{deep}",
     )

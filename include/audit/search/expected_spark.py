@@ -213,7 +213,7 @@ def expected_by_spark(
 
 
 class SparkExpected(Expected):
-    """See `expected.Expected`."""
+    """`Expected` in a frame, for topics that no single process should fold."""
 
     def __init__(self, spark: SparkSession, newest: DataFrame, feed: Feed, window: Window) -> None:
         self.feed, self.window = feed, dict(window)

@@ -41,7 +41,7 @@ Folding = Callable[[SearchAuditSpec, Feed, AuditCut], Expected]
 
 
 class ServerSides(Sides):
-    """See `sides.Sides`."""
+    """`Sides` on the servers that a deployment names."""
 
     def __init__(self, deployment: Deployment, folding: Folding | None = None) -> None:
         kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
@@ -75,8 +75,9 @@ class ServerSides(Sides):
         forget = functools.partial(forget_versions, self._elastic, name, spec.index_id)
         return Writing(self.index, self.reader, self.clock, states, forget)
 
+    @override
     def expected(self, spec: SearchAuditSpec, at: AuditCut) -> Expected:
-        """See `sides.Sides`; without a folding of the caller's this process reads the topic itself."""
+        """Without a folding of the caller's this process reads the topic itself."""
         if self._folding is not None:
             return self._folding(spec, self.feed(spec, at), at)
         states = States(self.feed(spec, at), self._registry)

@@ -11,6 +11,7 @@ from include.cli.lazy import Lazy, LazyCommand
 __all__ = ["COMMANDS", "command"]
 
 COMMANDS: Final[dict[str, LazyCommand]] = {
+    "chain": LazyCommand("audit.chain", "What the lake stores: every record is there once, and nothing was changed."),
     "documents": LazyCommand(
         "audit.documents", "A topic's documents against the database: what is made of each key now."
     ),

@@ -10,6 +10,9 @@ import orjson
 
 from include.audit.documents.run_params import MOST_SHARES, DocumentsAuditRun
 from include.cli.audit.options import Share
+from include.cli.colours import painted
+from include.cli.failing import tell_error
+from include.settings.completion import names_of
 
 __all__ = ["command"]
 
@@ -17,7 +20,7 @@ CANNOT_AUDIT = 2
 
 
 @click.command(name="documents")
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=names_of("documents"))
 @DocumentsAuditRun.options("share", type=Share(MOST_SHARES), default="1/1", metavar="1/N")
 @DocumentsAuditRun.options("repair")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
@@ -53,8 +56,8 @@ def command(topic: str | None, share: int, repair: bool, as_json: bool) -> None:
         finally:
             spark.stop()
     except LyrebirdError as error:
-        click.echo(f"error: {error}", err=True)
+        tell_error(error)
         sys.exit(CANNOT_AUDIT)
-    click.echo(orjson.dumps(report.to_json()).decode() if as_json else "\n".join(report.lines()))
+    click.echo(orjson.dumps(report.to_json()).decode() if as_json else painted("\n".join(report.lines())))
     if report.findings:
         sys.exit(1)

@@ -6,6 +6,8 @@ import json
 
 import click
 
+from include.cli.colours import painted
+
 __all__ = ["command"]
 
 _SHOWN = 20
@@ -40,7 +42,7 @@ def command(kind: str, audit: str | None, run_id: str | None, runs: int, as_json
         click.echo(f"no run of the DAG {dag_of(known)} is kept on this host: start it under Airflow")
         return
     head = ["at", "audit", "verdict", "took", "holds up to"]
-    click.echo(table(head, [[row.at[:19], row.what, row.said, row.effort, row.position] for row in rows]))
+    click.echo(painted(table(head, [[row.at[:19], row.what, row.said, row.effort, row.position] for row in rows])))
     for row in rows:
         if not row.clean:
             click.echo(f"\n{row.at[:19]} {row.what}, run {row.run_id}")

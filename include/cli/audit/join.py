@@ -11,10 +11,13 @@ import orjson
 from include.audit.joins.report import JoinReport
 from include.audit.joins.run_params import JoinAuditRun
 from include.cli.audit.options import Share
+from include.cli.colours import painted
+from include.cli.failing import tell_error
 from include.clock import SystemClock
 from include.errors import LyrebirdError
 from include.log.requests.asking import ask
 from include.log.requests.records import Request
+from include.settings.completion import names_of
 from include.settings.connections import Kafka
 
 __all__ = ["command"]
@@ -23,7 +26,7 @@ CANNOT_AUDIT = 2
 
 
 @click.command(name="join")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("joins", "audits"))
 @JoinAuditRun.options("sample", type=Share(), default="1/1", metavar="1/N")
 @click.option("--repair", is_flag=True, help="Ask the join to write what is wrong again.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
@@ -48,11 +51,11 @@ def command(name: str, sample: int, repair: bool, as_json: bool) -> None:
         finally:
             spark.stop()
     except LyrebirdError as error:
-        click.echo(f"error: {error}", err=True)
+        tell_error(error)
         sys.exit(CANNOT_AUDIT)
     if repair and not report.clean:
         _ask(deployment.one("kafka", Kafka), report)
-    click.echo(orjson.dumps(report.to_json()).decode() if as_json else "\n".join(report.lines()))
+    click.echo(orjson.dumps(report.to_json()).decode() if as_json else painted("\n".join(report.lines())))
     sys.exit(0 if report.clean else 1)
 
 

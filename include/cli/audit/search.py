@@ -13,7 +13,10 @@ from include.audit.search.audit import How, audit_and_repair, audit_search
 from include.audit.search.platform import server_sides
 from include.audit.search.report import together
 from include.audit.search.run_params import SearchAuditRun
+from include.cli.colours import painted
+from include.cli.failing import tell_error
 from include.errors import LyrebirdError
+from include.settings.completion import names_of
 from include.settings.deployment import Deployment
 
 __all__ = ["command"]
@@ -22,7 +25,7 @@ CANNOT_AUDIT = 2
 
 
 @click.command(name="search")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("audits", "documents"))
 @SearchAuditRun.options("mode")
 @click.option(
     "--wait",
@@ -65,11 +68,11 @@ def command(name: str, repair: bool, as_json: bool, **how: Unpack[How]) -> None:
             audit = audit_and_repair if repair else audit_search
             reports = [audit(spec, sides, **how) for spec in specs]
     except LyrebirdError as error:
-        click.echo(f"error: {error}", err=True)
+        tell_error(error)
         sys.exit(CANNOT_AUDIT)
     if as_json:
         found = together(reports) if len(reports) > 1 else reports[0].to_json()
         click.echo(orjson.dumps(found).decode())
     else:
-        click.echo("\n".join(line for report in reports for line in report.lines()))
+        click.echo(painted("\n".join(line for report in reports for line in report.lines())))
     sys.exit(0 if all(report.clean for report in reports) else 1)

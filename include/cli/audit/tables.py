@@ -10,6 +10,9 @@ import click
 import orjson
 
 from include.audit.merkle.run_params import TableAuditRun
+from include.cli.colours import painted
+from include.cli.failing import tell_error
+from include.settings.completion import names_of
 
 if TYPE_CHECKING:
     from include.audit.merkle.definition import Against, Of
@@ -20,7 +23,12 @@ CANNOT_AUDIT = 2
 
 
 @click.command(name="tables")
-@click.option("--source", default="", help="An entry of `sources`; may be left out where there is one.")
+@click.option(
+    "--source",
+    default="",
+    help="An entry of `sources`; may be left out where there is one.",
+    shell_complete=names_of("sources"),
+)
 @TableAuditRun.options("tables", "against")
 @click.option(
     "--of",
@@ -91,11 +99,11 @@ def command(
                 report = tables_audit.run(table)
                 reports.append(report)
                 if not as_json:
-                    click.echo("\n".join(report.lines()))
+                    click.echo(painted("\n".join(report.lines())))
         finally:
             spark.stop()
     except LyrebirdError as error:
-        click.echo(f"error: {error}", err=True)
+        tell_error(error)
         sys.exit(CANNOT_AUDIT)
     if as_json:
         click.echo(orjson.dumps({"tables": {report.table: report.to_json() for report in reports}}).decode())

@@ -17,6 +17,7 @@ from include.cli.capture.options import json_option, source_option, tables_optio
 from include.cli.capture.policy import show_policy
 from include.cli.capture.requests import request_snapshot, reread_tables, resume_table, take_snapshot
 from include.cli.capture.status import show_status
+from include.cli.failing import tell_error
 from include.clock import SystemClock
 from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Terminal
 
@@ -92,7 +93,7 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
     try:
         ended = capture.run(mode, _list(tables), f"by-hand-{uuid.uuid4()}")
     except Fenced as error:
-        click.echo(f"error: {error}", err=True)
+        tell_error(error)
         sys.exit(_FENCED_EXIT)
     if snapshot and ended == "stopped":
         raise Restart("stopped before the end of the snapshot", source=name, fix="Run it again: it goes on.")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import orjson
 
+from include.cli.progress_bar import progress_bar
 from include.cli.table import duration, size, table
-from include.clock import Clock, SystemClock
+from include.clock import SystemClock
 from include.errors import LyrebirdError
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from include.source.snapshot.plan import SnapshotPlan
 
 __all__ = ["refuse_unknown", "require_condition", "require_tables", "show_plan", "waiting"]
-
-_LINE_EVERY_S = 10.0
 
 
 def require_condition(source: SourceDefinition, where: str, tables: tuple[str, ...]) -> None:
@@ -91,66 +89,11 @@ def _plan(plan: SnapshotPlan, where: str) -> str:
 
 @contextmanager
 def waiting(quiet: bool) -> Iterator[Callable[[Answer | None], None]]:
-    """Show the answers to a request on stderr: a bar on a terminal, else a line now and then."""
-    if quiet:
-        yield lambda _answer: None
-    elif sys.stderr.isatty():
-        with _bar() as show:
-            yield show
-    else:
-        yield _Lines()
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[Answer | None], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns: tuple[Any, ...] = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("rows, {task.fields[rate]} rows/s,"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("waits for capture", total=None, rate="-")
+    """Show the answers to a request."""
+    with progress_bar("waits for capture", unit="rows", quiet=quiet, estimated=True) as bar:
 
         def show(answer: Answer | None) -> None:
-            if answer is None:
-                return
-            speed = progress.tasks[0].speed
-            total = max(answer.total, answer.done) if answer.total is not None else None
-            progress.update(
-                task,
-                description=answer.state,
-                completed=answer.done,
-                total=total,
-                rate=f"{speed:,.0f}" if speed else "-",
-            )
+            if answer is not None:
+                bar.reach(answer.done, answer.total, answer.state)
 
         yield show
-
-
-class _Lines:
-    """A plain line every ten seconds, as in a task's log."""
-
-    def __init__(self, clock: Clock | None = None) -> None:
-        self._clock = clock or SystemClock()
-        self._next_s = self._clock.monotonic_s() + _LINE_EVERY_S
-        self._last = self._clock.monotonic_s(), 0
-
-    def __call__(self, answer: Answer | None) -> None:
-        """Say how far it is, when it is time."""
-        now_s = self._clock.monotonic_s()
-        if answer is None or now_s < self._next_s:
-            return
-        self._next_s = now_s + _LINE_EVERY_S
-        since_s, before = self._last
-        self._last = now_s, answer.done
-        rate = (answer.done - before) / (now_s - since_s)
-        of_all = f" of about {answer.total:,}" if answer.total else ""
-        left = max(0, answer.total - answer.done) / rate if answer.total and rate else None
-        ends = f", about {duration(left)} left" if left is not None else ""
-        click.echo(f"{answer.state}: {answer.done:,}{of_all} rows, {rate:,.0f} rows/s{ends}", err=True)

@@ -10,6 +10,7 @@ import click
 import orjson
 
 from include.cli.capture.options import json_option, source_option
+from include.cli.colours import painted
 from include.clock import SystemClock
 from include.errors import LyrebirdError, Transient
 from include.metrics.progress import GAVE_UP, PROGRESS, last_run_folder, read_file
@@ -69,7 +70,7 @@ def show_status(name: str, as_json: bool) -> None:
         unread=unread,
         refused=refused,
     )
-    click.echo(orjson.dumps(status).decode() if as_json else "\n".join(lines_of(status)))
+    click.echo(orjson.dumps(status).decode() if as_json else painted("\n".join(lines_of(status))))
 
 
 def _read_from(source: SourceDefinition, place: object) -> SourceDefinition:

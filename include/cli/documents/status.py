@@ -8,6 +8,7 @@ from typing import Any
 import click
 import orjson
 
+from include.cli.colours import painted
 from include.cli.documents.options import ShownRequest, chosen, json_option, read_requests, topic_option
 from include.clock import Clock, SystemClock, iso
 from include.document.definition import DocumentDefinition, database_of, definitions
@@ -44,7 +45,7 @@ def command(topic: str | None, as_json: bool) -> None:
         only = values[0] if len(values) == 1 else {}
         click.echo(orjson.dumps({"documents": values, **only}).decode())
     else:
-        click.echo("\n".join(line for status in statuses for line in status.lines()))
+        click.echo(painted("\n".join(line for status in statuses for line in status.lines())))
 
 
 @dataclass(frozen=True)

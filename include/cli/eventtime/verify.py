@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
+from include.cli.colours import painted
+from include.cli.failing import tell_error
+from include.settings.completion import names_of
+
 if TYPE_CHECKING:
     from include.eventtime.restored import RestoredSource
     from include.settings.deployment import Deployment
@@ -18,7 +22,7 @@ CANNOT_VERIFY = 2
 
 
 @click.command(name="verify")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("eventtime"))
 @click.option("--day", help="The day, such as 2026-11-02, UTC; by itself yesterday.")
 @click.option(
     "--restored",
@@ -67,9 +71,9 @@ def command(name: str, day: str | None, moved: tuple[str, ...], patience: str, a
             spark.stop()
         said = report.to_json(shown_by(deployment.one("registry", Registry)))
     except LyrebirdError as error:
-        click.echo(f"error: {error}", err=True)
+        tell_error(error)
         sys.exit(CANNOT_VERIFY)
-    click.echo(orjson.dumps(said).decode() if as_json else "\n".join(report.lines(said["first"])))
+    click.echo(orjson.dumps(said).decode() if as_json else painted("\n".join(report.lines(said["first"]))))
     sys.exit(0 if report.clean or waits_us else 1)
 
 

@@ -20,6 +20,7 @@ from include.index.mapping.schema_fit import TopicFit, topic_fits
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.unindexed_values import ignored_values
 from include.log.registry.confluent import ConfluentRegistry
+from include.settings.completion import names_of
 from include.settings.connections import Elasticsearch, Registry
 from include.settings.deployment import Deployment
 
@@ -31,7 +32,7 @@ _SHOWN = ("refused", "coerced", "limited", "unsent")
 
 
 @click.command(name="check")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("indexes"))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def command(name: str, as_json: bool) -> None:
     """Compare live index NAME with its declaration, and its topics' schemas with its mapping.

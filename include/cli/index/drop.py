@@ -5,11 +5,13 @@ from __future__ import annotations
 import click
 import orjson
 
+from include.settings.completion import names_of
+
 __all__ = ["command"]
 
 
 @click.command(name="drop")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("indexes"))
 @click.option("--generation", type=click.IntRange(min=1), required=True, help="Its number.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else. Needs --yes.")

@@ -20,6 +20,7 @@ from include.log import topics
 from include.log.ports import SchemaRegistry
 from include.log.registry.confluent import ConfluentRegistry
 from include.record.json.formats import ValueForm
+from include.settings.completion import names_of
 from include.settings.connections import Registry
 from include.settings.deployment import Deployment
 
@@ -37,7 +38,7 @@ Declare it in the deployment, then make the index:
 
 
 @click.command(name="mapping")
-@click.argument("topic")
+@click.argument("topic", shell_complete=names_of("documents"))
 @click.option("--entity", help="Name of the body in a document, for a topic that no index declares.")
 @click.option("--value", type=click.Choice(["plain", "change"]), help="What its values are, likewise.")
 @click.option("--unsearched", multiple=True, metavar="PLACE", help="Keep order.tree in documents without searching it.")

@@ -6,13 +6,16 @@ import click
 import orjson
 
 from include.index.run_params import PromoteRun
+from include.settings.renamed import Renamed
 
 __all__ = ["command"]
 
 
 @click.command(name="promote")
 @PromoteRun.options("index", "generation")
-@click.option("--check", is_flag=True, help="Say what speaks against it, and move nothing.")
+@click.option(
+    "--dry-run", cls=Renamed, before=("--check",), is_flag=True, help="Say what speaks against it, and move nothing."
+)
 @click.option(
     "--wait",
     "within_s",
@@ -25,7 +28,7 @@ __all__ = ["command"]
 @PromoteRun.options("accept_differences")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def command(
-    index: str, generation: int | None, check: bool, within_s: float, accept_differences: bool, as_json: bool
+    index: str, generation: int | None, dry_run: bool, within_s: float, accept_differences: bool, as_json: bool
 ) -> None:
     """Let readers of index NAME follow another generation, at once and as a whole; back again by the same command.
 
@@ -57,9 +60,9 @@ def command(
                 reasons=against,
                 fix="Mend that, or give --accept-differences.",
             )
-        if not check:
+        if not dry_run:
             promote(on.index, on.admin, candidate)
-    moved = not check and not candidate.serves
+    moved = not dry_run and not candidate.serves
     if as_json:
         before = candidate.serving.name if candidate.serving else None
         value = {"index": candidate.info.name, "before": before, "moved": moved, "against": against}

@@ -7,11 +7,13 @@ import sys
 import click
 import orjson
 
+from include.settings.completion import names_of
+
 __all__ = ["command"]
 
 
 @click.command(name="purge")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("indexes"))
 @click.option("--per-second", type=click.IntRange(min=1), default=2000, show_default=True, help="Most deletions.")
 @click.option("--dry-run", is_flag=True, help="Delete nothing and note nothing: count what would go.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")

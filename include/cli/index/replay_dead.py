@@ -7,11 +7,13 @@ import sys
 import click
 import orjson
 
+from include.settings.completion import names_of
+
 __all__ = ["command"]
 
 
 @click.command(name="replay-dead")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("indexes"))
 @click.option("--dry-run", is_flag=True, help="Write nothing: say what would be done, as far as it can be said.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def command(name: str, dry_run: bool, as_json: bool) -> None:

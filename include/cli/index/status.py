@@ -9,6 +9,7 @@ from typing import Any
 import click
 import orjson
 
+from include.cli.colours import painted
 from include.cli.table import table
 from include.errors import Terminal
 from include.index.definition import index_named
@@ -19,6 +20,7 @@ from include.index.server.elasticsearch import ElasticsearchIndex
 from include.log import topics
 from include.log.kafka.log import KafkaReader
 from include.log.publishing.unended import find_hanging
+from include.settings.completion import names_of
 from include.settings.connections import Elasticsearch, Kafka
 from include.settings.deployment import Deployment
 
@@ -26,7 +28,7 @@ __all__ = ["command"]
 
 
 @click.command(name="status")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("indexes"))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def command(name: str, as_json: bool) -> None:
     """Show how far index NAME has come: offsets, source position, records waiting and set aside."""
@@ -58,7 +60,7 @@ def command(name: str, as_json: bool) -> None:
         return
     for status in statuses:
         click.echo(f"{info.name} from {status.progress.topic}: {status.waiting} records waiting")
-        click.echo("\n".join(status.lines()))
+        click.echo(painted("\n".join(status.lines())))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from include.clock import SystemClock
 from include.errors import Terminal, Transient
 from include.log.requests.asking import answer_to, ask
 from include.log.requests.records import Request
+from include.settings.completion import names_of
 from include.settings.connections import Kafka
 from include.settings.deployment import Deployment
 
@@ -20,7 +21,7 @@ _ASK_EVERY_S = 0.5
 
 
 @click.command(name="rebuild")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("joins"))
 @click.option("--outputs", is_flag=True, help="Read nothing: write all outputs again, of the rows that the state has.")
 @click.option("--id", "request_id", help="Id of the request; the same id again asks for nothing new.")
 @click.option("--wait", "wait_s", type=click.FloatRange(min=0), default=0.0, help="Wait so many seconds for its end.")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from include.cli.progress_bar import progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,18 +95,7 @@ def _on_spark(
     # As Ctrl-C does, so that nothing is left running.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return replay_on_spark(config, file, changes, batch, SystemClock(), say=say, tell=_tell(quiet))
+        with progress_bar("changes", unit="changes", quiet=quiet) as bar:
+            return replay_on_spark(config, file, changes, batch, SystemClock(), say=say, tell=bar.reach)
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _tell(quiet: bool) -> Callable[[int, int], None]:
-    if quiet:
-        return lambda _done, _all: None
-    shown = sys.stderr.isatty()
-
-    def tell(done: int, total: int) -> None:
-        end = "\r" if shown and done < total else "\n"
-        click.echo(f"{done:,} of {total:,} changes are joined{end}", err=True, nl=False)
-
-    return tell

@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from include.cli.status_options import tell_status
+from include.settings.completion import names_of
 
 __all__ = ["command"]
 
 
 @click.command(name="status")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=names_of("joins"))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def command(name: str | None, as_json: bool) -> None:
     """How far the join NAME is, or all: rows of its inputs, its state, incomplete keys, positions in the sources."""

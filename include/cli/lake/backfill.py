@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import click
 import orjson
 
+from include.cli.failing import tell_error
 from include.cli.lake.options import json_option
+from include.cli.progress_bar import progress_bar
 from include.clock import SystemClock
 from include.lake.backfill.run_params import NOTHING_STATUS, BackfillRun
 
@@ -39,26 +40,15 @@ def command(dry_run: bool, as_json: bool, **asked: Any) -> None:
     try:
         planned = deployed.plan(request)
     except NothingCommitted as error:
-        click.echo(f"error: {error}", err=True)
+        tell_error(error)
         sys.exit(NOTHING_STATUS)
     name = request.run or planned.run
     if dry_run:
-        told = [*planned.lines(), f"run {name}; without --plan it is begun"]
+        told = [*planned.lines(), f"run {name}; without --dry-run it is begun"]
         click.echo(orjson.dumps(planned.to_json() | {"run": name}).decode() if as_json else "\n".join(told))
         return
     click.echo("\n".join([*planned.lines(), f"run {name}"]), err=True)
-    found = perform(deployed.bucket, planned, name, OneByOne(deployed.place(planned.asked)), clock, _tell(as_json))
+    with progress_bar(request.topic, unit="cuts", quiet=as_json) as bar:
+        found = perform(deployed.bucket, planned, name, OneByOne(deployed.place(planned.asked)), clock, bar.reach)
     follow = f"readers follow it after: lyrebird lake promote {request.topic} --run {name}"
     click.echo(orjson.dumps(found.to_json()).decode() if as_json else "\n".join([*found.lines(), follow]))
-
-
-def _tell(quiet: bool) -> Callable[[int, int], None]:
-    if quiet:
-        return lambda _done, _total: None
-    shown = sys.stderr.isatty()
-
-    def tell(done: int, total: int) -> None:
-        end = "\r" if shown and done < total else "\n"
-        click.echo(f"{done:,} of {total:,} cuts are made{end}", err=True, nl=False)
-
-    return tell

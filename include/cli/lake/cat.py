@@ -116,7 +116,7 @@ def _bytes(name: str) -> tuple[str, bytes, FormatDefinition | None]:
         raise SettingsError(
             "this names no object with records",
             object=name,
-            fix="`lyrebird lake where` and `lyrebird lake files` name some; `lyrebird lake audit` reads the chains.",
+            fix="`lyrebird lake where` and `lyrebird lake files` name some; `lyrebird audit chain` reads the chains.",
         )
     stored = open_store(deployment).get(key)
     if stored is None:

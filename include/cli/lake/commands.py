@@ -16,7 +16,7 @@ COMMANDS: Final[dict[str, LazyCommand]] = {
     "cat": LazyCommand("lake.cat", "The records of an object, ours or Secor's."),
     "files": LazyCommand("lake.files", "Exactly the objects that readers of some dates read."),
     "policy": LazyCommand("lake.policy", "Which rule holds for a topic, and why."),
-    "audit": LazyCommand("lake.audit", "Prove that every record is there once, and nothing was changed."),
+    "audit": LazyCommand("audit.chain", "The earlier name of `lyrebird audit chain`.", hidden=True),
     "backfill": LazyCommand("lake.backfill", "Make days of a topic again from the raw copy, or plan it."),
     "promote": LazyCommand("lake.promote", "Compare a backfill, and let readers follow it."),
     "finalise": LazyCommand("lake.finalise", "Mark dates that are over, and those that got records afterwards."),

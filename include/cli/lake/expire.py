@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 import orjson
 
 from include.cli.lake.options import json_option
+from include.cli.progress_bar import progress_bar
 from include.lake.backfill.run_params import BackfillRun
+from include.settings.completion import names_of
+from include.settings.renamed import Renamed
 
 __all__ = ["command"]
 
@@ -16,12 +17,16 @@ __all__ = ["command"]
 @click.command(name="expire")
 @click.argument("topic")
 @click.option("--generation", type=click.IntRange(min=0), required=True, help="Whose objects.")
-@click.option("--group", required=True, help="The group: raw copies may be expired, too.")
+@click.option(
+    "--group", required=True, help="The group: raw copies may be expired, too.", shell_complete=names_of("lake")
+)
 @BackfillRun.options("topic_id")
-@click.option("--plan", is_flag=True, help="Say what would be removed, and remove nothing.")
+@click.option(
+    "--dry-run", cls=Renamed, before=("--plan",), is_flag=True, help="Say what would be removed, and remove nothing."
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-def command(topic: str, generation: int, group: str, topic_id: str, plan: bool, yes: bool, as_json: bool) -> None:
+def command(topic: str, generation: int, group: str, topic_id: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Remove the data objects of a generation of TOPIC that readers do not read, after showing and asking.
 
     Whoever looked up the pointer before a promotion may still read them: leave such readers time. The writers'
@@ -39,7 +44,7 @@ def command(topic: str, generation: int, group: str, topic_id: str, plan: bool, 
 
     deployment = Deployment.load()
     settings = deployment.one("store", StoreSettings)
-    eraser = None if plan else deleting(deployment)
+    eraser = None if dry_run else deleting(deployment)
     store = store_of(settings)
     expiry = plan_expiry(store, only_life(store, group_named(deployment, group).prefix, topic, topic_id), generation)
     if eraser is None or not (expiry.objects or expiry.gives_up):
@@ -48,9 +53,7 @@ def command(topic: str, generation: int, group: str, topic_id: str, plan: bool, 
     click.echo("\n".join(expiry.lines()), err=True)
     if not yes:
         click.confirm("Remove them?", abort=True, err=True)
-    with click.progressbar(
-        length=len(expiry.objects), label="removed", file=sys.stderr, hidden=not sys.stderr.isatty()
-    ) as shown:
-        expire(store, store_of(eraser), expiry, lambda _each: shown.update(1), patience(SystemClock()))
+    with progress_bar("removed", len(expiry.objects), unit="objects", quiet=as_json) as bar:
+        expire(store, store_of(eraser), expiry, lambda _each: bar.advance(), patience(SystemClock()))
     told = f"{len(expiry.objects):,} objects, {expiry.bytes:,} bytes, are removed"
     click.echo(orjson.dumps(expiry.to_json() | {"removed": len(expiry.objects)}).decode() if as_json else told)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import sys
 from typing import TYPE_CHECKING, Literal
 
 import click
 import orjson
 
 from include.cli.lake.options import group_option, groups_meant, json_option, open_store
+from include.cli.progress_bar import progress_bar
 from include.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -102,14 +102,8 @@ def _group(deployment: Deployment, name: str | None, topic: str) -> tuple[str, L
 def _listed(store: ObjectStore, group: LakeGroup, topic: str, dates: Dates, *, refused: bool) -> list[ListedObject]:
     from include.lake.inspect.listing import list_topic
 
-    hidden = not sys.stderr.isatty()
-    with click.progressbar(length=1, label="partitions", file=sys.stderr, hidden=hidden) as bar:
-
-        def progress(done: int, of: int) -> None:
-            bar.length = of
-            bar.update(done - bar.pos)
-
-        return list_topic(store, group.prefix, topic, dates, refused=refused, progress=progress)
+    with progress_bar(topic, unit="partitions") as bar:
+        return list_topic(store, group.prefix, topic, dates, refused=refused, progress=bar.reach)
 
 
 def _query(bucket: str, group: LakeGroup, topic: str, found: list[ListedObject], form: As) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import sys
 from typing import TYPE_CHECKING
 
 import click
 import orjson
 
 from include.cli.lake.options import json_option, open_store
+from include.cli.progress_bar import progress_bar
 from include.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -64,14 +64,10 @@ def command(
         eraser = store_of(deleting(deployment))
         if not yes:
             click.confirm("Forget this, for ever?", abort=True, err=True)
-        with click.progressbar(
-            length=sum(each.objects for plan in wanted for each in plan.partitions),
-            label="removed",
-            file=sys.stderr,
-            hidden=not sys.stderr.isatty(),
-        ) as shown:
+        objects = sum(each.objects for plan in wanted for each in plan.partitions)
+        with progress_bar("removed", objects, unit="objects", quiet=as_json) as bar:
             for plan in wanted:
-                removed += forget(store, eraser, plan, lambda _key: shown.update(1), patience(clock))
+                removed += forget(store, eraser, plan, lambda _key: bar.advance(), patience(clock))
     if as_json:
         click.echo(orjson.dumps({"topics": [plan.to_json() for plan in plans], "removed": removed}).decode())
     elif not dry_run:

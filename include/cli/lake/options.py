@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from include.errors import SettingsError
+from include.settings.completion import names_of
 
 if TYPE_CHECKING:
     from include.lake.definition import LakeGroup
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["group_option", "groups_meant", "json_option", "means_of", "open_store", "registry_of", "run_option"]
 
-group_option = click.option("--group", "group_name", help="This group alone, by its name in the deployment files.")
+group_option = click.option(
+    "--group",
+    "group_name",
+    help="This group alone, by its name in the deployment files.",
+    shell_complete=names_of("lake"),
+)
 run_option = click.option("--run", required=True, help="The run's name, as `lake backfill` said it.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else, on stdout.")
 

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import orjson
 
 from include.cli.lake.options import json_option
+from include.cli.progress_bar import progress_bar
 from include.clock import SystemClock
 from include.lake.backfill.run_params import BackfillRun
 
-if TYPE_CHECKING:
-    from include.lake.restore.copying import Tell
-
 __all__ = ["command"]
-
-_LINE_EVERY_S = 10.0
 
 
 @click.command(name="restore")
@@ -58,32 +51,6 @@ def command(groups: str, dry_run: bool, as_json: bool, **asked: Any) -> None:
         click.echo(told if as_json else "\n".join([*standing.lines(), "without --dry-run it is begun"]))
         return
     click.echo("\n".join(standing.lines()), err=True)
-    with _shown(quiet=as_json) as tell:
-        found = deployed.perform(standing, tell)
+    with progress_bar(request.topic, unit="records", quiet=as_json, estimated=True) as bar:
+        found = deployed.perform(standing, bar.reach)
     click.echo(orjson.dumps(found.to_json()).decode() if as_json else "\n".join(found.lines()))
-
-
-@contextmanager
-def _shown(*, quiet: bool) -> Iterator[Tell]:
-    """A bar on stderr where a person sees it, else a line now and then."""
-    if quiet:
-        yield lambda _done, _total: None
-    elif sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns: tuple[Any, ...] = (TextColumn("records"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("records", total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
-    else:
-        clock = SystemClock()
-        next_s = clock.monotonic_s() + _LINE_EVERY_S
-
-        def tell(done: int, total: int) -> None:
-            nonlocal next_s
-            if clock.monotonic_s() >= next_s:
-                next_s = clock.monotonic_s() + _LINE_EVERY_S
-                click.echo(f"{done:,} of up to {total:,} records", err=True)
-
-        yield tell

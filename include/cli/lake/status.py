@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
 
+from include.cli.colours import painted
 from include.cli.lake.options import group_option, groups_meant, json_option, open_store
+from include.cli.progress_bar import progress_bar
 from include.cli.table import duration, table
 from include.clock import SystemClock, iso
 from include.metrics.progress import GAVE_UP, PROGRESS, last_run_folder, read_file
@@ -51,8 +52,8 @@ def command(group_name: str | None, topic: str | None, with_gone: bool, as_json:
     groups = groups_meant(deployment, group_name, topic)
     kafka, store, clock = deployment.one("kafka", Kafka), open_store(deployment), SystemClock()
     statuses = []
-    with click.progressbar(groups.items(), label="groups", file=sys.stderr, hidden=not sys.stderr.isatty()) as shown:
-        for name, group in shown:
+    with progress_bar("status", len(groups), unit="groups", quiet=as_json) as bar:
+        for name, group in groups.items():
             meant = group if topic is None else group.model_copy(update={"topics": (topic,)})
             told = _told(state_folder(), group.application if group.run == "stream" else UPLOADS, name)
             log = KafkaGroupLog(kafka.bootstrap, kafka.options, timeout_s=_PATIENCE_S)
@@ -63,6 +64,7 @@ def command(group_name: str | None, topic: str | None, with_gone: bool, as_json:
                 if (with_gone or partition.state != "gone") and (topic is None or partition.topic == topic)
             )
             statuses.append(dataclasses.replace(status, partitions=partitions))
+            bar.advance()
     if topic is not None and not any(status.partitions or status.troubles for status in statuses):
         known = {info.name for info in KafkaGroupLog(kafka.bootstrap, kafka.options).topics()}
         known |= {life.topic for group in groups.values() for life in stored_topics(store, group.prefix)}
@@ -70,7 +72,7 @@ def command(group_name: str | None, topic: str | None, with_gone: bool, as_json:
     if as_json:
         click.echo(orjson.dumps({"groups": [_json(status) for status in statuses]}).decode())
     else:
-        click.echo("\n\n".join("\n".join(_lines(status)) for status in statuses))
+        click.echo(painted("\n\n".join("\n".join(_lines(status)) for status in statuses)))
 
 
 def _told(state: Path, application: str, name: str) -> dict[str, Any]:

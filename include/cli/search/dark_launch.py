@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
+from include.cli.failing import tell_error
 from include.cli.search.options import in_option, json_option, target_named
 from include.errors import BackPressure, LyrebirdError, SettingsError
 from include.settings.environment import state_folder
@@ -77,7 +78,7 @@ def command(
         if page is not None:
             _write_page(page, target, report, bound, least)
     except LyrebirdError as error:
-        click.echo(f"error: {error}", err=True)
+        tell_error(error)
         sys.exit(_CANNOT_SAY)
     advice = report.advice(bound, least)
     if as_json:

@@ -7,8 +7,10 @@ import sys
 import click
 import orjson
 
+from include.cli.failing import tell_error
 from include.cli.search.options import json_option
 from include.errors import LyrebirdError, SettingsError
+from include.settings.completion import names_of
 
 __all__ = ["command"]
 
@@ -17,7 +19,7 @@ _CANNOT_SAY = 2
 
 
 @click.command(name="dark-rows")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=names_of("dark_rows"))
 @click.option("--deadline", "deadline_s", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds.")
 @json_option
 def command(name: str | None, deadline_s: float, as_json: bool) -> None:
@@ -44,7 +46,7 @@ def command(name: str | None, deadline_s: float, as_json: bool) -> None:
             )
         report = dark_rows(deployment, entry, SystemClock(), deadline_s)
     except LyrebirdError as error:
-        click.echo(f"error: {error}", err=True)
+        tell_error(error)
         sys.exit(_CANNOT_SAY)
     if as_json:
         click.echo(orjson.dumps(report.to_json()).decode())

@@ -8,15 +8,17 @@ from typing import Any
 import click
 import orjson
 
+from include.cli.failing import tell_error
 from include.cli.search.options import json_option, written_option
 from include.clock import SystemClock
-from include.errors import SettingsError
+from include.errors import SettingsError, Terminal
 from include.index.definition import declared_indexes
 from include.index.identity import index_id
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.search.connect import connect
 from include.search.definition import declared_searches, targets
 from include.search.one import find_one
+from include.settings.completion import names_of
 from include.settings.connections import Elasticsearch
 from include.settings.deployment import Deployment
 
@@ -24,7 +26,7 @@ __all__ = ["command"]
 
 
 @click.command(name="one")
-@click.argument("entity")
+@click.argument("entity", shell_complete=names_of("searches"))
 @click.argument("doc_id", metavar="ID")
 @written_option
 @json_option
@@ -37,7 +39,7 @@ def command(entity: str, doc_id: str, written: str | None, as_json: bool) -> Non
     deployment = Deployment.load()
     found, places = _fresh(deployment, entity, doc_id, written) if written else _indexed(deployment, entity, doc_id)
     if found is None:
-        click.echo(f"error: {entity} {doc_id} is not in {places}", err=True)
+        tell_error(Terminal(f"{entity} {doc_id} is not in {places}"))
         sys.exit(1)
     click.echo(orjson.dumps(found, option=None if as_json else orjson.OPT_INDENT_2).decode())
 

@@ -8,13 +8,15 @@ from pathlib import Path
 import click
 import orjson
 
+from include.cli.progress_bar import progress_bar
 from include.cli.state.options import state_of_join
+from include.settings.completion import names_of
 
 __all__ = ["command"]
 
 
 @click.command(name="export")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("joins"))
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def command(name: str, folder: Path, as_json: bool) -> None:
@@ -28,14 +30,14 @@ def command(name: str, folder: Path, as_json: bool) -> None:
 
     with state_of_join(name) as state:
         pointers = committed_of(state.join, state.reader).pointers
-        with click.progressbar(length=len(pointers), label="buckets", hidden=as_json) as bar:
+        with progress_bar(name, len(pointers), unit="buckets", quiet=as_json) as bar:
             done = exported(
                 state.place,
                 state.store,
                 {(stage, bucket): pointer for (stage, bucket), pointer in pointers.items()},
                 folder,
                 of=state.join.topic,
-                on_bucket=lambda _each: bar.update(1),
+                on_bucket=lambda _each: bar.advance(),
             )
     if as_json:
         click.echo(orjson.dumps({"folder": str(folder), **asdict(done)}).decode())

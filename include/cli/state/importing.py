@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, cast
 import click
 import orjson
 
+from include.cli.progress_bar import progress_bar
 from include.cli.state.options import state_of_join
+from include.settings.completion import names_of
 
 if TYPE_CHECKING:
     from include.join.bucket import BucketKey
@@ -18,7 +20,7 @@ __all__ = ["command"]
 
 
 @click.command(name="import")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("joins"))
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option("--buckets", type=click.IntRange(1, 4096), help="How many a stage has then.  [default: as many as now]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
@@ -35,14 +37,9 @@ def command(name: str, folder: Path, buckets: int | None, as_json: bool) -> None
 
     with state_of_join(name) as state:
         count = buckets or committed_of(state.join, state.reader).buckets
-        with click.progressbar(length=0, label="rows", hidden=as_json) as bar:
-
-            def told(rows: int) -> None:
-                bar.length = max(bar.length or 0, rows)
-                bar.update(rows - bar.pos)
-
+        with progress_bar(name, unit="rows", quiet=as_json) as bar:
             pointers, done = imported(
-                state.place, state.store, folder, home_of(count), of=state.join.topic, on_rows=told
+                state.place, state.store, folder, home_of(count), of=state.join.topic, on_rows=bar.reach
             )
         replace_state(
             state.join,

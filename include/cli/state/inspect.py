@@ -6,12 +6,13 @@ import click
 import orjson
 
 from include.cli.state.options import state_of_join
+from include.settings.completion import names_of
 
 __all__ = ["command"]
 
 
 @click.command(name="inspect")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("joins"))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def command(name: str, as_json: bool) -> None:
     """The buckets of join NAME as they are committed: rows, bytes, logs behind the last snapshot. Opens none."""

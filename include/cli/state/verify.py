@@ -7,8 +7,11 @@ import sys
 import click
 import orjson
 
+from include.cli.colours import painted
+from include.cli.failing import tell_error
 from include.clock import SystemClock
 from include.errors import LyrebirdError
+from include.settings.completion import names_of
 
 __all__ = ["command"]
 
@@ -16,7 +19,7 @@ CANNOT_VERIFY = 2
 
 
 @click.command(name="verify")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("joins"))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
 def command(name: str, as_json: bool) -> None:
     """Compare the state of join NAME with the newest rows of its inputs, row by row.
@@ -43,14 +46,14 @@ def command(name: str, as_json: bool) -> None:
         finally:
             spark.stop()
     except LyrebirdError as error:
-        click.echo(f"error: {error}", err=True)
+        tell_error(error)
         sys.exit(CANNOT_VERIFY)
     clean = report.clean and (outputs is None or outputs.clean)
     if as_json:
         said = report.to_json() if outputs is None else {**report.to_json(), "outputs": outputs.to_json()}
         click.echo(orjson.dumps(said).decode())
     else:
-        click.echo("\n".join([*report.lines(), *(outputs.lines() if outputs is not None else ())]))
+        click.echo(painted("\n".join([*report.lines(), *(outputs.lines() if outputs is not None else ())])))
         if clean and outputs is not None:
             click.echo("the join goes on from the imported state")
     sys.exit(0 if clean else 1)

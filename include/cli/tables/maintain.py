@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
 
 import click
 import orjson
+
+from include.cli.progress_bar import progress_bar
 
 __all__ = ["command"]
 
@@ -48,12 +49,11 @@ def command(topic: str | None, dry_run: bool, as_json: bool) -> None:
             for kept_topic, generations in sorted(of.items())
             if topic in (None, kept_topic)
         ]
-        hidden = as_json or not sys.stderr.isatty()
-        with click.progressbar(meant, label="tables", file=sys.stderr, hidden=hidden) as bar:
-            outcomes = [
-                maintained(entry, kept_topic, generations, log_of, dry_run=dry_run)
-                for entry, kept_topic, generations in bar
-            ]
+        outcomes = []
+        with progress_bar("files", len(meant), unit="tables", quiet=as_json) as bar:
+            for entry, kept_topic, generations in meant:
+                outcomes.append(maintained(entry, kept_topic, generations, log_of, dry_run=dry_run))
+                bar.advance()
     if as_json:
         click.echo(orjson.dumps({"tables": [outcome.to_json() for outcome in outcomes], "dry_run": dry_run}).decode())
         return

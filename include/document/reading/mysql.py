@@ -59,8 +59,9 @@ class MysqlTables(SourceTables, Tables):
         self._settling: Settling | None = None
 
     @contextmanager
+    @override
     def snapshot(self, after: SourcePosition | None = None) -> Iterator[Tables]:
-        """See `SourceTables`. Column types are asked for anew after each reconnection."""
+        """Column types are asked for anew after each reconnection."""
         try:
             if after is None:
                 self._execute(BEGIN)
@@ -165,6 +166,7 @@ class MysqlTables(SourceTables, Tables):
             ]
         return [dict(zip(columns, row, strict=True)) for row in found]
 
+    @override
     def keys_after(
         self,
         table: str,
@@ -173,7 +175,7 @@ class MysqlTables(SourceTables, Tables):
         limit: int,
         where: Mapping[str, Any] | None = None,
     ) -> list[tuple[Any, ...]]:
-        """See `Tables`. An index of `where` and `columns` serves a page; InnoDB's own end with the primary key.
+        """An index of `where` and `columns` serves a page; InnoDB's own end with the primary key.
 
         What comes after the primary key decides nothing, but servers would sort by it.
         """
@@ -189,8 +191,9 @@ class MysqlTables(SourceTables, Tables):
         statement = f"SELECT DISTINCT {names} FROM {quoted(table)}{rows} ORDER BY {order} LIMIT {int(limit)}"  # noqa: S608 - names of a checked definition, quoted
         return [tuple(row) for row in self._execute(statement, (*(where or {}).values(), *arguments))]
 
+    @override
     def folded(self, table: str, match: Sequence[str], values: Keys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-        """See `Tables`. Asks the server for the weights of texts, where the collation is not one of bytes."""
+        """Asks the server for the weights of texts, where the collation is not one of bytes."""
         known = self._typed(table)
         texts = [number for number, name in enumerate(match) if name in known and known[name].avro() == "string"]
         if not texts or not values:

@@ -92,8 +92,9 @@ class Metered(SourceTables):
         with self._load.open(), self._source.snapshot(after) as tables:
             yield _MeteredTables(tables, self._load)
 
+    @override
     def columns(self, table: str) -> dict[str, Column]:
-        """See `SourceTables`; not counted, as they are asked for at a start."""
+        """Not counted, as they are asked for at a start."""
         return self._source.columns(table)
 
     @override

@@ -121,8 +121,9 @@ class ElasticsearchIndex(SearchIndex):
         self.client = client or connect(settings)
         self._slow = self.client.options(request_timeout=_SLOW_S)
 
+    @override
     def describe(self, name: str) -> IndexInfo | None:
-        """See `port.SearchIndex`; an alias that leads to several indexes is `Terminal`."""
+        """An alias that leads to several indexes is `Terminal`."""
         import elasticsearch
 
         try:
@@ -186,8 +187,9 @@ class ElasticsearchIndex(SearchIndex):
             return None
         return IndexedDocument(doc_id, response.body["_version"], response.body["_source"])
 
+    @override
     def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, IndexedDocument]:
-        """See `port.SearchIndex`; asks for 1,000 at a time."""
+        """Asks for 1,000 at a time."""
         out: dict[str, IndexedDocument] = {}
         for start in range(0, len(doc_ids), 1000):
             ids = list(doc_ids[start : start + 1000])
@@ -232,8 +234,9 @@ class ElasticsearchIndex(SearchIndex):
         order = ["metadata.offset", "metadata.doc_id"]
         return self._of_topic(name, topic, filters, most, sort=order, search_after=list(after))
 
+    @override
     def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[IndexedDocument]:
-        """See `port.SearchIndex`; asks for 500 at a time, or fewer where they have very many copies."""
+        """Asks for 500 at a time, or fewer where they have very many copies."""
         out: list[IndexedDocument] = []
         left = [list(doc_ids[start : start + _IDS]) for start in range(0, len(doc_ids), _IDS)]
         while left:
@@ -297,8 +300,9 @@ class ElasticsearchIndex(SearchIndex):
             raise _missing(name) from error
         return Note(source, done.body["_seq_no"], done.body["_primary_term"])
 
+    @override
     def forget_notes(self, name: str, index: str) -> int:
-        """See `port.SearchIndex`; at most 10,000, more than an index ever has."""
+        """At most 10,000, more than an index ever has."""
         import elasticsearch
 
         try:

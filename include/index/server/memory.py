@@ -154,8 +154,9 @@ class MemoryIndex(SearchIndex):
             del self._notes[at]
         return len(gone)
 
+    @override
     def close(self) -> None:
-        """See `port.SearchIndex`."""
+        pass
 
     def _of_topic(self, name: str, topic: str) -> list[IndexedDocument]:
         self.requests += 1

@@ -32,8 +32,9 @@ class MemoryAdmin(MemoryIndex, IndexAdmin):
         self._created: dict[str, int] = {}
         self.auto: str | None = "false"
 
+    @override
     def create(self, name: str, body: Mapping[str, Any]) -> IndexInfo:
-        """See `port.SearchIndex`; `Terminal` for an alias that leads elsewhere as write index."""
+        """`Terminal` for an alias that leads elsewhere as write index."""
         if name not in self._infos:
             for alias, how in body.get("aliases", {}).items():
                 if how.get("is_write_index"):

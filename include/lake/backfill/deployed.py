@@ -105,8 +105,9 @@ class OneByOne(TaskPool):
     def submit(self, *tasks: Task) -> None:
         self._submitted += tasks
 
+    @override
     def finished(self) -> list[Outcome]:
-        """See `TaskPool`. Blocks for as long as the task takes."""
+        """Blocks for as long as the task takes."""
         tasks, self._submitted = self._submitted, []
         return [work(self._place, task, rewrite) for task in tasks]
 

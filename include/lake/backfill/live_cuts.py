@@ -85,7 +85,7 @@ def read_instead(
         raise Terminal(
             "readers are sent to a cut that is not there",
             key=chain.commit(live.commit.first),
-            fix="Run `lyrebird lake audit` on the topic.",
+            fix="Run `lyrebird audit chain` on the topic.",
         )
     return Followed(generation, commit)
 

@@ -76,8 +76,9 @@ class RawRanges(LogRanges):
     def topic_id(self, topic: str) -> str:
         return self._raw.topic_id if topic == self._raw.topic else ""
 
+    @override
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
-        """See `LogRanges`. The leader's epoch is the one that the backup saw last in its cut."""
+        """The leader's epoch is the one that the backup saw last in its cut."""
         self._check(topic, partition)
         for chain, commit in self._cuts:
             if commit.next <= start or commit.first >= end:
@@ -87,8 +88,9 @@ class RawRanges(LogRanges):
             while batch := list(islice(messages, _BATCH)):
                 yield MessageBatch(batch, commit.leader_epoch)
 
+    @override
     def epoch_before(self, topic: str, partition: int, offset: int) -> int | None:
-        """See `LogRanges`. A copy is not truncated."""
+        """A copy is not truncated."""
         return None
 
     def gaps(self, first: int, until: int) -> list[tuple[int, int]]:
@@ -119,7 +121,7 @@ class RawRanges(LogRanges):
                     key=file.key,
                     offset=message.offset,
                     after=before,
-                    fix="Run `lyrebird lake audit --deep` on the topic.",
+                    fix="Run `lyrebird audit chain --deep` on the topic.",
                 )
             before = message.offset
             yield _as_it_came(message) if refused else message
@@ -158,5 +160,5 @@ def _changed(key: str, committed: str, found: str | None) -> Terminal:
         key=key,
         sha256=found,
         committed=committed,
-        fix="Run `lyrebird lake audit --deep` on the topic; does the bucket keep older versions of the object?",
+        fix="Run `lyrebird audit chain --deep` on the topic; does the bucket keep older versions of the object?",
     )

@@ -33,7 +33,7 @@ def partition_groups(deployment: Deployment) -> list[str]:
 class BackfillRun(BackfillRequest):
     """One run: what is made again, whether it is only planned, and what readers' promotion accepts."""
 
-    dry_run: bool = knob("Say what would be made again from what, and write nothing.", False, option="--plan")
+    dry_run: bool = knob("Say what would be made again from what, and write nothing.", False, before=("--plan",))
     accept_differences: bool = knob(
         "Promote also when more records are refused, or counts or bytes are not as expected.", False
     )

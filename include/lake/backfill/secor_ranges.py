@@ -135,8 +135,9 @@ class SecorRanges(LogRanges):
         while batch := list(islice(messages, _BATCH)):
             yield MessageBatch(batch)
 
+    @override
     def epoch_before(self, topic: str, partition: int, offset: int) -> int | None:
-        """See `LogRanges`. An archive is not truncated."""
+        """An archive is not truncated."""
         return None
 
     def gaps(self, first: int, until: int) -> list[tuple[int, int]]:

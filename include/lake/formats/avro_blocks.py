@@ -85,7 +85,7 @@ class _Source:
         raise self.damaged("a number longer than 64 bits", self.place)
 
     def damaged(self, message: str, byte: int) -> Terminal:
-        return Terminal(message, byte=byte, fix="Compare its sha256 with its commit: `lyrebird lake audit --deep`.")
+        return Terminal(message, byte=byte, fix="Compare its sha256 with its commit: `lyrebird audit chain --deep`.")
 
 
 def _pairs(source: _Source) -> Iterator[tuple[str, bytes]]:

@@ -201,5 +201,5 @@ def _reader(gzip: bool) -> Any:
 
 
 def _damaged(message: str, byte: int, **details: str) -> Terminal:
-    fix = "Compare its sha256 with its commit: `lyrebird lake audit --deep`."
+    fix = "Compare its sha256 with its commit: `lyrebird audit chain --deep`."
     return Terminal(message, byte=byte, **details, fix=fix)

@@ -74,8 +74,9 @@ class DelimitedText(LineFormat):
             raise _unchecked()
         return text
 
+    @override
     def message(self, line: bytes, number: int) -> Message:
-        """See `LineFormat`; the value alone, without an offset (-1)."""
+        """The value alone, without an offset (-1)."""
         return Message(-1, None, _unescaped(line, number) if self._escape and b"\\" in line else line)
 
     def _escaped(self, value: bytes | None) -> bytes:

@@ -65,8 +65,9 @@ class JsonLines(LineFormat):
     def lines(self, messages: Sequence[Message]) -> bytes | bytearray:
         return _whole_lines(messages) if self._whole else _payload_lines(messages)
 
+    @override
     def message(self, line: bytes, number: int) -> Message:
-        """See `LineFormat`; of payloads the value alone, without an offset (-1)."""
+        """Of payloads the value alone, without an offset (-1)."""
         return _message(line, number) if self._whole else Message(-1, None, line)
 
 
@@ -134,7 +135,7 @@ def _message(line: bytes, number: int) -> Message:
             "line is not a message of ours",
             line=number,
             cause=repr(error),
-            fix="Compare the object's sha256 with its commit: `lyrebird lake audit --deep`.",
+            fix="Compare the object's sha256 with its commit: `lyrebird audit chain --deep`.",
         ) from error
 
 

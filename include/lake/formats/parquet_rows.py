@@ -39,7 +39,7 @@ def read_rows(stream: BinaryIO, coordinates: tuple[str, str, str]) -> Iterator[M
             "Parquet file is damaged",
             row=row,
             cause=str(error),
-            fix="Compare its sha256 with its commit: `lyrebird lake audit --deep`.",
+            fix="Compare its sha256 with its commit: `lyrebird audit chain --deep`.",
         ) from error
 
 

@@ -95,7 +95,7 @@ def diagnose(error: LyrebirdError) -> Diagnosis:
     refuses = _REFUSES.get(system_of(error) or "disk")
     if refuses is not None:
         return Diagnosis(refuses, text, error.fix or "See its log.")
-    return Diagnosis("damaged", text, error.fix or "Run `lyrebird lake audit` on the topic.")
+    return Diagnosis("damaged", text, error.fix or "Run `lyrebird audit chain` on the topic.")
 
 
 def system_of(error: LyrebirdError) -> System | None:

@@ -52,7 +52,7 @@ HANGING: Final = IncidentKind("hanging", "lake", "error", "lake-operations.md#se
          "{hanging} of {all} partitions. Unless its producer still writes, abort it.",
     fix="`kafka-transactions.sh --bootstrap-server … find-hanging --topic {tp.topic} --partition {tp.partition}`; "
         "abort it, unless its producer still writes: retention takes the records behind it.")  # fmt: skip
-STANDING: Final = IncidentKind("standing", "lake", "error", _PAGE,
+STANDING: Final = IncidentKind("standing", "lake", "error", "lake-operations.md#a-partition-that-stands-still",
     opens="a partition must not go on: its log was truncated, its chain is damaged, a parser's version is gone; one "
           "for each topic and cause",
     ends="its partitions have gone on",
@@ -80,7 +80,7 @@ STOPPED: Final = IncidentKind("stopped", "lake", "critical", _PAGE,
     ends="", text="{application} has stopped: {error}.{then}",
     fix="Mend it (`lyrebird lake status`), then clear its task.")  # fmt: skip
 
-_AUDIT: Final = "lyrebird lake audit"
+_AUDIT: Final = "lyrebird audit chain"
 
 
 class LeftStanding(Terminal):

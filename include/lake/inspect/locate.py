@@ -108,7 +108,7 @@ def _outside(
     start = pointer.start(live, partition)
     head = chain_head(store, chain, start, near=offset)
     if offset < head.next:
-        text = f"no cut has it, though the chain goes on to {head.next}: run `lyrebird lake audit {topic.topic}`"
+        text = f"no cut has it, though the chain goes on to {head.next}: run `lyrebird audit chain {topic.topic}`"
         return LocatedRecord(topic, partition, offset, "missing", text, live.generation)
     see = f"`lyrebird lake status --topic {topic.topic}` says what Kafka has"
     if head.last is None and not start:
@@ -140,7 +140,7 @@ def _in_cut(
         # Each offset between its first and its last has a record in it: no need to read it.
         stored = store.head(file.key) if dense else store.get(file.key)
         if stored is None:
-            fix = f"run `lyrebird lake audit {chain.of.topic}`"
+            fix = f"run `lyrebird audit chain {chain.of.topic}`"
             return found("missing", f"an object of its commit that may have it is not there: {fix}", file.key)
         if not isinstance(stored, StoredObject):
             return found("stored", "", file.key, offset - file.first)

@@ -195,5 +195,5 @@ def _damaged(kind: str, error: Exception) -> Terminal:
     return Terminal(
         f"{kind} file is damaged",
         cause=repr(error),
-        fix="Compare its sha256 with its commit: `lyrebird lake audit --deep`.",
+        fix="Compare its sha256 with its commit: `lyrebird audit chain --deep`.",
     )

@@ -79,7 +79,7 @@ def _backed_up(store: ObjectStore, topic: TopicKey, partition: int, first: int, 
                 raise Terminal(
                     "an object of a commit is not there",
                     key=file.key,
-                    fix=f"Run `lyrebird lake audit {topic.topic}`.",
+                    fix=f"Run `lyrebird audit chain {topic.topic}`.",
                 )
             yield from (each for each in open_contents(stored.body, file.key).messages if first <= each.offset < until)
 

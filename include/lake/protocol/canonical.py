@@ -83,5 +83,5 @@ def unreadable(key: str, reason: str) -> Terminal:
         "an object of the chain cannot be read",
         key=key,
         reason=reason,
-        fix="Run `lyrebird lake audit`; a newer version needs the newer release.",
+        fix="Run `lyrebird audit chain`; a newer version needs the newer release.",
     )

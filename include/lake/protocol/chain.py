@@ -176,7 +176,7 @@ class Chain:
             "a hole in the chain",
             key=self.key.commit(first),
             after=after,
-            fix="Run `lyrebird lake audit` on the topic.",
+            fix="Run `lyrebird audit chain` on the topic.",
         )
 
     def _summaries(self) -> list[int]:

@@ -199,7 +199,7 @@ class Contradictions:
 
 
 def stopped(
-    message: str, key: str, fix: str = "Run `lyrebird lake audit` on the topic.", **details: object
+    message: str, key: str, fix: str = "Run `lyrebird audit chain` on the topic.", **details: object
 ) -> Terminal:
     """The error for what must not be, at an object."""
     return Terminal(message, key=key, fix=fix, **details)

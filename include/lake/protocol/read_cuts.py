@@ -75,7 +75,7 @@ def read_cuts(
                 partition=partition,
                 after=since if end is None else end,
                 before=cut.commit.first,
-                fix=f"Run `lyrebird lake audit {topic.topic}`."
+                fix=f"Run `lyrebird audit chain {topic.topic}`."
                 + (" If a lifecycle rule of the bucket took them: `lyrebird lake forget`." if end is None else ""),
             )
         end = cut.commit.next

@@ -46,7 +46,7 @@ class CutReader(Protocol):
     """Where cuts come from: Kafka, or the objects of a backup."""
 
     def read(self, wanted: ReadRange) -> LocalCut:
-        """See `ReadRange`. May block for as long as the range takes; errors end the run of the protocol."""
+        """Carry out the step; may block for as long as the range takes; errors end the run of the protocol."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ _FURTHER: Final = 16
 
 
 class KafkaGroupLog(GroupLog):
-    """See `GroupLog`. Not for use from several threads."""
+    """The `GroupLog` of Kafka. Not for use from several threads."""
 
     def __init__(self, bootstrap: str, options: Options | None = None, *, timeout_s: float = 30.0) -> None:
         """`timeout_s`: how long to wait for the list of all topics."""
@@ -50,8 +50,9 @@ class KafkaGroupLog(GroupLog):
         places = {(tp.topic, tp.partition): tp for tp in tps}
         return {places[at]: hidden for at, hidden in self._survey.hidden(places).items()}
 
+    @override
     def begun_ms(self, tp: TopicIdPartition, offset: int) -> int:
-        """See `GroupLog`. Reads one record, committed or not."""
+        """Reads one record, committed or not."""
         consumer = self._connection.consumer("lyrebird-lake", isolation_level="read_uncommitted")
         try:
             with self._connection.asking("read", topic=tp.topic, partition=tp.partition, offset=offset):
@@ -61,8 +62,9 @@ class KafkaGroupLog(GroupLog):
         finally:
             consumer.close()
 
+    @override
     def timestamps_ms(self, offsets: Mapping[TopicIdPartition, int]) -> dict[TopicIdPartition, int]:
-        """See `GroupLog`. Reads one record of each, many partitions at a time."""
+        """Reads one record of each, many partitions at a time."""
         try:
             return dict.fromkeys(offsets, -1) | self._first_timestamps(offsets)
         except Terminal:

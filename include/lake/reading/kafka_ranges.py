@@ -23,7 +23,7 @@ _EDGES: Final[tuple[Edge, ...]] = ("begin", "end")
 
 
 class KafkaRanges(LogRanges):
-    """See `LogRanges`. Consumers are kept by the process for the next range. Not for use from several threads."""
+    """`LogRanges` of Kafka. Consumers are kept by the process for the next range. Not for use from several threads."""
 
     def __init__(self, bootstrap: str, options: Options | None = None) -> None:
         self._bootstrap, self._options = bootstrap, dict(options or {})
@@ -53,16 +53,18 @@ class KafkaRanges(LogRanges):
             self._survey = KafkaSurvey(self._bootstrap, self._options)
         return self._survey
 
+    @override
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
-        """See `LogRanges`. Left half-way it gives its consumer up, as what is on its way cannot be trusted."""
+        """Left half-way it gives its consumer up, as what is on its way cannot be trusted."""
         if start >= end:
             return
         with cached_consumer(self._bootstrap, self._options) as consumer:
             for found in consumer.read([Slice(topic, partition, start, end)]):
                 yield MessageBatch(_messages(found), found[-1].leader_epoch())
 
+    @override
     def epoch_before(self, topic: str, partition: int, offset: int) -> int | None:
-        """See `LogRanges`. Looks further and further back, as markers and aborted records are none."""
+        """Looks further and further back, as markers and aborted records are none."""
         reach = 1
         while True:
             begin, _ = self.edges(topic, partition)

@@ -71,8 +71,9 @@ class PortRanges(LogRanges):
         info = self._admin.describe(topic)
         return "" if info is None else info.named_id
 
+    @override
     def batches(self, topic: str, partition: int, start: int, end: int) -> Iterator[MessageBatch]:
-        """See `LogRanges`. The port does not tell who set a timestamp: the producer is taken to have."""
+        """The port does not tell who set a timestamp: the producer is taken to have."""
         records = self._reader.read(topic, partition, start, end)
         while batch := [
             Message(each.offset, each.key, each.value, tuple(each.headers), each.timestamp_ms, 1)
@@ -80,6 +81,7 @@ class PortRanges(LogRanges):
         ]:
             yield MessageBatch(batch)
 
+    @override
     def epoch_before(self, topic: str, partition: int, offset: int) -> int | None:
-        """See `LogRanges`. The port does not tell."""
+        """The port does not tell."""
         return None

@@ -65,13 +65,14 @@ class PatientRegistry(RegistryFront):
         self._unknown: dict[int, float] = {}
         self._since_s: float | None = None
 
+    @override
     def schema(self, schema_id: int) -> dict[str, Any]:
-        """See `SchemaRegistry`; raises `Transient` while an id that is not known is waited for."""
+        """Raises `Transient` while an id that is not known is waited for."""
         self._check(schema_id)
         return self._registry.schema(schema_id)
 
+    @override
     def language(self, schema_id: int) -> SchemaLanguage:
-        """See `schema`."""
         self._check(schema_id)
         return self._registry.language(schema_id)
 

@@ -38,7 +38,7 @@ _Answer = TypeVar("_Answer")
 
 
 class _Log(Protocol):
-    """See `GroupLog`."""
+    """What of `GroupLog` is used here."""
 
     def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int]]: ...
 

@@ -62,7 +62,7 @@ class LogCuts:
         self._stream = _Stream(log, chain, 0, 0)
 
     def read(self, wanted: ReadRange) -> LocalCut:
-        """See `ReadRange`. What the log no longer has is a gap of the cut, also when it goes while it is read."""
+        """What the log no longer has is a gap of the cut, also when it goes while it is read."""
         chain, first = self._chain, wanted.first
         self._check_topic()
         promised = bool(wanted.config)

@@ -28,8 +28,9 @@ class KafkaAdmin(KafkaClient, TopicAdmin):
         with self._connection.asking("ask for the cluster"):
             return str(self._client.list_topics(timeout=self._timeout_s).cluster_id)
 
+    @override
     def ensure(self, spec: TopicSpec) -> TopicInfo:
-        """See `TopicAdmin`; harmless when several processes do it at once."""
+        """Harmless when several processes do it at once."""
         info = self.describe(spec.name)
         if info is None:
             self._create([spec])
@@ -39,8 +40,9 @@ class KafkaAdmin(KafkaClient, TopicAdmin):
         _require(spec, info.partitions)
         return info
 
+    @override
     def ensure_all(self, specs: Iterable[TopicSpec]) -> None:
-        """See `TopicAdmin`. One look at all topics; the missing ones are made by hundreds."""
+        """One look at all topics; the missing ones are made by hundreds."""
         wanted = {spec.name: spec for spec in specs}
         partitions = self._partitions() if wanted else {}
         missing = [spec for name, spec in wanted.items() if name not in partitions]

@@ -63,8 +63,9 @@ class KafkaReader(KafkaClient, LogReader):
         stable = self._offsets(asked, _LATEST, "read end offsets")
         return {place: offset for place, offset in stable.items() if offset < written[place]}
 
+    @override
     def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Record]:
-        """See `LogReader`. `Terminal` when `start` is not held any more; `Transient` after `timeout_s` without news."""
+        """`Terminal` when `start` is not held any more; `Transient` after `timeout_s` without news."""
         if start >= end:
             return
         consumer = self._idle.pop() if self._idle else self._new_consumer()
@@ -82,8 +83,9 @@ class KafkaReader(KafkaClient, LogReader):
             else:
                 consumer.close()
 
+    @override
     def committed(self, group: str, topic: str) -> dict[int, int]:
-        """See `LogReader`; waits for a transaction that is being committed, and a broker that loads the group.
+        """Waits for a transaction that is being committed, and a broker that loads the group.
 
         Why a consumer: the admin client's call for a group's offsets ends the process when the group's coordinator
         moves or loads (docs/adr/0001-offsets-of-a-group.md).

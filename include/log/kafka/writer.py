@@ -82,6 +82,7 @@ class KafkaWriter(KafkaClient, LogWriter):
             self._producer.begin_transaction()
         self._ends, self._last, self._failure, self._state = {}, {}, None, "open"
 
+    @override
     def append(
         self,
         topic: str,
@@ -92,7 +93,7 @@ class KafkaWriter(KafkaClient, LogWriter):
         partition: int | None = None,
         timestamp_ms: int | None = None,
     ) -> None:
-        """See `LogWriter`. A record with neither key nor partition is refused."""
+        """A record with neither key nor partition is refused."""
         if self._state != "open":
             self._need_open()
         place = topic, self._partition(topic, key) if partition is None else partition
@@ -193,8 +194,9 @@ class KafkaWriter(KafkaClient, LogWriter):
             raise self._connection.unreachable("flush", transactional_id=self._id, waiting=left)
         return dict(self._ends)
 
+    @override
     def commit(self, group: str | None = None, offsets: Mapping[tuple[str, int], int] | None = None) -> None:
-        """See `LogWriter`. `Restart` when the answer is lost: only a new writer can find out what was committed."""
+        """`Restart` when the answer is lost: only a new writer can find out what was committed."""
         self.next_offsets()
         if group is not None and offsets:
             positions = [TopicPartition(topic, partition, at) for (topic, partition), at in sorted(offsets.items())]
@@ -231,8 +233,9 @@ class KafkaWriter(KafkaClient, LogWriter):
             return
         self._state = "idle"
 
+    @override
     def abort(self) -> None:
-        """See `LogWriter`; after `Transient` it may be called again. `Restart` after a commit of unknown outcome."""
+        """After `Transient` it may be called again. `Restart` after a commit of unknown outcome."""
         if self._state in ("idle", "closed"):
             return
         if self._state == "unknown":
@@ -244,8 +247,9 @@ class KafkaWriter(KafkaClient, LogWriter):
         self._repeat("abort", self._producer.abort_transaction)
         self._state = "idle"
 
+    @override
     def close(self) -> None:
-        """See `LogWriter`; what cannot be aborted soon is left to the broker, or to the next writer of this id."""
+        """What cannot be aborted soon is left to the broker, or to the next writer of this id."""
         if self._state == "open":
             with contextlib.suppress(LyrebirdError):
                 self._repeat("abort", self._producer.abort_transaction, _CLOSE_S)

@@ -162,8 +162,9 @@ class PortSurvey(Survey):
         records = self._reader.read(*at, begin, end)
         return next((record.offset for record in records if record.timestamp_ms >= timestamp_ms), end)
 
+    @override
     def hidden(self, partitions: Collection[Partition]) -> dict[Partition, Hidden]:
-        """See `Survey`. The port does not tell how much there is: at least one offset."""
+        """The port does not tell how much there is: at least one offset."""
         asked = set(partitions)
         found = self._reader.unended({topic for topic, _ in asked})
         return {at: Hidden(stable, stable + 1) for at, stable in found.items() if at in asked}

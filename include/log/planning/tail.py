@@ -192,8 +192,9 @@ class PortTail(Tail):
     def between(self, start: int, end: int) -> Generator[tuple[int, bytes | None]]:
         yield from ((r.offset, r.value) for r in self._reader.read(self._topic, 0, start, end))
 
+    @override
     def follow(self, start: int, wait_s: float) -> list[tuple[int, bytes | None]]:
-        """See `Tail`; does not wait."""
+        """Does not wait."""
         first = start if self._next is None else self._next
         self._next = max(first, self._reader.end_offsets(self._topic)[0])
         return list(self.between(first, self._next))

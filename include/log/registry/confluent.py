@@ -41,6 +41,7 @@ class ConfluentRegistry(SchemaRegistry):
         self._ids: dict[tuple[str, str], int] = {}
         self._schemas: dict[int, tuple[SchemaLanguage, dict[str, Any]]] = {}
 
+    @override
     def register(
         self,
         subject: str,
@@ -48,7 +49,7 @@ class ConfluentRegistry(SchemaRegistry):
         compatibility: Compatibility | None = "BACKWARD",
         language: SchemaLanguage = "AVRO",
     ) -> int:
-        """See `SchemaRegistry`; sets the subject's level first where it has another than is asked for."""
+        """Sets the subject's level first where it has another than is asked for."""
         # A union as `schema` gives it: as an object a registry does not know it for Avro.
         union = language == "AVRO" and isinstance(schema.get("type"), list)
         text = json.dumps(schema["type"] if union else schema)

@@ -27,6 +27,7 @@ class MemoryRegistry(SchemaRegistry):
         self._levels: dict[str, Compatibility] = {}
         self._languages: dict[int, SchemaLanguage] = {}
 
+    @override
     def register(
         self,
         subject: str,
@@ -34,7 +35,7 @@ class MemoryRegistry(SchemaRegistry):
         compatibility: Compatibility | None = "BACKWARD",
         language: SchemaLanguage = "AVRO",
     ) -> int:
-        """See `SchemaRegistry`. A subject's level is that of its first registration; it judges Avro alone."""
+        """A subject's level is that of its first registration; it judges Avro alone."""
         text = json.dumps([language, schema], sort_keys=True)
         # The default of registries.
         level = self._levels.get(subject, compatibility or "BACKWARD")

@@ -44,7 +44,7 @@ class Host:
     part: str
 
     def once_there(self, make: Callable[[], T], missing: type[Exception]) -> T | None:
-        """See `supervised.once_there`."""
+        """What `make` gives as soon as it does not raise `missing` any more; None when the stream is asked to stop."""
         return once_there(
             make,
             missing,

@@ -43,7 +43,7 @@ class RowSides(Protocol):
 
 
 class IndexedSides(RowSides):
-    """See `RowSides`: two indexes, and the database that both were made of, of which the position alone is read."""
+    """`RowSides` of two indexes, and the database that both were made of, of which the position alone is read."""
 
     def __init__(
         self, entry: DarkRows, index: SearchIndex, engine: SearchEngine, database: PositionedTables, clock: Clock

@@ -73,7 +73,10 @@ def answers_by_id(reader: LogReader, name: str) -> dict[str, Answer]:
 
 
 class DirectLog(CaptureLog):
-    """See `CaptureLog`. Errors are those of the ports; a `Terminal` for what does not end within `longest_s`."""
+    """The `CaptureLog` that writes to Kafka itself.
+
+    Errors are those of the ports; a `Terminal` for what does not end within `longest_s`.
+    """
 
     def __init__(self, name: str, ports: LogPorts, clock: Clock, *, longest_s: float = _LONGEST_S) -> None:
         """`longest_s`: so long after a transaction's begin the log aborts it by itself."""
@@ -109,8 +112,9 @@ class DirectLog(CaptureLog):
         )
         return point
 
+    @override
     def register(self, subject: str, schema: Mapping[str, Any]) -> int:
-        """See `CaptureLog`. No level is asked for: a table's owner changes it without asking its readers."""
+        """No level is asked for: a table's owner changes it without asking its readers."""
         return self._ports.registry.register(subject, schema, "NONE")
 
     @override
@@ -121,8 +125,9 @@ class DirectLog(CaptureLog):
     def ensure_all(self, topics: Iterable[TopicSpec]) -> None:
         self._ports.admin.ensure_all(topics)
 
+    @override
     def largest(self, topic: str) -> int:
-        """See `CaptureLog`; where Kafka may not tell, what topics are made with."""
+        """Where Kafka may not tell, what topics are made with."""
         told = self._ports.admin.largest(topic)
         return min(LARGEST_RECORD, LARGEST_RECORD if told is None else told) - RECORD_HEADS
 
@@ -136,8 +141,9 @@ class DirectLog(CaptureLog):
         self._remade |= {(topic.name, partition): 0 for partition in range(made.partitions)}
         return made
 
+    @override
     def write(self, outputs: Sequence[OutgoingRecord]) -> None:
-        """See `CaptureLog`; steps 1 and 2."""
+        """Steps 1 and 2."""
         if self._begun and self._age_s() >= _LATE * self._longest_s:
             raise self._too_long()
         with self._within_time():
@@ -152,8 +158,9 @@ class DirectLog(CaptureLog):
         self._appended = self._appended or bool(outputs)
         writer.append_all(outputs)
 
+    @override
     def commit(self, group: Group) -> None:
-        """See `CaptureLog`; all steps."""
+        """All steps."""
         with self._within_time():
             self._commit(group)
         self._after = _place(group.position)

@@ -97,7 +97,7 @@ def test_generations_are_made_from_the_topic_promoted_rolled_back_and_dropped(
     living = DOCUMENTS - DOCUMENTS // 10
 
     # Nothing is there but the topic: as after the loss of every index.
-    assert run("rebuild", unique, "--plan").stdout.startswith(f"{unique}-v1 is new; readers have no index\n1. note")
+    assert run("rebuild", unique, "--dry-run").stdout.startswith(f"{unique}-v1 is new; readers have no index\n1. note")
     done = last(run("rebuild", unique, "--tasks", "2", "--json"))
     assert done["proof"]["findings"] == 0
     assert [each["expected"] for each in done["proof"]["audit"]] == [living]
@@ -116,7 +116,7 @@ def test_generations_are_made_from_the_topic_promoted_rolled_back_and_dropped(
     assert states(run, unique) == [(1, "serving", living), (2, "fed", DOCUMENTS)]
     assert run("promote", unique).exit_code == 0
     assert serving(server, unique).name == f"{unique}-v2"
-    back = run("promote", unique, "--generation", "1", "--wait", "0", "--check", fails=True)
+    back = run("promote", unique, "--generation", "1", "--wait", "0", "--dry-run", fails=True)
     assert "behind" in str(back.exception)
     assert run("drop", unique, "--generation", "1", "--yes").exit_code == 0
     assert states(run, unique) == [(2, "serving", DOCUMENTS)]
@@ -125,7 +125,7 @@ def test_generations_are_made_from_the_topic_promoted_rolled_back_and_dropped(
     done = last(run("rebuild", unique, "--json"))
     (equal,) = done["proof"]["equality"]
     assert (equal["findings"], equal["documents"]) == (0, {"old": DOCUMENTS, "new": DOCUMENTS})
-    assert last(run("promote", unique, "--check", "--json")) | {"proof": None} == {
+    assert last(run("promote", unique, "--dry-run", "--json")) | {"proof": None} == {
         "index": f"{unique}-v3",
         "before": f"{unique}-v2",
         "moved": False,

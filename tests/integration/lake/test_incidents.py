@@ -151,7 +151,7 @@ def test_what_a_group_meets_is_told_once_each_over_a_restart_with_a_bad_key(scen
     assert found["quarantine"].fix.startswith(f"lyrebird lake cat dates/{unique}-refused/_quarantine/1_0_0000")
     assert f"is late with {unique}-stuck/0: offsets that wait: 1" in found["late"].text
     assert "the price list does not answer" in found["late"].text
-    assert found["standing"].fix == f"lyrebird lake audit {unique}-damaged"
+    assert found["standing"].fix == f"lyrebird audit chain {unique}-damaged"
 
     scene.incidents.save(whole=True)
     scene.start(scene.settings.model_copy(update={"secret_key": "of-somebody-else"}))

@@ -86,13 +86,13 @@ def test_a_table_emptied_altered_or_swapped_while_it_is_read_ends_as_it_is(world
 def test_the_plan_says_what_a_snapshot_would_read_and_reads_nothing(world: CaptureHarness) -> None:
     n = world.name
     world.sql(f"CREATE TABLE {n}.loose (x int)", f"INSERT INTO {n}.a VALUES (1, 1, 'x', 1, NULL)")
-    found = json.loads(world.run("snapshot", "--plan", "--json")[0])
+    found = json.loads(world.run("snapshot", "--dry-run", "--json")[0])
     tables = {each["table"]: each for each in found["tables"]}
     assert tables[f"{n}.a"]["key"] == ["id"]
     assert tables[f"{n}.loose"]["key"] == []
     assert tables[f"{n}.loose"]["chunks"] == 1
     assert found["workers"] == 4
-    said = world.run("snapshot", "--plan")[0]
+    said = world.run("snapshot", "--dry-run")[0]
     assert "loose" in said
     assert "whole" in said
     assert world.sequence() == 0

@@ -19,8 +19,23 @@ HEAD: Final = """\
 Every command of `lyrebird`, with its arguments and options. Made from the commands themselves
 (`python -m tests.support.manual`). `lyrebird` lies in `.venv/bin/`; `lyrebird COMMAND --help` says the same.
 
-Every command that answers takes `--json`. Exit codes: 0 it is done, or clean; 1 an error, or findings; 2 the command
-was called wrongly; 75 the same may succeed later; 130 stopped by Ctrl-C. Where a command has others, it says so below.
+The same words mean the same in all of them: `--dry-run` says what would be done and does nothing, `--repair` mends what
+is found, `--yes` does not ask. Earlier spellings (`--plan`, `--check`, `--mend`, `lake audit`) still work.
+
+Every command that answers takes `--json`. The answer stands on stdout, progress and errors on stderr. With `--json` an
+error is JSON, too: `{"error": {"kind": …, "message": …, "details": {…}, "fix": …, "passing": false}}`.
+
+| exit code | means |
+|---|---|
+| 0 | it is done, or clean |
+| 1 | an error, findings, or nothing of that name |
+| 2 | the command was called wrongly; an audit, a comparison: it cannot be said |
+| 75 | an error that may pass: the same may succeed later |
+| 130 | stopped by Ctrl-C |
+
+Where a command has others, it says so below. Bash completes commands, options, and names of sources, groups, topics and
+indexes that the deployment files declare, after `eval "$(_LYREBIRD_COMPLETE=bash_source lyrebird)"` (`zsh_source`,
+`fish_source`).
 """
 
 

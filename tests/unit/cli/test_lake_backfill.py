@@ -92,11 +92,11 @@ DAYS = ("--from", "2024-05-01", "--to", "2024-05-31")
 
 def test_a_plan_says_what_would_be_made_again_and_writes_nothing(shell: Shell) -> None:
     before = [info.key for info in shell.world.store.list("")]
-    told = shell("backfill", "events", *DAYS, "--version", "2", "--plan")
+    told = shell("backfill", "events", *DAYS, "--version", "2", "--dry-run")
     assert told.exit_code == 0, told.exception
     assert "backfill of events in group by_date: 2024-05-01 to 2024-05-31, parser version 2" in told.stdout
     assert "3 cuts, 30 records; 3 objects," in told.stdout
-    found = shell.json("backfill", "events", *DAYS, "--version", "2", "--plan")
+    found = shell.json("backfill", "events", *DAYS, "--version", "2", "--dry-run")
     assert (found["records"], len(found["cuts"]), len(found["sources"])) == (30, 3, 3)
     assert found["run"] in told.stdout
     assert [info.key for info in shell.world.store.list("")] == before
@@ -113,7 +113,7 @@ def test_a_backfill_is_made_promoted_and_its_old_objects_expire(shell: Shell) ->
     assert shell.json("promote", "events", "--run", "fix-7")["anew"] is False
     read = shell.world.read()
     expire = ("expire", "events", "--group", "by_date", "--generation", "1")
-    assert shell.json(*expire, "--plan")["kept"] == 0
+    assert shell.json(*expire, "--dry-run")["kept"] == 0
     assert shell(*expire, said="n\n").exit_code == 1
     assert len(shell.world.objects(1)) == 3
     assert shell(*expire, said="y\n").exit_code == 0
@@ -137,9 +137,9 @@ def test_a_backfill_is_made_promoted_and_its_old_objects_expire(shell: Shell) ->
         (("backfill", "events", "--offsets", "0:5"), "no range of offsets"),
         (("backfill", "events", *DAYS, "--run", "a/b"), "no name of a backfill"),
         (("promote", "events", "--run", "never"), "allowed=[]). The topic has none: begin one"),
-        (("expire", "events", "--group", "by_date", "--generation", "9", "--plan"), "no such generation"),
+        (("expire", "events", "--group", "by_date", "--generation", "9", "--dry-run"), "no such generation"),
         (
-            ("expire", "events", "--group", "nothing", "--generation", "1", "--plan"),
+            ("expire", "events", "--group", "nothing", "--generation", "1", "--dry-run"),
             "Choose one of these, or declare it.",
         ),
     ],
@@ -151,7 +151,7 @@ def test_what_cannot_be_done_is_refused_with_the_next_step(shell: Shell, argumen
     assert error.fix or error.details.get("allowed")
 
 
-@pytest.mark.parametrize("plan", [(), ("--plan",)])
+@pytest.mark.parametrize("plan", [(), ("--dry-run",)])
 def test_days_without_records_have_an_exit_code_of_their_own(shell: Shell, plan: tuple[str, ...]) -> None:
     told = shell("backfill", "events", "--from", "2001-01-01", *plan)
     assert told.exit_code == NOTHING_STATUS

@@ -1,4 +1,7 @@
+import json
 import sys
+from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -8,6 +11,7 @@ from include import VERSION
 from include.cli import main
 from include.cli.table import duration, table
 from include.errors import Terminal, Transient
+from include.settings.renamed import Renamed
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -51,6 +55,55 @@ def test_an_error_is_one_line_on_stderr_and_exit_1(
     assert capsys.readouterr().err == "error: port 1 is in use (port=1). Stop it.\n"
 
 
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [
+        (
+            Terminal("port 1 is in use", fix="Stop it.", port=1),
+            1,
+            {"kind": "Terminal", "message": "port 1 is in use", "details": {"port": 1}, "fix": "Stop it."},
+        ),
+        (
+            Transient("Kafka does not answer", at=Path("/x")),
+            75,
+            {"kind": "Transient", "message": "Kafka does not answer", "details": {"at": "/x"}, "fix": ""},
+        ),
+        (
+            click.UsageError("no such thing"),
+            2,
+            {"kind": "UsageError", "message": "no such thing", "details": {}, "fix": ""},
+        ),
+    ],
+)
+def test_with_json_an_error_is_json_too(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    status: int,
+    told: dict[str, Any],
+) -> None:
+    @click.command()
+    @click.option("--json", "as_json", is_flag=True)
+    def failing(as_json: bool) -> None:
+        raise error
+
+    monkeypatch.setattr(main.lyrebird, "get_command", lambda _context, _name: failing)
+    assert run(monkeypatch, "up", "--json") == status
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert json.loads(said.err) == {"error": told | {"passing": status == 75}}
+
+
+def test_a_command_that_says_itself_that_it_failed_says_it_as_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, "audit", "chain", "--all", "--json")
+    assert ended.value.code == 2
+    assert json.loads(capsys.readouterr().err)["error"]["message"] == "no deployment files"
+
+
 def test_what_may_succeed_later_has_an_exit_code_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     @click.command()
     def failing() -> None:
@@ -62,7 +115,32 @@ def test_what_may_succeed_later_has_an_exit_code_of_its_own(monkeypatch: pytest.
 
 def test_an_unknown_command_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, "upp") == 2
-    assert "upp" in capsys.readouterr().err
+    assert "No such command 'upp'. Did you mean up?" in capsys.readouterr().err
+
+
+def test_an_earlier_name_works_and_is_not_listed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "lake", "audit", "--help") == 0
+    assert "Walk the chains of TOPIC" in capsys.readouterr().out
+    assert run(monkeypatch, "lake", "--help") == 0
+    assert "  audit " not in capsys.readouterr().out
+
+
+def test_an_earlier_spelling_of_an_option_works_and_is_not_listed() -> None:
+    seen = []
+
+    @click.command()
+    @click.option("--dry-run", cls=Renamed, before=("--plan", "--check"), is_flag=True, help="Write nothing.")
+    def command(dry_run: bool) -> None:
+        seen.append(dry_run)
+
+    for word in ("--dry-run", "--plan", "--check"):
+        assert CliRunner().invoke(command, [word]).exit_code == 0
+    assert seen == [True, True, True]
+    told = CliRunner().invoke(command, ["--help"]).output
+    assert "--dry-run  Write nothing." in told
+    assert "--plan" not in told
 
 
 def test_ctrl_c_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,6 +151,21 @@ def test_ctrl_c_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setattr(main.lyrebird, "get_command", lambda _context, _name: waiting)
     assert run(monkeypatch, "up") == 130
     assert "stopped" in capsys.readouterr().err
+
+
+def test_a_shell_completes_what_the_deployment_declares(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    declared = {"sources": {"shop": {}, "shelf": {}, "ads": {}}, "kafka": {"bootstrap": "${LYREBIRD_NOWHERE}"}}
+    (tmp_path / "d.yaml").write_text(json.dumps(declared), "utf-8")
+    monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(tmp_path))
+    monkeypatch.setenv("_LYREBIRD_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "lyrebird capture status --source sh")
+    monkeypatch.setenv("COMP_CWORD", "4")
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch)
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.split() == ["plain,shelf", "plain,shop"]
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:

@@ -29,7 +29,7 @@ def test_what_is_found_is_shown_and_not_good(tmp_path: Path) -> None:
     told = told_of([world.audit(DEEP)])
     assert not told.good
     assert told.lines[0] == (
-        "lake chain audit: 1 finding (1 topic in 2 groups, 8 commits, 15 objects); next: lyrebird lake audit e"
+        "lake chain audit: 1 finding (1 topic in 2 groups, 8 commits, 15 objects); next: lyrebird audit chain e"
     )
     assert any(key in line for line in told.lines)
     assert told.values["chain_audit"]["findings"][0]["key"] == key

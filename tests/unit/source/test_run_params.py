@@ -75,7 +75,7 @@ def test_dates_and_a_condition_choose_rows_of_named_tables() -> None:
     assert one.condition == "(a = 1 OR b = 2) AND (`created` >= '2026-01-01' AND `created` < '2026-02-01')"
     asks = ["--tables", "orders", "--where", one.condition, "--rows-per-s", "0"]
     assert one.request_arguments("r")[4:10] == asks
-    assert one.plan_arguments() == ["capture", "snapshot", "--source", "shop", *asks, "--plan"]
+    assert one.plan_arguments() == ["capture", "snapshot", "--source", "shop", *asks, "--dry-run"]
     until = asked(tables=["orders"], date_column="created", date_until="2026-02-01")
     assert until.condition == "`created` < '2026-02-01'"
 

@@ -18,7 +18,7 @@ _RANKED: Final = "first long, rank long, doc_id string"
 
 
 class SparkKeys(SortedKeys):
-    """See `sorted_keys.SortedKeys`: keys in partitions that are ranges, each sorted; the driver holds their sizes."""
+    """`SortedKeys` in a frame: keys in partitions that are ranges, each sorted; the driver holds their sizes."""
 
     def __init__(self, keys: DataFrame) -> None:
         self._keys = keys.orderBy("doc_id").persist(StorageLevel.DISK_ONLY)

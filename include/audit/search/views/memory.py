@@ -22,7 +22,7 @@ __all__ = ["MemoryDocuments", "MemoryStates", "MemoryView"]
 
 
 class MemoryView(IndexView):
-    """See `range_count.IndexView`."""
+    """An `IndexView` of the double in memory."""
 
     requests: int = 0
     received: int = 0
@@ -71,7 +71,7 @@ class MemoryView(IndexView):
 
 
 class MemoryStates(StateView):
-    """See `state_view.StateView`."""
+    """A `StateView` of the double in memory."""
 
     requests: int = 0
     received: int = 0
@@ -141,7 +141,7 @@ class MemoryStates(StateView):
 
 
 class MemoryDocuments(StoredDocuments):
-    """See `scrub.StoredDocuments`: one shard, whose sequence numbers count the documents' writes."""
+    """`StoredDocuments` of the double in memory: one shard, whose sequence numbers count the documents' writes."""
 
     requests: int = 0
     received: int = 0
@@ -171,8 +171,9 @@ class MemoryDocuments(StoredDocuments):
             if after.get(0, -1) < numbers[name] <= upto[0] and stored.source["metadata"]["topic"] == self._topic:
                 yield document
 
+    @override
     def hidden(self) -> dict[str, int]:
-        """See `StoredDocuments`; here nothing is."""
+        """Here nothing is."""
         return {}
 
     @override

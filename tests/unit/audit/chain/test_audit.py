@@ -207,8 +207,8 @@ def test_a_report_reads_well_and_has_all_its_keys(world: ChainHarness) -> None:
     assert "object missing: by_date (generation 1, partition 0, offset 0): parted/e/" in text
     assert "hole: raw (generation 1, partition 0, offsets 61 to 121): raw/_chain/" in text
     assert "  next: lyrebird lake where e 0 61" in text
-    assert "  next: lyrebird lake backfill e --group by_date --offsets 0:0-1 --plan" in text
-    assert audit_line([dirty]).endswith("next: lyrebird lake audit e")
+    assert "  next: lyrebird lake backfill e --group by_date --offsets 0:0-1 --dry-run" in text
+    assert audit_line([dirty]).endswith("next: lyrebird audit chain e")
     told = together([dirty])
     assert (told["clean"], len(told["topics"]["e"]["findings"])) == (False, 2)
     assert told["topics"]["e"]["next_command"] == dirty.next_command

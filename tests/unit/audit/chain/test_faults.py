@@ -53,7 +53,7 @@ def test_what_is_whole_is_clean_at_every_depth(world: ChainHarness, options: Opt
     ("group", "run"),
     [
         ("raw", "lyrebird lake where e 1 122"),
-        ("by_date", "lyrebird lake backfill e --group by_date --offsets 1:122-123 --plan"),
+        ("by_date", "lyrebird lake backfill e --group by_date --offsets 1:122-123 --dry-run"),
     ],
 )
 def test_an_object_that_was_removed_is_missing(world: ChainHarness, group: str, run: str) -> None:
@@ -159,7 +159,7 @@ def test_a_commit_with_wrong_counts_differs_from_the_backup(world: ChainHarness)
     (finding,) = world.audit().findings
     assert (finding.fault, finding.first, finding.until) == ("counts differ", 61, 122)
     assert "at least 1 record fewer than raw" in finding.meaning
-    assert finding.next_command == "lyrebird lake audit e --deep"
+    assert finding.next_command == "lyrebird audit chain e --deep"
     report = world.audit(Options(compacted=lambda _topic: True))
     assert report.clean
     assert "compacted" in report.notes[0]
@@ -326,7 +326,7 @@ def test_a_summary_that_does_not_hold_its_commits_is_wrong_and_mended(
     world.store.put(key, b"\n".join(spoil(right.split(b"\n"))))
     (finding,) = world.audit(DEEP).findings
     assert (finding.fault, finding.key) == ("summary wrong", key)
-    assert finding.next_command == "lyrebird lake audit e --group by_date --mend"
+    assert finding.next_command == "lyrebird audit chain e --group by_date --repair"
     mended = world.audit(Options(mend=world.store))
     assert (mended.clean, mended.groups[1].mended, world.body(key)) == (True, 1, right)
 
@@ -363,5 +363,5 @@ def test_a_commit_that_was_changed_differs_from_its_summary(world: ChainHarness)
     (finding,) = world.audit().findings
     assert (finding.fault, finding.key) == ("summary wrong", world.chain().summary(0))
     assert "another commit of the cut at 61" in finding.meaning
-    assert finding.next_command == "lyrebird lake audit e --group by_date --deep"
+    assert finding.next_command == "lyrebird audit chain e --group by_date --deep"
     assert faults(world.audit(Options(mend=world.store))) == ["summary wrong"]

@@ -76,13 +76,13 @@ def test_progress_is_told_part_by_part(world: ChainHarness) -> None:
 
 def test_a_nightly_run_takes_everything_unless_it_is_asked() -> None:
     assert ChainAuditRun.from_params({}, groups=["raw"]).arguments(REPORT) == [
-        *("lake", "audit", "--all", "--report"),
+        *("audit", "chain", "--all", "--report"),
         str(REPORT),
     ]
     params = {"topics": ["t", "u"], "groups": ["raw"], "deep": True}
     asked = ChainAuditRun.from_params(params, groups=["raw", "by_date"])
     assert asked.arguments(REPORT) == [
-        *("lake", "audit", "t", "u", "--group", "raw", "--deep", "--report"),
+        *("audit", "chain", "t", "u", "--group", "raw", "--deep", "--report"),
         str(REPORT),
     ]
 
@@ -108,7 +108,7 @@ def test_a_clean_report_passes_and_another_names_its_first_finding_and_the_comma
     world.store.delete(key)
     world.store.put("parted/ee/dt=2026-11-03/x", b"x")
     verdict = verdict_of(together(audit(world)))
-    assert (verdict.findings, verdict.next_command) == (2, "lyrebird lake audit e --deep")
+    assert (verdict.findings, verdict.next_command) == (2, "lyrebird audit chain e --deep")
     first = "object missing (raw, topic e, partition 0, offset 61): "
     assert verdict.text.startswith(f"the lake's chains are not clean: 2 findings, the first: {first}")
     assert verdict.text.endswith("2 topics are not clean: e, ee")

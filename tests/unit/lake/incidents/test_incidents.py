@@ -347,10 +347,10 @@ def test_partitions_that_stand_still_for_one_cause_are_one_incident_until_all_go
     for partition in (0, 1):
         world.write("events", 250, partition)
         world.fails[scene.tp(partition)] = Terminal(
-            "the log was truncated", partition=partition, fix="Run `lyrebird lake audit` on the topic."
+            "the log was truncated", partition=partition, fix="Run `lyrebird audit chain` on the topic."
         )
     first = only(scene.run(15))
-    assert (first.kind, first.fix) == ("standing", "lyrebird lake audit events")
+    assert (first.kind, first.fix) == ("standing", "lyrebird audit chain events")
     assert first.text.startswith("raw stands still at events, partitions 0, 1: the log was truncated (partition=0")
     scene.restart()
     assert [each.id for each in scene.run(15)] == [first.id]
@@ -429,8 +429,8 @@ def test_a_run_that_ends_for_what_stands_still_ends_with_that_incident(scene: Sc
 
 
 def test_a_command_of_an_advice_is_whole_or_none() -> None:
-    assert next_command("Run `lyrebird lake audit` on it.") == ""
-    assert next_command("Run `lyrebird lake audit` on it.", "t") == "lyrebird lake audit t"
+    assert next_command("Run `lyrebird audit chain` on it.") == ""
+    assert next_command("Run `lyrebird audit chain` on it.", "t") == "lyrebird audit chain t"
     assert next_command("Run `lyrebird lake cat …`.") == ""
     assert next_command("See `lyrebird doctor`.") == "lyrebird doctor"
 

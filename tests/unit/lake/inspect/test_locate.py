@@ -126,7 +126,7 @@ def test_an_object_that_is_gone_and_a_commit_that_is_gone_are_missing(tmp_path: 
     world.store.delete(file.key)
     found = where(world, group, 4)
     assert (found.state, found.key) == ("missing", file.key)
-    assert "lyrebird lake audit events" in found.text
+    assert "lyrebird audit chain events" in found.text
     world.store.delete(chain.commit(3))
     world.store.delete(chain.intent(3))
     assert where(world, group, 4).state == "missing"

@@ -185,7 +185,7 @@ def test_a_hole_is_never_passed_over() -> None:
     whole = pointer(PointerEntry(1, {}, others=True))
     store.delete(CHAIN.commit(10))
     store.delete(CHAIN.intent(10))
-    with pytest.raises(Terminal, match=r"missing.*lyrebird lake audit events") as refused:
+    with pytest.raises(Terminal, match=r"missing.*lyrebird audit chain events") as refused:
         list(read_cuts(store, TOPIC, whole, 0))
     assert (refused.value.details["after"], refused.value.details["before"]) == (10, 20)
     with pytest.raises(Terminal, match="missing"):

@@ -21,7 +21,7 @@ _METADATA: Final = [f"metadata.{name}" for name in ("doc_id", "version", "delete
 
 
 class ElasticsearchDocuments(StoredDocuments):
-    """See `scrub.StoredDocuments`. `name` is a concrete index, `entity` the body's name in its documents."""
+    """`StoredDocuments` of Elasticsearch. `name` is a concrete index, `entity` the body's name in its documents."""
 
     def __init__(
         self, index: ElasticsearchIndex, name: str, topic: str, entity: str, to_id: Callable[[str], str] = str
@@ -91,8 +91,9 @@ class ElasticsearchDocuments(StoredDocuments):
         answer = self._requests.ask(lambda: client.msearch(index=self._name, searches=searches))
         yield from (whole(each) for each in answer["responses"])
 
+    @override
     def hidden(self) -> dict[str, int]:
-        """See `StoredDocuments`; of all topics of the index."""
+        """Of all topics of the index."""
         self._requests.requests += 1
         return ignored_values(self._requests.client, self._name)
 

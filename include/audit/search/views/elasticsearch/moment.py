@@ -158,7 +158,7 @@ class AtMoment:
 
 
 class ElasticsearchView(AtMoment, IndexView):
-    """See `range_count.IndexView`. Opens the point in time at once; `name` is a concrete index."""
+    """An `IndexView` of Elasticsearch. Opens the point in time at once; `name` is a concrete index."""
 
     def __init__(
         self,

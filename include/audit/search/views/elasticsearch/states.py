@@ -47,7 +47,7 @@ _FIELDS: Final = [f"metadata.{n}" for n in _NAMES]
 
 
 class ElasticsearchStates(AtMoment, StateView):
-    """See `state_view.StateView`. Opens its moment at once.
+    """A `StateView` of Elasticsearch. Opens its moment at once.
 
     Args:
         index: the server.

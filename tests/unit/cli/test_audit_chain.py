@@ -1,4 +1,4 @@
-"""`lyrebird lake audit` over a bucket in memory: what it prints, and how it ends."""
+"""`lyrebird audit chain` over a bucket in memory: what it prints, and how it ends."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from click.testing import CliRunner, Result
 
 from include.audit.chain import platform as chain_platform
 from include.audit.chain.run_params import verdict_of
-from include.cli.lake import audit as lake_audit
-from include.cli.lake import commands as lake
-from include.clock import ManualClock
+from include.cli.audit import commands as audits
 from include.errors import Transient
 from include.lake.protocol import chain
 from tests.support.lake.chain_harness import GROUPS, ChainHarness
@@ -42,7 +40,7 @@ class Run:
         monkeypatch.setattr(chain_platform, "KafkaAdmin", lambda *_, **__: self)
 
     def __call__(self, *arguments: str) -> Result:
-        result = CliRunner().invoke(lake.command, ["audit", *arguments])
+        result = CliRunner().invoke(audits.command, ["chain", *arguments])
         assert "secret-password" not in result.output
         return result
 
@@ -82,7 +80,7 @@ def test_a_report_is_written_and_findings_end_with_0_then(run: Run, tmp_path: Pa
     report = tmp_path / "report.json"
     assert run("--all", "--report", str(report)).exit_code == 0
     verdict = verdict_of(json.loads(report.read_text("utf-8")))
-    assert (verdict.findings, verdict.next_command) == (1, "lyrebird lake audit e")
+    assert (verdict.findings, verdict.next_command) == (1, "lyrebird audit chain e")
 
 
 @pytest.mark.parametrize("arguments", [[], ["e", "--all"], ["nobody"], ["e", "--group", "nobody"]])
@@ -110,7 +108,7 @@ def test_mending_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "summaries written: 1" not in run("e").stdout
     run.world.store.delete(run.world.chain().commit(61))
     assert run("e").exit_code == 1
-    assert "objects of the chain mended: 1" in run("e", "--mend").stdout
+    assert "objects of the chain mended: 1" in run("e", "--repair").stdout
     assert run("e").exit_code == 0
 
 
@@ -121,7 +119,7 @@ def test_mending_needs_credentials_that_may_delete_in_the_same_bucket(run: Run, 
         del declared["expiry"]
         declared |= expiry
         file.write_text(json.dumps(declared), "utf-8")
-        found = run("e", "--mend")
+        found = run("e", "--repair")
         assert found.exit_code == 2
         assert said in found.stderr
         assert run("e").exit_code == 0
@@ -133,13 +131,3 @@ def test_without_a_group_there_is_nothing_to_audit(run: Run, tmp_path: Path) -> 
     file.write_text(json.dumps(declared | {"lake": {}}), "utf-8")
     found = run("--all")
     assert (found.exit_code, "no group of the lake is declared" in found.stderr) == (2, True)
-
-
-def test_progress_is_a_line_now_and_then_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
-    clock = ManualClock()
-    lines = lake_audit._Lines(clock)
-    lines.begin("raw: bytes", 5000)
-    for _ in range(4):
-        clock.advance(4)
-        lines.advance(1000)
-    assert capsys.readouterr().err == "raw: bytes: 3,000 of 5,000\n"

@@ -1,0 +1,80 @@
+"""`lyrebird audit chain`: prove that the lake has every record once, or name what is not as it should be."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import orjson
+
+from include.audit.chain.run_params import ChainAuditRun
+from include.cli.colours import painted
+from include.cli.failing import tell_error
+from include.cli.lake.options import json_option
+from include.cli.progress_bar import progress_bar
+from include.clock import SystemClock
+from include.errors import LyrebirdError, SettingsError
+from include.settings.renamed import Renamed
+
+__all__ = ["command"]
+
+CANNOT_AUDIT = 2
+
+
+@click.command(name="chain")
+@ChainAuditRun.options("topics")
+@click.option("--all", "every", is_flag=True, help="All topics that the groups have.")
+@ChainAuditRun.options("groups")
+@click.option("--labels", is_flag=True, help="Ask each object who put it, too: one request each.")
+@ChainAuditRun.options("deep")
+@click.option(
+    "--repair",
+    cls=Renamed,
+    before=("--mend",),
+    is_flag=True,
+    help="Mend summaries (deletes by section `expiry`), and commits that only they have.",
+)
+@click.option("--report", type=click.Path(path_type=Path), help="Write the JSON there, too, and end with 0 if it is.")
+@json_option
+def command(
+    topics: tuple[str, ...],
+    every: bool,
+    groups: tuple[str, ...],
+    labels: bool,
+    deep: bool,
+    repair: bool,
+    report: Path | None,
+    as_json: bool,
+) -> None:
+    """Walk the chains of TOPIC in each group: every offset is in exactly one committed object, and none is changed.
+
+    Names missing, changed and extra objects, holes, offsets found twice, and counts in which groups differ, each with
+    the next command. Runs beside everything; writes summaries of commits where they are missing. Exit code: 0 clean,
+    1 findings, 2 it cannot be said.
+    """
+    from include.audit.chain.audit import Options
+    from include.audit.chain.platform import audit_on_servers
+    from include.audit.chain.report import together
+    from include.metrics.exporter import write_atomically
+    from include.settings.deployment import Deployment
+
+    try:
+        if bool(topics) == every:
+            raise SettingsError("no topic is named, or all and some", fix="Name topics, or say --all.")
+        options = Options("bytes" if deep else "labels" if labels else "names")
+        with progress_bar("begins", quiet=as_json) as progress:
+            asked = ChainAuditRun(topics=topics, groups=groups)
+            reports = list(audit_on_servers(Deployment.load(), asked, SystemClock(), options, progress, mend=repair))
+    except LyrebirdError as error:
+        tell_error(error)
+        sys.exit(CANNOT_AUDIT)
+    told = orjson.dumps(together(reports)).decode()
+    clean = all(each.clean for each in reports)
+    if as_json:
+        click.echo(told)
+    else:
+        click.echo(painted("\n".join(line for each in reports for line in each.lines())) or "no group has any topic")
+    if report is not None:
+        write_atomically(report, told)
+    sys.exit(0 if clean or report is not None else 1)

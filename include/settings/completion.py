@@ -1,0 +1,26 @@
+"""Completes names of the deployment files in a shell, without asking a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from include.errors import LyrebirdError
+from include.settings.deployment import Deployment
+
+__all__ = ["names_of"]
+
+
+def names_of(*sections: str) -> Callable[[Any, Any, str], list[str]]:
+    """For click's `shell_complete`: the entries of these sections that begin as what is typed; none without files."""
+
+    def complete(_context: Any, _parameter: Any, typed: str) -> list[str]:
+        try:
+            values = Deployment.load(offline=True).values
+        except LyrebirdError:
+            return []
+        entries = [values.get(section) for section in sections]
+        known = {str(name) for entry in entries if isinstance(entry, dict) for name in entry}
+        return sorted(name for name in known if name.startswith(typed))
+
+    return complete
