@@ -110,7 +110,7 @@ def test_an_object_that_is_not_as_committed_is_not_used(tmp_path: Path, change: 
         # A flipped byte shows when the object is read.
         with pytest.raises(Terminal, match="raw object is"):
             check_source(world.store, source)
-    with pytest.raises(Terminal, match=r"raw object is.*audit --deep"):
+    with pytest.raises(Terminal, match=r"raw object is.*audit chain --deep"):
         messages(raw(world, 0, 5), 0, 5)
 
 
