@@ -18,11 +18,12 @@ import psutil
 
 from include.clock import Clock
 
-__all__ = ["Launch", "Running", "alive", "identify", "memory_mb", "start", "stop", "tail"]
+__all__ = ["Launch", "Running", "alive", "identify", "memory_mb", "start", "stop", "tail", "written"]
 
 # The kernel's boot time, from which start times are reckoned, moves a little when the wall clock is set.
 _START_TOLERANCE_S = 2.0
 _LOG_LIMIT_BYTES = 20 * 1024 * 1024
+_READ_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -169,10 +170,17 @@ def memory_mb(running: Running) -> float:
 
 def tail(log: Path, lines: int = 8) -> list[str]:
     """The last lines of a log file that say something; empty when there is no such file."""
+    return [line.rstrip() for line in written(log, most=16384).splitlines() if line.strip()][-lines:]
+
+
+def written(log: Path, since: int = 0, *, most: int = _READ_BYTES) -> str:
+    """What a log holds from byte `since` on, the last `most` bytes of it; empty when there is no such file.
+
+    A log that is shorter by now was rotated meanwhile, and is read from its begin.
+    """
     if not log.exists():
-        return []
+        return ""
     with log.open("rb") as file:
-        file.seek(0, os.SEEK_END)
-        file.seek(max(0, file.tell() - 16384))
-        text = file.read().decode("utf-8", "replace")
-    return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(since if since <= size else 0, size - most))
+        return file.read().decode("utf-8", "replace")

@@ -21,6 +21,7 @@ from pathlib import Path
 from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError, Terminal
 from include.local import ports, process, status
+from include.local.cause import cause
 from include.local.process import Running
 from include.local.programs import resolve
 from include.local.programs.java import system_java
@@ -69,8 +70,8 @@ class Stack:
     def up(self, names: Iterable[str] = (), *, without: Iterable[str] = ()) -> dict[str, str]:
         """Start the named services, or all but the optional; returns the LYREBIRD_* names of all that run.
 
-        What runs already is left as it is. Raises a LyrebirdError that names the service, its log's last lines and
-        the next step; then nothing that this call started is left.
+        What runs already is left as it is. Raises a LyrebirdError that names the service, what its log
+        gives as the cause, and the next step; then nothing that this call started is left.
         """
         rows = select(names, without)
         with self._alone():
@@ -174,6 +175,7 @@ class Stack:
         kind = recipe(row)
         begin_s = self._clock.monotonic_s()
         asked: dict[str, str] = {}
+        begins = {name: self._log_size(name) for name in row.processes}
         if start:
             try:
                 launches = kind.prepare(site, row)
@@ -189,26 +191,30 @@ class Stack:
         while not kind.ready(site, row):
             if failed.is_set():
                 raise _Given(row.name)
-            self._require_life(row, asked)
+            self._require_life(row, asked, begins)
             if self._clock.monotonic_s() - begin_s > _READY_WITHIN_S:
-                raise self._failure(row, row.processes[0], f"not ready after {_READY_WITHIN_S:.0f} s")
+                raise self._failure(row, row.processes[0], f"not ready after {_READY_WITHIN_S:.0f} s", begins)
             self._clock.sleep(0.1)
         kind.finish(site, row)
         if start:
             self._say(f"{row.name} is up ({self._clock.monotonic_s() - begin_s:.1f} s)")
 
-    def _require_life(self, row: Service, asked: dict[str, str]) -> None:
+    def _require_life(self, row: Service, asked: dict[str, str], begins: dict[str, int]) -> None:
         """A first death during `up` is a failure; later ones are the supervisor's business."""
         for name in row.processes:
             state = self._records.read(name)
             if state is None or state.asked != asked.get(name, state.asked):
                 continue  # the supervisor has not yet seen this request
             if state.state == "gave up" or (name in asked and state.deaths):
-                raise self._failure(row, name, state.note.partition(";")[0])
+                raise self._failure(row, name, state.note.partition(";")[0], begins)
 
-    def _failure(self, row: Service, name: str, what: str) -> LyrebirdError:
+    def _log_size(self, name: str) -> int:
         log = self._records.log(name)
-        said = " | ".join(process.tail(log, 5)) or "its log is empty"
+        return log.stat().st_size if log.exists() else 0
+
+    def _failure(self, row: Service, name: str, what: str, begins: dict[str, int]) -> LyrebirdError:
+        log = self._records.log(name)
+        said = " | ".join(cause(process.written(log, begins[name])) or process.tail(log, 5)) or "its log is empty"
         return Terminal(f"{row.name} did not come up: {name} {what}: {said}", fix=f"The log: {log}")
 
     def _ensure_supervisor(self, site: Site) -> None:
@@ -218,6 +224,7 @@ class Stack:
         self._records.stop_file.unlink(missing_ok=True)
         log = self._records.log("supervisor")
         log.parent.mkdir(parents=True, exist_ok=True)
+        begin = self._log_size("supervisor")
         owner = process.identify(os.getpid()) if self._free_ports else None
         owned = [str(owner.pid), repr(owner.started)] if owner else []
         with log.open("ab") as output:
@@ -231,7 +238,7 @@ class Stack:
                 check=False,
             )
         if made.returncode != 0:
-            said = " | ".join(process.tail(log, 3))
+            said = " | ".join(cause(process.written(log, begin)))
             raise Terminal(f"the supervisor could not be started: {said}", fix=f"The log: {log}")
 
     def _end_supervisor(self) -> None:

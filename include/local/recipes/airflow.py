@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 
 from include.errors import Terminal
+from include.local.cause import cause
 from include.local.process import Launch
 from include.local.programs.java import system_java
 from include.local.recipes.probe import get_json
@@ -158,7 +159,7 @@ def _migrate(home: Path, environment: dict[str, str]) -> None:
             check=False,
         )
     if made.returncode != 0:
-        said = " | ".join(log.read_text(errors="replace").strip().splitlines()[-3:])
+        said = " | ".join(cause(log.read_text(errors="replace")))
         raise Terminal(f"Airflow's database could not be made: {said}", fix=f"Look at {log}.")
     if not database:
         # Kept by the file: readers no longer hold up writers, which answered "database is locked" under load.

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 from include.errors import Terminal
+from include.local.cause import cause
 from include.local.ports import is_free
 from include.local.process import Launch
 from include.local.programs.java import system_java
@@ -93,7 +94,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
             [*command, *form], env=environment, capture_output=True, text=True, check=False
         )
         if made.returncode != 0:
-            said = " | ".join((made.stdout + made.stderr).strip().splitlines()[-4:])
+            said = " | ".join(cause(made.stdout + made.stderr))
             raise Terminal(f"Kafka's storage could not be formatted: {said}", fix=f"Look at {properties}.")
     heap = ["-Xms160m", "-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     return (

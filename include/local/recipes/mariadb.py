@@ -15,6 +15,7 @@ from typing import Final
 
 from include.errors import Terminal
 from include.local import accounts
+from include.local.cause import cause
 from include.local.process import Launch
 from include.local.services import Service
 from include.local.site import Site
@@ -150,7 +151,7 @@ def _create(site: Site, row: Service, environment: dict[str, str]) -> None:
         extra_groups=[] if site.account else None,
     )
     if made.returncode != 0:
-        said = " | ".join((made.stdout + made.stderr).strip().splitlines()[-4:])
+        said = " | ".join(cause(made.stdout + made.stderr))
         raise Terminal(
             f"mariadb-install-db failed with {made.returncode}: {said}",
             fix="`lyrebird doctor` tells whether a shared library is missing.",

@@ -136,6 +136,16 @@ def test_a_service_that_fails_is_named_with_its_log_and_nothing_is_left(tmp_path
     assert left_of(state) == []
 
 
+def test_the_error_of_an_earlier_start_is_not_taken_for_the_cause_of_this_failure(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    (state / "log").mkdir(parents=True)
+    (state / "log" / "mail.log").write_text("ERROR of yesterday\n")
+    (state / "mail").write_text("a file where the mail catcher needs a folder")
+    with pytest.raises(Terminal, match="FileExistsError") as told:
+        Stack(state, free_ports=True).up(["mail"])
+    assert "yesterday" not in str(told.value)
+
+
 def test_a_failure_leaves_what_ran_before_it(stack: Stack, tmp_path: Path) -> None:
     stack.up(["s3"])
     running = pids(stack)

@@ -16,6 +16,7 @@ import pymysql
 from include.clock import Clock, SystemClock
 from include.errors import Terminal
 from include.local import process
+from include.local.cause import cause
 from include.local.ports import free_port
 from tests.support.servers.catalogue import Flavour, Known, known
 from tests.support.servers.fetch import fetch
@@ -182,5 +183,5 @@ def _ready(row: Known, port: int, password: str, ended: Any, log: Path, clock: C
 
 
 def _silent(name: str, log: Path) -> Terminal:
-    said = " | ".join(process.tail(log, 6))
+    said = " | ".join(cause(process.written(log)))
     return Terminal(f"{name} did not come up: {said}", fix=f"See {log}.")
