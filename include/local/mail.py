@@ -1,12 +1,14 @@
 """A mail catcher: takes every mail on loopback, sends none on, shows them as a page and as JSON.
 
 `GET /` is a page for people. `GET /messages.json` is a list of {received, from, to, subject, text, html}, oldest
-first. Each message is a file in the folder, so they survive a restart; delete the files to empty it.
+first. Each message is a file in the folder, so they survive a restart; delete the files to empty it. The newest 1,000
+are kept.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import email
 import email.policy
 import functools
@@ -28,7 +30,10 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from include.clock import Clock, SystemClock, iso
 
-__all__ = ["Mailbox", "main", "readable", "serve"]
+__all__ = ["MOST_MAILS", "Mailbox", "main", "readable", "serve"]
+
+MOST_MAILS = 1000
+"""So many are kept, the newest."""
 
 # In text that is escaped: a quote ends it.
 _URL = re.compile(r"https?://(?:(?!&quot;|&lt;|&gt;|&#x27;)[^\s<>\"'])+")
@@ -40,6 +45,7 @@ class Mailbox:
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
         self._clock = clock
+        self._parsed: dict[str, dict[str, Any]] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
     def keep(self, sender: str, receivers: list[str], content: bytes) -> None:
@@ -49,25 +55,17 @@ class Mailbox:
         envelope = json.dumps({"from": sender, "to": receivers}).encode()
         temporary.write_bytes(envelope + b"\n" + content)
         temporary.rename(self._folder / f"{name}.eml")
+        for path in sorted(self._folder.glob("*.eml"))[:-MOST_MAILS]:
+            path.unlink(missing_ok=True)
 
     def messages(self) -> list[dict[str, Any]]:
-        """All messages, oldest first."""
-        messages = []
+        """All messages, oldest first. Each is parsed once: pages and readiness ask again and again."""
+        parsed: dict[str, dict[str, Any]] = {}
         for path in sorted(self._folder.glob("*.eml")):
-            head, _, content = path.read_bytes().partition(b"\n")
-            envelope = json.loads(head)
-            message = email.message_from_bytes(content, policy=email.policy.default)
-            messages.append(
-                {
-                    "received": iso(int(path.name.split("-")[0])),
-                    "from": envelope["from"],
-                    "to": envelope["to"],
-                    "subject": str(message["subject"] or ""),
-                    "text": _part(message, "plain"),
-                    "html": _part(message, "html"),
-                }
-            )
-        return messages
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                parsed[path.name] = self._parsed.get(path.name) or _read(path)
+        self._parsed = parsed
+        return list(parsed.values())
 
     async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802 - aiosmtpd's name
         """Called by aiosmtpd for each mail."""
@@ -78,6 +76,20 @@ class Mailbox:
             content if isinstance(content, bytes) else content.encode(),
         )
         return "250 kept"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    head, _, content = path.read_bytes().partition(b"\n")
+    envelope = json.loads(head)
+    message = email.message_from_bytes(content, policy=email.policy.default)
+    return {
+        "received": iso(int(path.name.split("-")[0])),
+        "from": envelope["from"],
+        "to": envelope["to"],
+        "subject": str(message["subject"] or ""),
+        "text": _part(message, "plain"),
+        "html": _part(message, "html"),
+    }
 
 
 def _part(message: EmailMessage, kind: str) -> str:

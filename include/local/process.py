@@ -22,7 +22,6 @@ __all__ = ["Launch", "Running", "alive", "identify", "memory_mb", "start", "stop
 
 # The kernel's boot time, from which start times are reckoned, moves a little when the wall clock is set.
 _START_TOLERANCE_S = 2.0
-_LOG_LIMIT_BYTES = 20 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
 
 
@@ -68,8 +67,6 @@ def start(launch: Launch) -> subprocess.Popen[bytes]:
     """
     log = Path(launch.log)
     log.parent.mkdir(parents=True, exist_ok=True)
-    if log.exists() and log.stat().st_size > _LOG_LIMIT_BYTES:
-        log.replace(log.with_suffix(".old.log"))
     account: dict[str, Any] = {}
     if launch.uid is not None:
         account = {"user": launch.uid, "group": launch.gid, "extra_groups": []}

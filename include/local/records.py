@@ -32,12 +32,13 @@ from include.local.process import Launch, Running, alive
 __all__ = ["Records", "ServerState", "Spec", "State", "lock", "write_private"]
 
 State = Literal["starting", "running", "waiting", "gave up"]
-"""starting: asked for; running: its process lives; waiting: dead, started again at `next_try_us`; gave up."""
+"""starting: asked for; running: its process lives; waiting: dead, started again at `next_try_us`; gave up: the same
+after many deaths in a row, and slower."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A server that should run. A new `asked` mark makes the supervisor try again after it gave up."""
+    """A server that should run. A new `asked` mark makes the supervisor try at once after it gave up."""
 
     launch: Launch
     asked: str

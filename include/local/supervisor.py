@@ -1,7 +1,8 @@
 """The process that keeps the servers of one stack alive.
 
-It starts every server that has a spec, starts a dead one again with back-off, and gives up after
-several deaths in a row: the state file, `lyrebird status` and its log say so. It stops nothing: `down` first asks it
+It starts every server that has a spec, and a dead one again with back-off. After several deaths in a row it gives up:
+the state file, `lyrebird status` and its log say so, and it tries only every few minutes from then on, as what was in
+the way may go by itself (a full disk). It also keeps logs short. It stops nothing: `down` first asks it
 to end and then stops the servers itself from the same records, so that there is one way down, whether a supervisor
 lives or not. After kill -9 the servers run on, and the next supervisor adopts them by pid and start time.
 
@@ -24,13 +25,16 @@ from pathlib import Path
 import psutil
 
 from include.clock import Clock, SystemClock, iso
-from include.local import process
+from include.local import logs, process
 from include.local.records import Records, ServerState, Spec, lock
 from include.pace import doubled_s
 
 __all__ = ["RestartBackoff", "Supervisor", "main"]
 
 _TICK_S = 0.2
+_UPKEEP_EVERY_S = 60.0
+_AIRFLOW_LOGS_S = 30 * 86_400.0
+_AFTER_GIVING_UP_S = 300.0
 _PAUSE_AFTER_ERROR_S = 2.0
 _LOCK_PATIENCE_S = 5.0
 
@@ -39,9 +43,8 @@ _LOCK_PATIENCE_S = 5.0
 class RestartBackoff:
     """Exponential back-off over deaths in a row; times are seconds of one monotonic clock.
 
-    A run of `stable_s` or longer forgives all earlier deaths. After `limit` deaths in a row there is no further
-    start. Why a limit: a server that dies five times at once will not live the sixth time, and a person who looks
-    must see that at once.
+    A run of `stable_s` or longer forgives all earlier deaths. Why a limit: a server that dies five times at once will
+    hardly live the sixth time, and a person who looks must see that at once.
     """
 
     limit: int = 5
@@ -51,7 +54,7 @@ class RestartBackoff:
     deaths: list[float] = field(default_factory=list)
 
     def on_death(self, now_s: float, ran_s: float) -> float | None:
-        """Record a death after a run of `ran_s`; seconds to wait before the next start, None = give up."""
+        """Record a death after a run of `ran_s`; seconds to wait before the next start, None = give up: slow tries."""
         if ran_s >= self.stable_s:
             self.deaths.clear()
         self.deaths.append(now_s)
@@ -83,6 +86,7 @@ class Supervisor:
         self._clock = clock
         self._owner = owner
         self._wards: dict[str, _Ward] = {}
+        self._upkeep_s = clock.monotonic_s()
         self.ended = False
 
     @property
@@ -103,11 +107,21 @@ class Supervisor:
             self._clock.sleep(_TICK_S)
 
     def step(self) -> None:
-        """Look at every wanted server once; may start servers, never stops a live one."""
+        """Look at every wanted server once; may start servers, never stops a live one. Now and then short logs."""
+        if self._clock.monotonic_s() >= self._upkeep_s:
+            self._upkeep_s = self._clock.monotonic_s() + _UPKEEP_EVERY_S
+            self._upkeep()
         for name in self._records.names():
             spec = self._records.spec(name)
             if spec is not None:
                 self._tend(name, spec)
+
+    def _upkeep(self) -> None:
+        state = self._records.state
+        for log in (*(state / "log").glob("*.log"), *(state / "run").glob("*/guardian.log")):
+            logs.rotate(log)
+        before_s = self._clock.now_us() / 1_000_000 - _AIRFLOW_LOGS_S
+        logs.remove_older(state / "airflow" / "logs", before_s)
 
     def _tend(self, name: str, spec: Spec) -> None:
         state = self._records.read(name)
@@ -119,7 +133,7 @@ class Supervisor:
                 old = state if state is not None and state.is_alive else None
                 self._save(replace(old, asked=spec.asked) if old else ServerState(name, "starting", spec.asked))
                 state = self._records.read(name)
-        if state is None or state.state == "gave up":
+        if state is None:
             return
         if ward.child is not None:
             ward.child.poll()
@@ -143,13 +157,14 @@ class Supervisor:
         delay_s = ward.restarts.on_death(now_s, now_s - ward.ran_since_s)
         if delay_s is None:
             row, span = len(ward.restarts.deaths), ward.restarts.span_s
-            note = f"gave up after {row} deaths in {span:.0f} s; the last: {how}"
+            delay_s = _AFTER_GIVING_UP_S
+            note = f"gave up after {row} deaths in {span:.0f} s; the last: {how}; next start in {delay_s:g} s"
             after = replace(state, state="gave up", pid=0, deaths=deaths, note=note)
         else:
-            ward.next_try_s = now_s + delay_s
-            next_us = self._clock.now_us() + round(delay_s * 1_000_000)
             note = f"{how}; next start in {delay_s:g} s"
-            after = replace(state, state="waiting", pid=0, deaths=deaths, note=note, next_try_us=next_us)
+            after = replace(state, state="waiting", pid=0, deaths=deaths, note=note)
+        ward.next_try_s = now_s + delay_s
+        after = replace(after, next_try_us=self._clock.now_us() + round(delay_s * 1_000_000))
         # The log first: whoever sees the state finds the reason in it.
         self._say(f"{state.name}: {note}")
         self._save(after)

@@ -28,6 +28,7 @@ from supervision.leash import leashed
 __all__ = ["CONNECTION", "LeashedSparkHook", "ProjectSparkHook", "conf_for_master", "packed_library", "properties_text"]
 
 CONNECTION = "spark_default"
+_KEPT_ZIPS = 10
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
@@ -125,7 +126,10 @@ def conf_for_master(master: str, *, memory: str, cores: int, names: Mapping[str,
     if master.startswith("local"):
         # Driver and tasks share one small JVM with short tasks: the optimising compiler and parallel collectors would
         # take more of a small machine's cores than they give back.
-        return {**conf, "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+        return {
+            **conf,
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError",
+        }
     # A standalone master gives all its cores to the first application that sets no limit.
     conf |= {"spark.cores.max": str(cores), "spark.executor.memory": memory}
     if python := names.get("PYSPARK_PYTHON"):
@@ -136,8 +140,8 @@ def conf_for_master(master: str, *, memory: str, cores: int, names: Mapping[str,
 def packed_library(package: Path, folder: Path) -> Path:
     """Zip a package for the executors; the same content gives the same file, which is then made only once.
 
-    Old zips stay: executors of a running application may still fetch theirs. What `make setup` compiled stays here: no
-    executor needs it, and it fits this machine alone.
+    The ten that were used last stay: executors of a running application may still fetch an older one. What `make setup`
+    compiled stays here: no executor needs it, and it fits this machine alone.
     """
     files = sorted(
         path
@@ -155,6 +159,9 @@ def packed_library(package: Path, folder: Path) -> Path:
             for path in files:
                 archive.write(path, path.relative_to(package.parent))
         temporary.replace(target)
+    os.utime(target)
+    for old in sorted(folder.glob(f"{package.name}-*.zip"), key=lambda path: path.stat().st_mtime)[:-_KEPT_ZIPS]:
+        old.unlink(missing_ok=True)
     return target
 
 

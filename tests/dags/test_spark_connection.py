@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import stat
 import zipfile
 from pathlib import Path
@@ -136,6 +137,21 @@ def test_the_same_library_makes_the_same_file(tmp_path: Path) -> None:
     assert zipfile.ZipFile(first).namelist() == ["lib/a.py"]
     (package / "a.py").write_text("2")
     assert packed_library(package, tmp_path / "out") != first
+
+
+def test_the_ten_zips_that_were_used_last_are_kept(tmp_path: Path) -> None:
+    package, out = tmp_path / "lib", tmp_path / "out"
+    package.mkdir()
+    made = []
+    for number in range(12):
+        (package / "a.py").write_text(str(number))
+        made.append(packed_library(package, out))
+        os.utime(made[-1], (number, number))
+    (package / "a.py").write_text("2")
+    assert packed_library(package, out) == made[2]
+    (package / "a.py").write_text("new")
+    made.append(packed_library(package, out))
+    assert set(out.iterdir()) == {made[2], *made[4:]}
 
 
 def test_values_survive_a_java_properties_file() -> None:

@@ -28,9 +28,30 @@ transport.port: {transport}
 path.data: {folder}/data
 path.logs: {folder}/logs
 xpack.security.enabled: false
-cluster.routing.allocation.disk.threshold_enabled: false
+cluster.routing.allocation.disk.watermark.low: 2gb
+cluster.routing.allocation.disk.watermark.high: 1gb
+cluster.routing.allocation.disk.watermark.flood_stage: 512mb
 action.auto_create_index: false
 """
+# Watermarks in bytes: the defaults are parts of the disk, and lock every index of a large disk that is 95 % full.
+
+_LOGGING = """\
+status = error
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = [%d{ISO8601}][%-5p][%-25c{1.}] [%node_name]%marker %m%consoleException%n
+rootLogger.level = info
+rootLogger.appenderRef.console.ref = console
+logger.deprecation.name = org.elasticsearch.deprecation
+logger.deprecation.level = error
+"""
+# To the console alone, whose file the supervisor keeps short: the distribution's own files may grow to gigabytes. So
+# may the collector's log and a heap's dump, which the options end.
+_OPTIONS = (
+    "-Xms256m -Xmx256m -XX:TieredStopAtLevel=1 -XX:-HeapDumpOnOutOfMemoryError"
+    " -Xlog:disable -Xlog:all=warning:stderr:utctime,level,tags"
+)
 
 
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
@@ -55,10 +76,11 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
             folder=folder,
         )
     )
+    (config / "log4j2.properties").write_text(_LOGGING)
     accounts.give(folder, site.account)
     environment = site.server_environment(
         ES_JAVA_HOME=str(java.home),
-        ES_JAVA_OPTS="-Xms256m -Xmx256m -XX:TieredStopAtLevel=1",
+        ES_JAVA_OPTS=_OPTIONS,
         ES_TMPDIR=str(folder / "tmp"),
         ES_PATH_CONF=str(config),
     )

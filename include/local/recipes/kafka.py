@@ -96,7 +96,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         if made.returncode != 0:
             said = " | ".join(cause(made.stdout + made.stderr))
             raise Terminal(f"Kafka's storage could not be formatted: {said}", fix=f"Look at {properties}.")
-    heap = ["-Xms160m", "-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    heap = ["-Xms160m", "-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+ExitOnOutOfMemoryError"]
     return (
         Launch(
             name="kafka",

@@ -22,6 +22,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         "-Xmx192m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
+        "-XX:+ExitOnOutOfMemoryError",
         "-Dquarkus.http.host=127.0.0.1",
         f"-Dquarkus.http.port={site.ports['registry']}",
         # Without these it listens on 0.0.0.0:9000 too.

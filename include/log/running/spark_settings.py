@@ -66,5 +66,7 @@ def settings(
         wanted.setdefault("spark.driver.host", "127.0.0.1")
         wanted.setdefault("spark.driver.bindAddress", "127.0.0.1")
         # As Airflow's hook submits it: compilers and collectors for large heaps cost more than small batches do.
-        wanted.setdefault("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+        wanted.setdefault(
+            "spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError"
+        )
     return wanted

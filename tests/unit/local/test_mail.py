@@ -2,7 +2,7 @@ from email.message import EmailMessage
 from pathlib import Path
 
 from include.clock import ManualClock
-from include.local.mail import Mailbox, page, readable
+from include.local.mail import MOST_MAILS, Mailbox, page, readable
 
 
 def message(subject: str, text: str, html: str = "") -> bytes:
@@ -30,6 +30,28 @@ def test_mails_are_listed_oldest_first_with_their_parts(tmp_path: Path) -> None:
 def test_mails_survive_a_restart(tmp_path: Path) -> None:
     Mailbox(tmp_path, ManualClock()).keep("a@x", ["b@x"], message("kept", ""))
     assert [mail["subject"] for mail in Mailbox(tmp_path, ManualClock()).messages()] == ["kept"]
+
+
+def test_the_newest_mails_are_kept_and_the_oldest_goes(tmp_path: Path) -> None:
+    clock = ManualClock()
+    box = Mailbox(tmp_path, clock)
+    for number in range(MOST_MAILS):
+        (tmp_path / f"{number:016d}-old.eml").write_bytes(b'{"from": "a@x", "to": []}\n' + message(str(number), ""))
+    clock.advance(3600)
+    box.keep("a@x", ["b@x"], message("newest", ""))
+    subjects = [mail["subject"] for mail in box.messages()]
+    assert (len(subjects), subjects[0], subjects[-1]) == (MOST_MAILS, "1", "newest")
+
+
+def test_a_mail_is_parsed_once_however_often_all_are_listed(tmp_path: Path) -> None:
+    box = Mailbox(tmp_path, ManualClock())
+    box.keep("a@x", ["b@x"], message("first", ""))
+    (first,) = box.messages()
+    box.keep("a@x", ["b@x"], message("second", ""))
+    assert any(mail is first for mail in box.messages())
+    for path in tmp_path.glob("*.eml"):
+        path.unlink()
+    assert box.messages() == []
 
 
 def test_the_page_escapes_what_a_mail_says(tmp_path: Path) -> None:
