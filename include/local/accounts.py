@@ -15,7 +15,7 @@ from pathlib import Path
 
 from include.errors import Terminal
 
-__all__ = ["Account", "find", "give", "reaches", "unprivileged"]
+__all__ = ["Account", "close", "find", "give", "reaches", "unprivileged"]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def give(folder: Path, account: Account | None) -> None:
     """Make `folder` and give it, with all in it, to `account`; its own mode becomes 700."""
     for parent in [parent for parent in reversed(folder.parents) if not parent.exists()]:
         parent.mkdir()
-        parent.chmod(0o755)  # whatever the umask: the account must pass
+        parent.chmod(0o711)  # whatever the umask: the account must pass
     folder.mkdir(exist_ok=True)
     folder.chmod(0o700)
     if account is None:
@@ -93,6 +93,14 @@ def give(folder: Path, account: Account | None) -> None:
     for path in [folder, *folder.rglob("*")]:
         if path.lstat().st_uid != account.uid:
             os.chown(path, account.uid, account.gid, follow_symlinks=False)
+
+
+def close(state: Path, account: Account | None) -> None:
+    """Let nobody else into the folders of `state`. `account` may pass through `state` itself, to those that it owns."""
+    state.chmod(0o711 if account else 0o700)
+    for child in state.iterdir():
+        if child.is_dir() and not child.is_symlink():
+            child.chmod(0o700)
 
 
 def find(name: str) -> pwd.struct_passwd | None:

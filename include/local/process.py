@@ -79,7 +79,7 @@ def start(launch: Launch) -> subprocess.Popen[bytes]:
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            umask=0o022,
+            umask=0o077,
             **account,
         )
 

@@ -71,12 +71,13 @@ class Site:
         """
         try:
             state.mkdir(parents=True, exist_ok=True)
+            account = accounts.unprivileged()
+            accounts.close(state, account)
         except OSError as error:
             raise Terminal(
-                f"the state folder {state} cannot be made: {error.strerror}",
-                fix="Set LYREBIRD_STATE to a folder that you may write.",
+                f"the state folder {state} cannot be made, or closed to others: {error.strerror}",
+                fix="Set LYREBIRD_STATE to a folder of your own.",
             ) from error
-        account = accounts.unprivileged()
         records = Records(state)
         kept = records.stack()
         numbers: dict[str, int] = dict(kept.get("ports", {}))

@@ -46,6 +46,16 @@ class _Given(Exception):
     """Another service failed: this one is not waited for any longer."""
 
 
+@contextlib.contextmanager
+def _private() -> Iterator[None]:
+    """Whatever this process and those that it starts make meanwhile is theirs alone."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
 class Stack:
     """The servers of one state folder. Several stacks run beside each other with different folders and ports."""
 
@@ -86,8 +96,9 @@ class Stack:
             for port in (port for row in starting for port in row.ports):
                 ports.require_free(port, site.ports[port.name])
             resolve.ensure(todo, site.cache, self._clock)
-            site.write_env(rows)
-            self._bring_up(site, rows, todo)
+            with _private():
+                site.write_env(rows)
+                self._bring_up(site, rows, todo)
             up_now = tuple(row for row in SERVICES if row in rows or row in running)
             return {**site.environment(up_now), "LYREBIRD_CACHE": str(site.cache)}
 

@@ -11,6 +11,7 @@ from include.local.process import Launch
 from include.local.programs import elasticsearch_plugin
 from include.local.programs.java import system_java
 from include.local.recipes.probe import get_json
+from include.local.records import write_private
 from include.local.services import Service
 from include.local.site import Site
 
@@ -65,18 +66,21 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         )
     elasticsearch_plugin.install(home, row.version, _FOLDING, "lyrebird.FoldingPlugin")
     config = folder / "config"
+    accounts.give(folder, site.account)
     for name in ("data", "logs", "tmp"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     if not config.exists():
         shutil.copytree(home / "config", config)
-    (config / "elasticsearch.yml").write_text(
+    # By rename: root follows no link that the account has put there.
+    write_private(
+        config / "elasticsearch.yml",
         _CONFIG.format(
             port=site.ports["elasticsearch"],
             transport=site.ports["elasticsearch_transport"],
             folder=folder,
-        )
+        ),
     )
-    (config / "log4j2.properties").write_text(_LOGGING)
+    write_private(config / "log4j2.properties", _LOGGING)
     accounts.give(folder, site.account)
     environment = site.server_environment(
         ES_JAVA_HOME=str(java.home),

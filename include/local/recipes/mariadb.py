@@ -17,6 +17,7 @@ from include.errors import Terminal
 from include.local import accounts
 from include.local.cause import cause
 from include.local.process import Launch
+from include.local.records import write_private
 from include.local.services import Service
 from include.local.site import Site
 
@@ -66,7 +67,8 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     """Create the data folder once, write the init file, return the server."""
     folder, home, instance = site.folder(row), site.install(row), _INSTANCES[row.name]
     temporary = folder / "tmp"
-    temporary.mkdir(parents=True, exist_ok=True)
+    accounts.give(folder, site.account)
+    temporary.mkdir(exist_ok=True)
     accounts.give(folder, site.account)
     # A server that starts deletes the temporary tables of those that share its folder for them; that one, too, which
     # makes the system tables.
@@ -75,15 +77,15 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     if not (data / "mysql").exists():
         _create(site, row, environment)
     init = folder / "accounts.sql"
-    init.write_text(
+    write_private(  # by rename: root follows no link that the account has put there
+        init,
         _ACCOUNTS.format(
             root=site.secrets["LYREBIRD_MYSQL_ROOT_PASSWORD"],
             capture=site.secrets["LYREBIRD_MYSQL_PASSWORD"],
             shop=site.secrets["LYREBIRD_SHOP_PASSWORD"],
             database=instance.database,
-        )
+        ),
     )
-    init.chmod(0o600)
     accounts.give(folder, site.account)
     argv = (
         str(home / "bin" / "mariadbd"),

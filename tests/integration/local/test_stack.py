@@ -246,6 +246,25 @@ def test_mail_sent_to_the_catcher_is_listed_and_kept_over_a_restart(stack: Stack
     assert eventually(again) == [listed]
 
 
+def test_nobody_else_reads_what_servers_write_also_where_an_older_version_left_it_open(
+    stack: Stack, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    (state / "run").mkdir(parents=True)
+    state.chmod(0o755)
+    (state / "run").chmod(0o755)
+    found = stack.up(["mail", "s3", "kafka", "mariadb"])
+    host, port = found["LYREBIRD_SMTP"].split(":")
+    with smtplib.SMTP(host, int(port), timeout=10) as client:
+        client.sendmail("a@localhost", ["b@localhost"], "Subject: secret\n\n")
+    # An account of its own, where root starts servers, may pass but not look.
+    assert state.stat().st_mode & 0o777 == (0o711 if os.geteuid() == 0 else 0o700)
+    assert {path.name for path in state.iterdir() if path.is_dir() and path.stat().st_mode & 0o077} == set()
+    (mail,) = (state / "mail").glob("*.eml")
+    for path in (mail, state / "log" / "kafka.log", state / "kafka" / "data" / "meta.properties"):
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
 def test_the_env_file_leads_to_the_servers_and_is_private(stack: Stack, tmp_path: Path) -> None:
     found = stack.up(["mail"])
     env = tmp_path / "state" / "env"
