@@ -7,8 +7,8 @@ reboot can deceive it. Order of the durable steps:
 1. take the lock (tried for a second: a prober takes it for an instant), else exit 75;
 2. write `run.json` with this generation's token, remove the files of the last one, end what is left of its processes;
 3. start the application, in its own process group, dying with the guardian; write `run.json` again, with its pid;
-4. when it must end (SIGTERM, or nobody has touched `lease` for `lease_ttl` seconds): write `stop`, wait `grace`
-   seconds, then SIGTERM to its group, ten seconds later SIGKILL;
+4. when it must end (SIGTERM, or `end-<token>` is there, or nobody has touched `lease` for `lease_ttl` seconds): write
+   `stop`, wait `grace` seconds, then SIGTERM to its group, ten seconds later SIGKILL;
 5. when it has ended: SIGKILL what is left of its processes, write `exit.json`, let go of the lock by ending.
 
 The lease is watched by changes of its time stamp against the monotonic clock: a jump of the wall clock fences nobody.
@@ -32,7 +32,7 @@ from typing import Any
 if __name__ == "__main__":
     # Run by path and isolated from the environment: only this tells where the package is.
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from supervision.processes import die_with_parent, end_all_marked, start_time
+from supervision.processes import die_with_parent, end_all_marked, here, start_ticks, start_time
 
 __all__ = ["EXIT_TAKEN", "TOKEN_VARIABLE", "main"]
 
@@ -89,6 +89,9 @@ class Guardian:
         self._write_run(pid=None, earlier=tokens[-8:])
         for name in ("exit.json", "stop", "progress.json", "gave-up.json"):
             (self._folder / name).unlink(missing_ok=True)
+        for request in self._folder.glob("end-*"):
+            if request.name != f"end-{self._token}":
+                request.unlink(missing_ok=True)
         for token in tokens:
             left = end_all_marked(TOKEN_VARIABLE, token, within_s=_LAST_ONES_S)
             if left:
@@ -133,7 +136,7 @@ class Guardian:
         while application.poll() is None:
             now = time.monotonic()
             if why is None:
-                why = "asked" if self._asked else "lease expired" if self._lease_expired(now) else None
+                why = self._asked_why() or ("lease expired" if self._lease_expired(now) else None)
                 if why is not None:
                     self._say(f"asking the application to end: {why}")
                     self._write("stop", {"why": why, "asked_us": _now_us()})
@@ -150,6 +153,12 @@ class Guardian:
             self._bound_log(log)
         return why
 
+    def _asked_why(self) -> str | None:
+        """Why somebody wants it to end; None while nobody does."""
+        with contextlib.suppress(OSError):
+            return (self._folder / f"end-{self._token}").read_text(encoding="utf-8") or "asked"
+        return "asked" if self._asked else None
+
     def _touch_lease(self) -> None:
         lease = self._folder / "lease"
         lease.touch()
@@ -157,7 +166,8 @@ class Guardian:
         self._lease_seen_s = time.monotonic()
 
     def _lease_expired(self, now_s: float) -> bool:
-        with contextlib.suppress(FileNotFoundError):
+        # A disk that does not answer renews nothing.
+        with contextlib.suppress(OSError):
             stamp = (self._folder / "lease").stat().st_mtime_ns
             if stamp != self._lease_stamp:
                 self._lease_stamp, self._lease_seen_s = stamp, now_s
@@ -177,14 +187,17 @@ class Guardian:
             os.ftruncate(log, 0)
 
     def _write_run(self, *, pid: int | None, earlier: list[str]) -> None:
-        me = os.getpid()
+        me, place = os.getpid(), here()
         self._write(
             "run.json",
             {
                 "token": self._token,
                 "owner": self._owner,
+                "host": place.host,
+                "boot_id": place.boot_id,
                 "guardian_pid": me,
                 "guardian_start": start_time(me),
+                "guardian_ticks": start_ticks(me),
                 "pid": pid,
                 "argv": self._argv,
                 "started_us": _now_us(),

@@ -14,7 +14,7 @@ import pytest
 
 from include.clock import SystemClock
 from supervision.launch import application_environment, launch
-from supervision.processes import marked
+from supervision.processes import here, marked, start_ticks
 from supervision.run_folder import RunFolder
 
 CLOCK = SystemClock()
@@ -109,6 +109,26 @@ def test_a_request_to_end_is_drained(folder: RunFolder) -> None:
     assert ended is not None
     assert (ended.rc, ended.why, ended.token) == (0, "asked", "one")
     assert (folder.path / "drained").exists()
+
+
+def test_a_guardian_that_no_signal_reaches_is_asked_by_a_file(folder: RunFolder) -> None:
+    start(folder)
+    (folder.path / "end-one").write_text("stalled")
+    eventually(lambda: not folder.held(), "its end")
+    ended = folder.observe().ended
+    assert ended is not None
+    assert (ended.rc, ended.why) == (0, "stalled")
+    assert start(folder, token="two")
+    assert not (folder.path / "end-one").exists()
+
+
+def test_run_json_names_the_host_and_the_start_of_its_kernel(folder: RunFolder) -> None:
+    start(folder)
+    run = folder.observe().run
+    assert run is not None
+    assert run.place == here()
+    assert run.guardian_ticks == start_ticks(run.guardian_pid)
+    assert run.lives_on_s == 2 * 60 + 10 + 20
 
 
 def test_a_request_in_the_name_of_an_older_generation_changes_nothing(folder: RunFolder) -> None:
