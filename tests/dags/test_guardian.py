@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -244,6 +246,73 @@ def test_the_log_of_the_last_generation_is_kept(folder: RunFolder) -> None:
     eventually(lambda: not folder.held(), "its end")
     assert folder.log_tail(9) == ["second"]
     assert (folder.path / "app.log.1").read_text() == "first\n"
+
+
+# Prints more than its disk has room for, and notes on another one how far it got.
+TALKER = """
+import os, pathlib, sys, time
+folder, beat = pathlib.Path(os.environ["LYREBIRD_RUN"]), pathlib.Path(sys.argv[1])
+n = 0
+while not (folder / "stop").exists():
+    n += 1
+    print("x" * 1000, flush=True)
+    beat.write_text(str(n))
+    time.sleep(0.002)
+print("the last words", flush=True)
+"""
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 KiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("a file system of its own needs root: mount -t tmpfs")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("asked_while_full", [False, True])
+def test_a_full_disk_ends_neither_guardian_nor_application(
+    small_disk: Path, tmp_path: Path, asked_while_full: bool
+) -> None:
+    folder, beat = RunFolder(small_disk / "app"), tmp_path / "beat"
+    ballast = small_disk / "ballast"
+
+    def beats() -> int:
+        return int(beat.read_text() or 0) if beat.exists() else 0
+
+    try:
+        assert start(folder, str(beat), code=TALKER)
+        pid = pid_of(folder)
+        with contextlib.suppress(OSError):
+            ballast.write_bytes(b"x" * 300_000)
+        full_at = beats()
+        eventually(lambda: beats() > full_at + 400, "prints into a full disk")
+        assert folder.held()
+        assert pid_of(folder) == pid
+        if asked_while_full:
+            assert folder.ask_to_end("one")
+            CLOCK.sleep(1.0)
+            assert folder.held()
+        ballast.unlink()
+        if not asked_while_full:
+            (folder.path / "app.log").unlink()
+            assert folder.ask_to_end("one")
+        eventually(lambda: not folder.held(), "its end")
+        ended = folder.observe().ended
+        assert ended is not None
+        assert (ended.rc, ended.why) == (0, "asked")
+    finally:
+        for left in marked("LYREBIRD_TOKEN", "one"):
+            os.kill(left, signal.SIGKILL)
+        seen = folder.observe()
+        if seen.held and seen.run is not None:
+            os.kill(seen.run.guardian_pid, signal.SIGKILL)
 
 
 def test_airflows_own_settings_do_not_reach_the_application() -> None:
