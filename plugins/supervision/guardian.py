@@ -11,8 +11,8 @@ reboot can deceive it. Order of the durable steps:
    `stop`, wait `grace` seconds, then SIGTERM to its group, ten seconds later SIGKILL;
 5. when it has ended: SIGKILL what is left of its processes, write `exit.json`, let go of the lock by ending.
 
-A full disk ends nobody: what the application prints comes by a pipe, and is lost where no room is for it; `run.json` with
-its pid, `stop` and `exit.json` are tried again until there is room.
+A full disk ends nobody: what the application prints comes by a pipe, and is lost where no room is for it; `run.json`
+with its pid, `stop` and `exit.json` are tried again until there is room.
 
 The lease is watched by changes of its time stamp against the monotonic clock: a jump of the wall clock fences nobody.
 """
@@ -237,8 +237,8 @@ class Guardian:
 class _Log:
     """`app.log` of this generation; the last one's, or what was there before the limit, stays as `app.log.1`.
 
-    The application writes into `inlet`, a pipe, so that no disk can fail its prints. Best effort: what does not get onto
-    the disk is dropped.
+    The application writes into `inlet`, a pipe, so that no disk can fail its prints. Best effort: what does not get
+    onto the disk is dropped.
     """
 
     def __init__(self, path: Path) -> None:

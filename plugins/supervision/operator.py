@@ -23,6 +23,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from include.clock import SystemClock, iso
 from include.errors import Terminal, Transient
 from include.settings.applications import Alerts
+from supervision.airflow_conf import airflow_settings
 from supervision.alerts import incident_mail
 from supervision.budget import RestartBudget
 from supervision.decisions import (
@@ -54,8 +55,6 @@ __all__ = ["StreamingOperator"]
 
 _RESTARTS_KEY = "restarts_us"
 _LAUNCHED_KEY = "launched"
-# Below this, an event may overtake the booking of the deferral: see ApplicationTrigger.
-_HOLD_EVENTS_S = 4.0
 _TAIL_LINES = 60
 _TELL_AGAIN_US = 60_000_000
 # What a mail shows of it.
@@ -246,7 +245,7 @@ class StreamingOperator(BaseOperator):
             trigger=ApplicationTrigger(
                 folder=str(self._folder.path),
                 token=token,
-                not_before_us=SystemClock().now_us() + round(_HOLD_EVENTS_S * 1_000_000),
+                not_before_us=SystemClock().now_us() + round(airflow_settings().hold_events_s * 1_000_000),
                 poll_s=self.poll_s,
                 stall_after_s=self.stall_after_s,
                 start_within_s=self.start_within_s,

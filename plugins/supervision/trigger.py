@@ -21,6 +21,9 @@ from supervision.run_folder import RunFolder
 
 __all__ = ["ApplicationTrigger"]
 
+# More than any hold of a fit configuration, see AirflowSettings.
+_LONGEST_HOLD_S = 30.0
+
 
 class ApplicationTrigger(BaseTrigger):
     """Fires once: when generation `token` has exited, was replaced, makes no progress or has incidents to tell.
@@ -108,7 +111,7 @@ class ApplicationTrigger(BaseTrigger):
                 event = replace(event, incidents=news)
                 early_s = (self.not_before_us - clock.now_us()) / 1_000_000
                 # Bounded: a wall clock that was set back must not hold the event for ever.
-                await asyncio.sleep(min(max(early_s, 0.0), 10.0))
+                await asyncio.sleep(min(max(early_s, 0.0), _LONGEST_HOLD_S))
                 yield TriggerEvent(asdict(event))  # type: ignore[no-untyped-call]
                 return
             folder.touch_lease()

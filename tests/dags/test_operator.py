@@ -387,6 +387,28 @@ def test_what_was_given_up_for_is_forgotten_at_the_next_start(tries: Callable[..
     assert not (again.folder.path / "gave-up.json").exists()
 
 
+def test_events_are_held_by_the_interval_that_airflow_is_configured_with(
+    tries: Callable[..., Try], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL", "7")
+    one = tries()
+    before_us = CLOCK.now_us()
+    assert one.execute().not_before_us - before_us >= 10_000_000
+
+
+def test_the_plugin_names_settings_that_supervision_cannot_work_with(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from lyrebird_plugin import LyrebirdPlugin
+
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "CeleryExecutor")
+    monkeypatch.setenv("AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT", "90")
+    LyrebirdPlugin.on_load()
+    [record] = caplog.records
+    assert record.levelname == "ERROR"
+    assert "CeleryExecutor" in record.getMessage()
+
+
 @pytest.fixture(scope="module")
 def database() -> None:
     from airflow.utils.db import initdb
