@@ -5,7 +5,8 @@ It holds `F/lock` (flock) as long as it lives, so a free lock says that the appl
 reboot can deceive it. Order of the durable steps:
 
 1. take the lock (tried for a second: a prober takes it for an instant), else exit 75;
-2. write `run.json` with this generation's token, remove the files of the last one, end what is left of its processes;
+2. note in `exits.json` how the last generation ended, write `run.json` with this one's token, remove the last one's
+   files, end what is left of its processes;
 3. start the application, in its own process group, dying with the guardian; write `run.json` again, with its pid;
 4. when it must end (SIGTERM, or `end-<token>` is there, or nobody has touched `lease` for `lease_ttl` seconds): write
    `stop`, wait `grace` seconds, then SIGTERM to its group, ten seconds later SIGKILL;
@@ -45,6 +46,7 @@ TOKEN_VARIABLE = "LYREBIRD_TOKEN"  # noqa: S105 - the name of a variable
 _LOG_LIMIT_BYTES = 64 * 1024 * 1024
 _KILL_AFTER_TERM_S = 10.0
 _LAST_ONES_S = 10.0
+_EXITS_KEPT = 50
 _WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
 
 
@@ -89,9 +91,8 @@ class Guardian:
 
     def _clear_the_last_generation(self) -> str | None:
         """End its processes and remove its files; returns what stands in the way of a start."""
-        last: dict[str, Any] = {}
-        with contextlib.suppress(OSError, ValueError):
-            last = json.loads((self._folder / "run.json").read_text())
+        last = _read(self._folder / "run.json")
+        self._note_the_last_end(last)
         # A guardian that died here left the older token too: both are ended, however often this is interrupted.
         tokens = [t for t in [*last.get("earlier", []), last.get("token")] if t]
         self._write("run.json", self._run(pid=None, earlier=tokens[-8:]))
@@ -106,6 +107,20 @@ class Guardian:
                 self._say(problem := f"processes of the last generation do not end: {left}")
                 return problem
         return None
+
+    def _note_the_last_end(self, last: dict[str, Any]) -> None:
+        """Keep how the last generation ended, for `lyrebird status`; once, however often this is interrupted."""
+        token = last.get("token")
+        exits = _read(self._folder / "exits.json").get("exits", [])
+        if token is None or any(each.get("token") == token for each in exits):
+            return
+        end = _read(self._folder / "exit.json")
+        if end.get("token") != token:
+            restarted = last.get("boot_id") not in {None, here().boot_id}
+            problem = "its host was restarted" if restarted else "its guardian was killed"
+            end = {"rc": None, "why": None, "token": token, "problem": problem, "ended_us": _now_us()}
+        with contextlib.suppress(OSError):
+            self._write("exits.json", {"exits": [*exits, end][-_EXITS_KEPT:]})
 
     def _guard(self) -> tuple[int, str | None]:
         self._touch_lease()
@@ -278,6 +293,14 @@ class _Log:
             if self._file is not None:
                 os.close(self._file)
             self._file, self._size = file, 0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A JSON object; {} where none can be read."""
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads(path.read_text())
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 def _locked(descriptor: int, *, within_s: float) -> bool:

@@ -12,6 +12,7 @@
 | `stop` | guardian | the application shall end |
 | `gave-up.json` | application | why it ends where no restart helps: `id`, `kind`, `text`, `fix` (a command) |
 | `exit.json` | guardian | rc, why (`asked`, `stalled`, `lease expired`, null), token |
+| `exits.json` | guardian | `exits`: how the last fifty generations ended, the newest last; rc null: killed |
 | `app.log`, `app.log.1`, `guardian.log` | both | this generation's log, the last one's, the guardian's own |
 
 Reading never blocks and never raises for a file that is missing or half of a generation.

@@ -175,6 +175,22 @@ def test_a_new_generation_first_ends_what_the_old_one_left_behind(folder: RunFol
     assert marked("LYREBIRD_TOKEN", "one") == []
 
 
+def test_how_earlier_generations_ended_is_kept_each_once(folder: RunFolder) -> None:
+    start(folder, code="raise SystemExit(3)")
+    eventually(lambda: not folder.held(), "its end")
+    start(folder, token="two")
+    run = folder.observe().run
+    assert run is not None
+    os.kill(run.guardian_pid, signal.SIGKILL)
+    eventually(lambda: not folder.held(), "a free lock")
+    for token in ("three", "four"):
+        start(folder, token=token, code="pass")
+        eventually(lambda: not folder.held(), "its end")
+    exits = json.loads((folder.path / "exits.json").read_text())["exits"]
+    assert [(each["token"], each["rc"]) for each in exits] == [("one", 3), ("two", None), ("three", 0)]
+    assert exits[1]["problem"] == "its guardian was killed"
+
+
 def test_an_application_that_ends_takes_its_children_along(folder: RunFolder) -> None:
     start(folder, "child")
     eventually((folder.path / "child").exists, "the child")
