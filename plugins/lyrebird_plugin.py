@@ -5,8 +5,11 @@ The pages read files of this host; they ask for the login that Airflow itself as
 
 from __future__ import annotations
 
+from typing import Any
+
 from airflow.plugins_manager import AirflowPlugin
 
+from supervision.airflow_conf import warn_of_faults
 from supervision.links import LOG_ROUTE, ApplicationLogLink, AuditResultLink
 from supervision.on_request import DaysOnRequest
 from supervision.pages import application_pages
@@ -18,6 +21,12 @@ class LyrebirdPlugin(AirflowPlugin):
     """Registers the links to logs and to audits' results, the pages they lead to, and the schedule of backfills."""
 
     name = "lyrebird"
+
+    @classmethod
+    def on_load(cls, *args: Any, **kwargs: Any) -> None:
+        """Name the settings of Airflow that supervision cannot work with, in each component's log."""
+        warn_of_faults()
+
     # Airflow reads the lists from the class, and declares them as an instance's: neither spelling pleases both tools.
     operator_extra_links = [ApplicationLogLink(), AuditResultLink()]  # noqa: RUF012
     timetables = [DaysOnRequest]  # noqa: RUF012

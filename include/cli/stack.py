@@ -6,13 +6,13 @@ import json
 import sys
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from include.cli.colours import painted
 from include.cli.table import duration, table
-from include.clock import Clock, SystemClock
+from include.clock import Clock, SystemClock, iso
 from include.errors import SettingsError
 from include.local.services import SERVICES
 from include.settings.environment import state_folder
@@ -97,7 +97,9 @@ def down(as_json: bool) -> None:
 @click.command()
 @_json
 def status(as_json: bool) -> None:
-    """Show servers (memory, uptime, deaths) and applications (lag, rows) that run from this state folder.
+    """Show servers (memory, uptime, deaths) and applications (lag, rows, restarts) that run from this state folder.
+
+    Restarts are those of the last 24 hours, after a crash or a standstill; the last exit says how and when.
 
     Exit code 1 when a server was given up.
     """
@@ -157,9 +159,21 @@ def _print_applications(applications: tuple[ApplicationStatus, ...]) -> None:
         ]
         state = "running" if application.alive else "ended"
         pid = str(application.pid) if application.alive else ""
-        rows.append((application.application, state, pid, *numbers, application.error))
-    names = tuple(name for name, _, _ in shown)
-    click.echo("\n" + table(("application", "state", "pid", *names, ""), rows, right=("pid", *names)))
+        restarts = str(application.restarts or "")
+        ended = _exit(application.last_exit)
+        rows.append((application.application, state, pid, *numbers, restarts, ended, application.error))
+    names = (*(name for name, _, _ in shown), "restarts")
+    head = ("application", "state", "pid", *names, "last exit", "")
+    click.echo("\n" + table(head, rows, right=("pid", *names)))
+
+
+def _exit(end: dict[str, Any] | None) -> str:
+    """How and when an application ended last: `signal 9, 2026-11-02T03:04:05Z`; restarts are of the last 24 hours."""
+    if end is None:
+        return ""
+    rc = end.get("rc")
+    how = end.get("why") or end.get("problem") or (f"signal {-rc}" if rc is not None and rc < 0 else f"status {rc}")
+    return f"{how}, {iso(end.get('ended_us', 0))[:19]}Z"
 
 
 @click.command()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import configparser
 import ctypes
 import importlib.util
 import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,13 +22,17 @@ from include.local.programs import resolve
 from include.local.programs.java import system_java
 from include.local.records import Records
 from include.local.services import SERVICES, GoModule, Ivy, select
+from include.settings.airflow_settings import SUPERVISION, from_files
+from include.settings.applications import Application
+from include.settings.deployment import Deployment
 from include.settings.environment import cache_folder
 from include.source.native import WHY_NOT
 
 __all__ = ["MOST_READ_AHEAD_KB", "Check", "examine", "read_ahead_kb"]
 
-Verdict = Literal["ok", "note", "missing"]
-"""ok: as needed; note: works without it, or may become short; missing: `lyrebird up` will fail."""
+Verdict = Literal["ok", "note", "missing", "wrong"]
+"""ok: as needed; note: works without it, or may become short; missing: `lyrebird up` will fail; wrong: is set so that
+streams would not run as they must."""
 
 _LIBRARIES = ("libcrypt.so.1", "libsystemd.so.0", "libstdc++.so.6", "liblz4.so.1", "libzstd.so.1")
 _MEMORY_MB = 6000
@@ -61,6 +66,7 @@ def examine(state: Path) -> list[Check]:
         _libraries(),
         _go(),
         _decoders(),
+        *_airflow(state, os.environ),
     ]
 
 
@@ -232,6 +238,27 @@ def _go() -> Check:
     if importlib.util.find_spec("pip") is not None:
         return Check("go", "ok", "not on PATH; pip gets a compiler for the build, deleted afterwards")
     return Check("go", "missing", "neither go nor pip", "Install Go, or make the environment with pip in it.")
+
+
+def _airflow(state: Path, env: Mapping[str, str]) -> Iterator[Check]:
+    """The settings that supervision rests on: of the Airflow that `$AIRFLOW_HOME` names, else of this stack's."""
+    home = env.get("AIRFLOW_HOME")
+    given = dict(env) if home else {**SUPERVISION, **env}
+    config = Path(env.get("AIRFLOW_CONFIG") or Path(home or state / "airflow") / "airflow.cfg")
+    try:
+        settings = from_files(given, config)
+        leases = [
+            each.lease_ttl_s for each in Deployment.load(offline=True).section("applications", Application).values()
+        ]
+    except (LyrebirdError, ValueError, configparser.Error) as error:
+        yield Check("airflow", "note", f"its settings cannot be judged: {error}", "Run `lyrebird check`.")
+        return
+    faults = settings.faults(shortest_lease_s=min(leases, default=300.0), one_host="LYREBIRD_HOST" in env)
+    for told, fix in faults:
+        yield Check("airflow", "wrong", told, f"{fix} Read from {config} and AIRFLOW__*: docs/production.md.")
+    if not faults:
+        told = f"{settings.executor}, events held for {settings.hold_events_s:g} s after a deferral"
+        yield Check("airflow", "ok", told)
 
 
 def _decoders() -> Check:

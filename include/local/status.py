@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,8 +15,11 @@ from include.clock import Clock
 from include.local import process
 from include.local.records import Records
 from include.local.services import SERVICES
+from include.metrics.progress import read_file
 
 __all__ = ["ApplicationStatus", "ProcessStatus", "StackStatus", "read"]
+
+_DAY_US = 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,13 @@ class ProcessStatus:
 
 @dataclass(frozen=True)
 class ApplicationStatus:
-    """One process with `/metrics`: its sums by metric name, or why they could not be read."""
+    """One process with `/metrics`: its sums by metric name, or why they could not be read.
+
+    Attributes:
+        restarts: how often it was started again in the last 24 hours after an end that nobody had asked for.
+        last_exit: its guardian's note of the newest end: `rc` (null: its guardian was killed with it; negative: a
+            signal), `why` (null: by itself), `problem`, `ended_us`; None when it has not ended yet.
+    """
 
     application: str
     pid: int
@@ -44,6 +53,8 @@ class ApplicationStatus:
     alive: bool
     numbers: dict[str, float] = field(default_factory=dict)
     error: str = ""
+    restarts: int = 0
+    last_exit: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +86,7 @@ def read(state: Path, clock: Clock) -> StackStatus:
         state=str(state),
         supervisor=supervisor.pid if supervisor and process.alive(supervisor) else None,
         processes=tuple(processes),
-        applications=_applications(state),
+        applications=tuple(_with_exits(state, each, clock.now_us()) for each in _applications(state)),
     )
 
 
@@ -106,6 +117,22 @@ def _applications(state: Path) -> tuple[ApplicationStatus, ...]:
         return ()
     with ThreadPoolExecutor(max_workers=8) as pool:
         return tuple(pool.map(_application, notes))
+
+
+def _with_exits(state: Path, application: ApplicationStatus, now_us: int) -> ApplicationStatus:
+    folder = state / "run" / application.application
+    try:
+        exits = [each for each in read_file(folder / "exits.json").get("exits", []) if isinstance(each, dict)]
+        now_ended = read_file(folder / "exit.json")
+    except OSError:
+        return application
+    restarts = sum(_unasked(each) and each.get("ended_us", 0) > now_us - _DAY_US for each in exits)
+    return replace(application, restarts=restarts, last_exit=now_ended or (exits[-1] if exits else None))
+
+
+def _unasked(end: dict[str, Any]) -> bool:
+    """Whether it crashed or stood still."""
+    return end.get("why") == "stalled" or (end.get("why") is None and end.get("rc") != 0)
 
 
 def _application(note: dict[str, Any]) -> ApplicationStatus:

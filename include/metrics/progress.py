@@ -7,6 +7,7 @@ the guardian removes the first three.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -81,8 +82,15 @@ class RunFolder:
         return cls(path, clock or SystemClock())
 
     def report(self, **fields: Any) -> None:
-        """Say that work goes on, with numbers that a person may want to see in the task log."""
-        write_atomically(self.path / PROGRESS, json.dumps({"at_us": self.clock.now_us(), **fields}))
+        """Say that work goes on, with numbers that a person may want to see in the task log.
+
+        A full disk ends no application: what there is no room for is not said.
+        """
+        try:
+            write_atomically(self.path / PROGRESS, json.dumps({"at_us": self.clock.now_us(), **fields}))
+        except OSError as error:
+            if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+                raise
 
     def of_part(self, part: str, told: dict[str, dict[str, Any]]) -> RunFolder:
         """The folder as one part of an application sees it that has several: what all of them report is one report.

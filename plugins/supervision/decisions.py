@@ -11,19 +11,24 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from supervision.processes import Place
 from supervision.run_folder import Observed
 
 __all__ = [
+    "ONE_HOST",
     "AwaitEnd",
+    "Elsewhere",
     "Event",
     "Finish",
     "GiveUp",
     "GoOn",
     "Launch",
+    "Launched",
     "Reconnect",
     "Refuse",
     "StartAgain",
     "What",
+    "elsewhere",
     "incidents",
     "on_event",
     "on_poll",
@@ -31,9 +36,12 @@ __all__ = [
     "untold",
 ]
 
-What = Literal["exited", "stalled", "replaced", "noticed"]
+ONE_HOST = "Let Airflow's workers and triggerer run on one host: docs/production.md. Then clear the task."
+"""What to do about a stream that meets two hosts."""
+
+What = Literal["exited", "stalled", "replaced", "noticed", "elsewhere"]
 """Why a trigger fires: the generation ended; it reports nothing any more; another one runs; it runs on, and has
-incidents to tell."""
+incidents to tell; it was started on another host, where this trigger cannot watch it."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,36 @@ class Refuse:
     """Another run holds the application."""
 
     owner: str
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """It may live on another host, whose processes and locks nobody sees here.
+
+    Attributes:
+        host: that one.
+        until_us: nothing of it lives after that, unless its lease is renewed meanwhile.
+    """
+
+    host: str
+    until_us: int
+
+
+@dataclass(frozen=True)
+class Launched:
+    """The generation that a task has launched last and not seen ending; kept with the task, beside all run folders.
+
+    Attributes:
+        token: the generation.
+        place: where.
+        lives_on_s: see `Run`.
+        until_us: set when it was first refused for being elsewhere: from then on nobody renews its lease.
+    """
+
+    token: str
+    place: Place
+    lives_on_s: float
+    until_us: int | None = None
 
 
 @dataclass(frozen=True)
@@ -119,15 +157,55 @@ class StartAgain:
     stop_first: bool = False
 
 
-def on_start(seen: Observed, owner: str) -> Launch | Reconnect | AwaitEnd | Refuse:
-    """Decides what a task that wants its application running does next."""
+def on_start(
+    seen: Observed, owner: str, *, here: Place, now_us: int, launched: Launched | None = None
+) -> Launch | Reconnect | AwaitEnd | Refuse | Elsewhere:
+    """Decides what a task that wants its application running does next.
+
+    A free lock says that the application is dead only on the host that the lock is of. What was started on another one
+    is taken for alive until its guardian there must have ended it: without a renewal of the lease it does.
+
+    Args:
+        seen: the folder now.
+        owner: the task.
+        here: where this is asked, and a launch would be.
+        now_us: wall clock.
+        launched: what the task itself knows; hosts may not share their run folders.
+    """
+    run = seen.run
+    if run is not None and run.place.is_elsewhere(here):
+        until_us = seen.leased_us + round(run.lives_on_s * 1_000_000)
+        ended = seen.ended is not None and seen.ended.token == run.token
+        if seen.held or (not ended and now_us < until_us):
+            return Elsewhere(run.place.host, until_us)
     if not seen.held:
-        return Launch()
+        return _unless_elsewhere(seen, launched, here, now_us)
     if seen.stop or seen.run is None:
         return AwaitEnd()
     if seen.run.owner == owner:
         return Reconnect(seen.run.token)
     return Refuse(seen.run.owner)
+
+
+def _unless_elsewhere(seen: Observed, launched: Launched | None, here: Place, now_us: int) -> Launch | Elsewhere:
+    """What is to be done where nobody runs, as far as this host's folder says."""
+    if launched is None or not launched.place.is_elsewhere(here):
+        return Launch()
+    if seen.run is not None and seen.run.token == launched.token:
+        return Launch()  # the hosts share the folder, which was judged
+    until_us = launched.until_us or now_us + round(launched.lives_on_s * 1_000_000)
+    return Elsewhere(launched.place.host, until_us) if now_us < until_us else Launch()
+
+
+def elsewhere(token: str, place: Place, here: Place) -> Event | None:
+    """Decides whether a trigger may watch generation `token`, started at `place`, from here; the event if not."""
+    if not place.is_elsewhere(here):
+        return None
+    problem = (
+        f"it was started on host {place.host}, and its trigger runs on host {here.host}, which cannot watch it: "
+        f"without a trigger on {place.host} it ends there by itself"
+    )
+    return Event("elsewhere", token, problem=problem)
 
 
 def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float) -> Event | None:
@@ -166,8 +244,11 @@ def on_event(event: Event) -> Finish | GiveUp | GoOn | StartAgain:
     """Decides what the task does about its trigger's event, once its incidents are told."""
     if event.what == "noticed":
         return GoOn()
+    if event.what == "elsewhere":
+        return GiveUp({"text": event.problem, "fix": ONE_HOST})
     if event.what == "replaced":
-        return StartAgain("another generation took its place", spends=False)
+        # Paid for: a folder that always names another one would start it for ever.
+        return StartAgain("another generation took its place", spends=True)
     if event.what == "stalled":
         return StartAgain(event.problem or "it made no progress", spends=True, stop_first=True)
     if event.rc and event.gave_up:

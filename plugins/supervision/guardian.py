@@ -5,11 +5,15 @@ It holds `F/lock` (flock) as long as it lives, so a free lock says that the appl
 reboot can deceive it. Order of the durable steps:
 
 1. take the lock (tried for a second: a prober takes it for an instant), else exit 75;
-2. write `run.json` with this generation's token, remove the files of the last one, end what is left of its processes;
+2. note in `exits.json` how the last generation ended, write `run.json` with this one's token, remove the last one's
+   files, end what is left of its processes;
 3. start the application, in its own process group, dying with the guardian; write `run.json` again, with its pid;
-4. when it must end (SIGTERM, or nobody has touched `lease` for `lease_ttl` seconds): write `stop`, wait `grace`
-   seconds, then SIGTERM to its group, ten seconds later SIGKILL;
+4. when it must end (SIGTERM, or `end-<token>` is there, or nobody has touched `lease` for `lease_ttl` seconds): write
+   `stop`, wait `grace` seconds, then SIGTERM to its group, ten seconds later SIGKILL;
 5. when it has ended: SIGKILL what is left of its processes, write `exit.json`, let go of the lock by ending.
+
+A full disk ends nobody: what the application prints comes by a pipe, and is lost where no room is for it; `run.json`
+with its pid, `stop` and `exit.json` are tried again until there is room.
 
 The lease is watched by changes of its time stamp against the monotonic clock: a jump of the wall clock fences nobody.
 """
@@ -21,10 +25,10 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -32,7 +36,7 @@ from typing import Any
 if __name__ == "__main__":
     # Run by path and isolated from the environment: only this tells where the package is.
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from supervision.processes import die_with_parent, end_all_marked, start_time
+from supervision.processes import die_with_parent, end_all_marked, here, start_ticks, start_time
 
 __all__ = ["EXIT_TAKEN", "TOKEN_VARIABLE", "main"]
 
@@ -42,6 +46,7 @@ TOKEN_VARIABLE = "LYREBIRD_TOKEN"  # noqa: S105 - the name of a variable
 _LOG_LIMIT_BYTES = 64 * 1024 * 1024
 _KILL_AFTER_TERM_S = 10.0
 _LAST_ONES_S = 10.0
+_EXITS_KEPT = 50
 _WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
 
 
@@ -58,6 +63,7 @@ class Guardian:
         self._asked = False
         self._lease_stamp = 0
         self._lease_seen_s = 0.0
+        self._unwritten: dict[str, dict[str, Any]] = {}
 
     def run(self) -> int:
         """Guard the application to its end. Returns 0, or `EXIT_TAKEN`."""
@@ -73,22 +79,28 @@ class Guardian:
             rc, why = self._guard()
         else:
             rc, why = 126, None
-        self._write(
-            "exit.json", {"rc": rc, "why": why, "token": self._token, "problem": problem, "ended_us": _now_us()}
-        )
+        end = {"rc": rc, "why": why, "token": self._token, "problem": problem, "ended_us": _now_us()}
+        # Who asks again while no room is for the end gets the lock without it.
+        self._unwritten, self._asked = {}, False
+        self._write_when_there_is_room("exit.json", end)
+        while self._unwritten and not self._asked and not self._lease_expired(time.monotonic()):
+            self._await_signal()
+            self._write_the_unwritten()
         self._say(f"the application ended: rc {rc}, why {why}")
         return 0
 
     def _clear_the_last_generation(self) -> str | None:
         """End its processes and remove its files; returns what stands in the way of a start."""
-        last: dict[str, Any] = {}
-        with contextlib.suppress(OSError, ValueError):
-            last = json.loads((self._folder / "run.json").read_text())
+        last = _read(self._folder / "run.json")
+        self._note_the_last_end(last)
         # A guardian that died here left the older token too: both are ended, however often this is interrupted.
         tokens = [t for t in [*last.get("earlier", []), last.get("token")] if t]
-        self._write_run(pid=None, earlier=tokens[-8:])
+        self._write("run.json", self._run(pid=None, earlier=tokens[-8:]))
         for name in ("exit.json", "stop", "progress.json", "gave-up.json"):
             (self._folder / name).unlink(missing_ok=True)
+        for request in self._folder.glob("end-*"):
+            if request.name != f"end-{self._token}":
+                request.unlink(missing_ok=True)
         for token in tokens:
             left = end_all_marked(TOKEN_VARIABLE, token, within_s=_LAST_ONES_S)
             if left:
@@ -96,33 +108,49 @@ class Guardian:
                 return problem
         return None
 
+    def _note_the_last_end(self, last: dict[str, Any]) -> None:
+        """Keep how the last generation ended, for `lyrebird status`; once, however often this is interrupted."""
+        token = last.get("token")
+        exits = _read(self._folder / "exits.json").get("exits", [])
+        if token is None or any(each.get("token") == token for each in exits):
+            return
+        end = _read(self._folder / "exit.json")
+        if end.get("token") != token:
+            restarted = last.get("boot_id") not in {None, here().boot_id}
+            problem = "its host was restarted" if restarted else "its guardian was killed"
+            end = {"rc": None, "why": None, "token": token, "problem": problem, "ended_us": _now_us()}
+        with contextlib.suppress(OSError):
+            self._write("exits.json", {"exits": [*exits, end][-_EXITS_KEPT:]})
+
     def _guard(self) -> tuple[int, str | None]:
         self._touch_lease()
-        log = self._open_log()
+        log = _Log(self._folder / "app.log")
         me = os.getpid()
         environment = {**os.environ, "LYREBIRD_RUN": str(self._folder), TOKEN_VARIABLE: self._token}
         try:
             application = subprocess.Popen(  # noqa: S603 - the command is the guardian's whole purpose
                 self._argv,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=log.inlet,
+                stderr=log.inlet,
                 env=environment,
                 process_group=0,
                 preexec_fn=lambda: die_with_parent(me),
             )
         except OSError as error:
-            os.write(log, f"cannot start {self._argv[0]}: {error}\n".encode())
+            log.write(f"cannot start {self._argv[0]}: {error}\n".encode())
             return 127, None
-        self._write_run(pid=application.pid, earlier=[])
+        log.start()
+        self._write_when_there_is_room("run.json", self._run(pid=application.pid, earlier=[]))
         self._say(f"started {' '.join(self._argv)} as pid {application.pid}")
-        why = self._watch(application, log)
+        why = self._watch(application)
         left = end_all_marked(TOKEN_VARIABLE, self._token, within_s=_LAST_ONES_S)
         if left:
             self._say(f"processes that do not end: {left}")
+        log.finish()
         return application.returncode, why
 
-    def _watch(self, application: subprocess.Popen[bytes], log: int) -> str | None:
+    def _watch(self, application: subprocess.Popen[bytes]) -> str | None:
         """Wait for the end, hastening it where it must be. Returns why it was made to end, if it was."""
         why: str | None = None
         steps = [
@@ -133,10 +161,10 @@ class Guardian:
         while application.poll() is None:
             now = time.monotonic()
             if why is None:
-                why = "asked" if self._asked else "lease expired" if self._lease_expired(now) else None
+                why = self._asked_why() or ("lease expired" if self._lease_expired(now) else None)
                 if why is not None:
                     self._say(f"asking the application to end: {why}")
-                    self._write("stop", {"why": why, "asked_us": _now_us()})
+                    self._write_when_there_is_room("stop", {"why": why, "asked_us": _now_us()})
                     deadline = now + steps[0][0]
             elif steps and now >= deadline:
                 _, number = steps.pop(0)
@@ -144,11 +172,20 @@ class Guardian:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(application.pid, number)
                 deadline = now + (steps[0][0] if steps else 0.0)
-            received = signal.sigtimedwait(_WATCHED, 0.5)
-            if received is not None and received.si_signo in {signal.SIGTERM, signal.SIGINT}:
-                self._asked = True
-            self._bound_log(log)
+            self._await_signal()
+            self._write_the_unwritten()
         return why
+
+    def _await_signal(self) -> None:
+        received = signal.sigtimedwait(_WATCHED, 0.5)
+        if received is not None and received.si_signo in {signal.SIGTERM, signal.SIGINT}:
+            self._asked = True
+
+    def _asked_why(self) -> str | None:
+        """Why somebody wants it to end; None while nobody does."""
+        with contextlib.suppress(OSError):
+            return (self._folder / f"end-{self._token}").read_text(encoding="utf-8") or "asked"
+        return "asked" if self._asked else None
 
     def _touch_lease(self) -> None:
         lease = self._folder / "lease"
@@ -157,42 +194,44 @@ class Guardian:
         self._lease_seen_s = time.monotonic()
 
     def _lease_expired(self, now_s: float) -> bool:
-        with contextlib.suppress(FileNotFoundError):
+        # A disk that does not answer renews nothing.
+        with contextlib.suppress(OSError):
             stamp = (self._folder / "lease").stat().st_mtime_ns
             if stamp != self._lease_stamp:
                 self._lease_stamp, self._lease_seen_s = stamp, now_s
         return now_s - self._lease_seen_s > self._lease_ttl_s
 
-    def _open_log(self) -> int:
-        """`app.log` of this generation; the last one's stays as `app.log.1`."""
-        path = self._folder / "app.log"
-        if path.exists():
-            path.replace(path.with_name("app.log.1"))
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    def _run(self, *, pid: int | None, earlier: list[str]) -> dict[str, Any]:
+        me, place = os.getpid(), here()
+        return {
+            "token": self._token,
+            "owner": self._owner,
+            "host": place.host,
+            "boot_id": place.boot_id,
+            "guardian_pid": me,
+            "guardian_start": start_time(me),
+            "guardian_ticks": start_ticks(me),
+            "pid": pid,
+            "argv": self._argv,
+            "started_us": _now_us(),
+            "grace_s": self._grace_s,
+            "lease_ttl_s": self._lease_ttl_s,
+            "earlier": earlier,
+        }
 
-    def _bound_log(self, log: int) -> None:
-        # Copied, then cut: the application's descriptor stays valid, as it appends.
-        if os.fstat(log).st_size > _LOG_LIMIT_BYTES:
-            shutil.copyfile(self._folder / "app.log", self._folder / "app.log.1")
-            os.ftruncate(log, 0)
+    def _write_when_there_is_room(self, name: str, content: dict[str, Any]) -> None:
+        """Write it now, or at a later `_write_the_unwritten`."""
+        self._unwritten[name] = content
+        self._write_the_unwritten()
 
-    def _write_run(self, *, pid: int | None, earlier: list[str]) -> None:
-        me = os.getpid()
-        self._write(
-            "run.json",
-            {
-                "token": self._token,
-                "owner": self._owner,
-                "guardian_pid": me,
-                "guardian_start": start_time(me),
-                "pid": pid,
-                "argv": self._argv,
-                "started_us": _now_us(),
-                "grace_s": self._grace_s,
-                "lease_ttl_s": self._lease_ttl_s,
-                "earlier": earlier,
-            },
-        )
+    def _write_the_unwritten(self) -> None:
+        for name, content in list(self._unwritten.items()):
+            try:
+                self._write(name, content)
+            except OSError as error:
+                self._say(f"cannot write {name}: {error}")
+            else:
+                del self._unwritten[name]
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
         """All or nothing, also over a power cut: temporary file, fsync, rename."""
@@ -206,8 +245,62 @@ class Guardian:
 
     def _say(self, text: str) -> None:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        sys.stderr.write(f"{stamp} [{self._token}] {text}\n")
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):
+            os.write(sys.stderr.fileno(), f"{stamp} [{self._token}] {text}\n".encode())
+
+
+class _Log:
+    """`app.log` of this generation; the last one's, or what was there before the limit, stays as `app.log.1`.
+
+    The application writes into `inlet`, a pipe, so that no disk can fail its prints. Best effort: what does not get
+    onto the disk is dropped.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._outlet, self.inlet = os.pipe2(os.O_CLOEXEC)
+        self._pump = threading.Thread(target=self._copy, daemon=True)
+        self._file: int | None = None
+        self._size = 0
+        self._begin_anew()
+
+    def start(self) -> None:
+        """Copy until nobody has the pipe open any more. Once the application has it: no thread may be there before."""
+        os.close(self.inlet)
+        self._pump.start()
+
+    def finish(self) -> None:
+        """Wait until the last words are on the disk; some seconds at most, as a process that does not end holds it."""
+        self._pump.join(5.0)
+
+    def write(self, block: bytes) -> None:
+        """Append, if there is room."""
+        if self._file is None or self._size > _LOG_LIMIT_BYTES:
+            self._begin_anew()
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._size += os.write(self._file, block)
+
+    def _copy(self) -> None:
+        while block := os.read(self._outlet, 65536):
+            self.write(block)
+
+    def _begin_anew(self) -> None:
+        with contextlib.suppress(OSError):
+            if self._path.exists():
+                self._path.replace(self._path.with_name("app.log.1"))
+            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            if self._file is not None:
+                os.close(self._file)
+            self._file, self._size = file, 0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A JSON object; {} where none can be read."""
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads(path.read_text())
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 def _locked(descriptor: int, *, within_s: float) -> bool:

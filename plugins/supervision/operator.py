@@ -3,8 +3,9 @@
 `execute` starts the guardian (or finds its own application still running) and defers; `resume` acts on the trigger's
 event. The order of its steps, with what a crash between them leaves:
 
-1. decide by the run folder (`decisions.on_start`);
-2. launch: the guardian runs, nobody watches → a retry of this task reconnects, else the lease ends it;
+1. decide by the run folder, and by what this task has launched before (`decisions.on_start`);
+2. note with the task what is launched, and launch: the guardian runs, nobody watches → a retry of this task
+   reconnects, else the lease ends it;
 3. defer: the trigger watches.
 """
 
@@ -12,24 +13,29 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from include.clock import SystemClock
+from include.clock import SystemClock, iso
 from include.errors import Terminal, Transient
 from include.settings.applications import Alerts
+from supervision.airflow_conf import airflow_settings
 from supervision.alerts import incident_mail
 from supervision.budget import RestartBudget
 from supervision.decisions import (
+    ONE_HOST,
     AwaitEnd,
+    Elsewhere,
     Event,
     Finish,
     GiveUp,
     GoOn,
     Launch,
+    Launched,
     Reconnect,
     StartAgain,
     on_event,
@@ -37,8 +43,9 @@ from supervision.decisions import (
 )
 from supervision.launch import application_environment, launch
 from supervision.links import ApplicationLogLink
+from supervision.processes import Place, here
 from supervision.refusing import GaveUp
-from supervision.run_folder import RunFolder, run_folder
+from supervision.run_folder import RunFolder, lives_on_s, run_folder
 from supervision.trigger import ApplicationTrigger
 
 if TYPE_CHECKING:
@@ -47,8 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["StreamingOperator"]
 
 _RESTARTS_KEY = "restarts_us"
-# Below this, an event may overtake the booking of the deferral: see ApplicationTrigger.
-_HOLD_EVENTS_S = 4.0
+_LAUNCHED_KEY = "launched"
 _TAIL_LINES = 60
 _TELL_AGAIN_US = 60_000_000
 # What a mail shows of it.
@@ -120,6 +126,9 @@ class StreamingOperator(BaseOperator):
         """Act on the trigger's event. A worker that dies in here leaves it to the retry's `execute`."""
         told = Event(**event)
         outcome = on_event(told)
+        if told.what == "exited":
+            # Seen to its end, wherever it was.
+            context["task_state_store"].set(_LAUNCHED_KEY, {})
         # What ends the task is in the mail of its failure.
         last = outcome.incident.get("id") if isinstance(outcome, GiveUp) else None
         all_told = self._tell(context, [each for each in told.incidents if each["id"] != last])
@@ -135,7 +144,7 @@ class StreamingOperator(BaseOperator):
         if outcome.spends:
             self._show_log()
         if outcome.stop_first:
-            self._folder.ask_to_end(told.token)
+            self._folder.ask_to_end(told.token, told.what)
             self._await_end(told.token)
         if outcome.spends:
             self._spend_or_fail(context, outcome)
@@ -157,14 +166,17 @@ class StreamingOperator(BaseOperator):
         patience_s = self.grace_s + 40.0
         deadline = clock.monotonic_s() + patience_s
         while clock.monotonic_s() < deadline:
-            decision = on_start(self._folder.observe(), owner)
+            launched = _launched(context)
+            decision = on_start(self._folder.observe(), owner, here=here(), now_us=clock.now_us(), launched=launched)
             if isinstance(decision, Reconnect):
                 self.log.info("%s still runs: watching generation %s", self.application, decision.token)
                 self._defer(decision.token)
             if isinstance(decision, Launch):
-                token = self._launch(owner)
+                token = self._launch(context, owner)
                 if token is not None:
                     self._defer(token)
+            elif isinstance(decision, Elsewhere):
+                self._refuse_elsewhere(context, decision, launched)
             elif isinstance(decision, AwaitEnd):
                 clock.sleep(0.5)
             else:
@@ -180,11 +192,22 @@ class StreamingOperator(BaseOperator):
             fix=f"Read {self._folder.path}/guardian.log.",
         )
 
-    def _launch(self, owner: str) -> str | None:
+    def _refuse_elsewhere(self, context: Context, decision: Elsewhere, launched: Launched | None) -> NoReturn:
+        if launched is not None and launched.until_us is None:
+            _note_launched(context, replace(launched, until_us=decision.until_us))
+        raise GaveUp(
+            f"{self.application} may still run on host {decision.host}, and this is host {here().host}: a second one "
+            f"is not started. Without a trigger there it has ended by {iso(decision.until_us)}; to have it here, clear "
+            "this task after that",
+            ONE_HOST,
+        )
+
+    def _launch(self, context: Context, owner: str) -> str | None:
         names = application_environment()
         argv = self.command(names)
         token = secrets.token_hex(8)
         self._launched = token
+        _note_launched(context, Launched(token, here(), lives_on_s(self.lease_ttl_s, self.grace_s)))
         self.log.info("starting %s, generation %s, log %s/app.log", self.application, token, self._folder.path)
         started = launch(
             self._folder,
@@ -216,15 +239,19 @@ class StreamingOperator(BaseOperator):
 
     def _defer(self, token: str, *, tell_after_us: int = 0) -> NoReturn:
         self._folder.touch_lease()
+        run = self._folder.observe().run
+        place = run.place if run is not None else Place()
         self.defer(
             trigger=ApplicationTrigger(
                 folder=str(self._folder.path),
                 token=token,
-                not_before_us=SystemClock().now_us() + round(_HOLD_EVENTS_S * 1_000_000),
+                not_before_us=SystemClock().now_us() + round(airflow_settings().hold_events_s * 1_000_000),
                 poll_s=self.poll_s,
                 stall_after_s=self.stall_after_s,
                 start_within_s=self.start_within_s,
                 tell_after_us=tell_after_us,
+                host=place.host,
+                boot_id=place.boot_id,
             ),
             method_name="resume",
         )
@@ -265,6 +292,17 @@ class StreamingOperator(BaseOperator):
     def _show_log(self) -> None:
         tail = self._folder.log_tail(_TAIL_LINES)
         self.log.error("the last %d lines of %s/app.log:\n%s", len(tail), self._folder.path, "\n".join(tail))
+
+
+def _launched(context: Context) -> Launched | None:
+    kept = context["task_state_store"].get(_LAUNCHED_KEY)
+    if not isinstance(kept, dict) or not kept:
+        return None
+    return Launched(**{**kept, "place": Place(**kept["place"])})  # type: ignore[arg-type]
+
+
+def _note_launched(context: Context, launched: Launched) -> None:
+    context["task_state_store"].set(_LAUNCHED_KEY, asdict(launched))
 
 
 def _owner(context: Context) -> str:

@@ -1,7 +1,9 @@
-"""Processes that must not outlive another: the death signal, and finding all that carry a mark.
+"""Processes that must not outlive another: the death signal, finding all that carry a mark, knowing one again.
 
 A mark is an environment variable that only one generation of an application carries; children inherit it, also those
 that leave the process group (the Python workers of Spark do). Linux only: prctl and /proc. Standard library alone.
+
+A pid names a process only together with the kernel that gave it and with the moment it was given.
 """
 
 from __future__ import annotations
@@ -12,13 +14,35 @@ import os
 import select
 import signal
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["die_with_parent", "end_all_marked", "marked", "start_time"]
+__all__ = ["Place", "die_with_parent", "end_all_marked", "here", "marked", "start_ticks", "start_time"]
 
 _PR_SET_PDEATHSIG = 1
 # Loaded before any fork: a child between fork and exec must not load libraries.
 _LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where processes run: a host, and one start of its kernel. Both are empty where nobody wrote them down."""
+
+    host: str = ""
+    boot_id: str = ""
+
+    def is_elsewhere(self, here: Place) -> bool:
+        """Whether what ran here may still run on another host. After a restart of this one nothing of it does.
+
+        Containers of one machine have names of their own and one kernel: they are one host.
+        """
+        return bool(self.boot_id) and self.boot_id != here.boot_id and self.host != here.host
+
+
+def here() -> Place:
+    """This process's place; `$LYREBIRD_HOST` names the host where its own name changes, as that of a container does."""
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return Place(os.environ.get("LYREBIRD_HOST") or os.uname().nodename, boot_id)
 
 
 def die_with_parent(parent: int) -> None:
@@ -35,15 +59,24 @@ def start_time(pid: int) -> float:
     Raises:
         ProcessLookupError: there is no such process.
     """
-    try:
-        # The name, in parentheses, may hold blanks and parentheses itself.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError as error:
-        raise ProcessLookupError(pid) from error
+    ticks = start_ticks(pid)
     boot = next(
         int(line.split()[1]) for line in Path("/proc/stat").read_text().splitlines() if line.startswith("btime ")
     )
-    return boot + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    return boot + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def start_ticks(pid: int) -> int:
+    """When a process started, in clock ticks since the kernel did: exact, and no setting of the wall clock moves it.
+
+    Raises:
+        ProcessLookupError: there is no such process.
+    """
+    try:
+        # The name, in parentheses, may hold blanks and parentheses itself.
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except OSError as error:
+        raise ProcessLookupError(pid) from error
 
 
 def marked(name: str, value: str) -> list[int]:

@@ -3,14 +3,16 @@
 | file | writer | meaning |
 |---|---|---|
 | `lock` | guardian (flock) | free = the application is dead |
-| `run.json` | guardian | this generation: token, owner, guardian_pid, guardian_start, pid, argv, started_us |
+| `run.json` | guardian | this generation: token, owner, host, boot_id, guardian_pid, guardian_ticks, pid, argv, … |
 | `progress.json` | application | any change is progress |
 | `incidents.json` | application | what it keeps of its incidents over restarts |
 | `told.json` | operator | ids of the incidents that were mailed |
 | `lease` | trigger | a time stamp that stands still for `lease_ttl` stops the application |
+| `end-<token>` | operator, trigger | the guardian shall let that generation end; holds why |
 | `stop` | guardian | the application shall end |
 | `gave-up.json` | application | why it ends where no restart helps: `id`, `kind`, `text`, `fix` (a command) |
-| `exit.json` | guardian | rc, why (`asked`, `lease expired`, null), token |
+| `exit.json` | guardian | rc, why (`asked`, `stalled`, `lease expired`, null), token |
+| `exits.json` | guardian | `exits`: how the last fifty generations ended, the newest last; rc null: killed |
 | `app.log`, `app.log.1`, `guardian.log` | both | this generation's log, the last one's, the guardian's own |
 
 Reading never blocks and never raises for a file that is missing or half of a generation.
@@ -23,30 +25,44 @@ import fcntl
 import json
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from include.metrics.exporter import write_atomically
 from include.metrics.progress import read_file
 from include.settings.environment import state_folder
+from supervision.processes import Place, here, start_ticks, start_time
 
-__all__ = ["Ended", "Observed", "Run", "RunFolder", "run_folder"]
+__all__ = ["Ended", "Observed", "Run", "RunFolder", "lives_on_s", "run_folder"]
 
 _TAIL_BYTES = 256 * 1024
 _RELAY_BYTES = 16 * 1024
 _REMEMBERED = 1000
+# The kernel's boot time, from which start times are reckoned, moves a little when the wall clock is set.
+_CLOCK_SET_S = 2.0
 
 
 @dataclass(frozen=True)
 class Run:
-    """One generation of an application, from `run.json`."""
+    """One generation of an application, from `run.json`.
+
+    Attributes:
+        place: where its guardian was started; an older version did not write it, and only knew its own host.
+        guardian_start: by which its guardian is told from a later process with that pid: seconds since the epoch.
+        guardian_ticks: the same as its kernel counts; None: an older version's.
+        lives_on_s: its guardian ends it so long after the lease was renewed last, at the latest.
+    """
 
     token: str
     owner: str
     guardian_pid: int
     pid: int | None
     started_us: int
+    place: Place = field(default_factory=Place)
+    guardian_start: float = 0.0
+    guardian_ticks: int | None = None
+    lives_on_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -69,12 +85,16 @@ class Ended:
 
 @dataclass(frozen=True)
 class Observed:
-    """The folder at one moment. The lock was read first: with `held` False the rest is final."""
+    """The folder at one moment. The lock was read first: with `held` False the rest is final.
+
+    `leased_us`: when the lease was renewed last, by the clock of the disk; 0: never.
+    """
 
     held: bool
     stop: bool
     run: Run | None
     ended: Ended | None
+    leased_us: int = 0
 
 
 @dataclass(frozen=True)
@@ -110,6 +130,10 @@ class RunFolder:
                 guardian_pid=run["guardian_pid"],
                 pid=run.get("pid"),
                 started_us=run["started_us"],
+                place=Place(run.get("host", ""), run.get("boot_id", "")),
+                guardian_start=run.get("guardian_start", 0.0),
+                guardian_ticks=run.get("guardian_ticks"),
+                lives_on_s=lives_on_s(run.get("lease_ttl_s", 0.0), run.get("grace_s", 0.0)),
             )
             if run
             else None,
@@ -122,6 +146,7 @@ class RunFolder:
             )
             if ended
             else None,
+            leased_us=self._leased_us(),
         )
 
     def progress(self) -> tuple[int, dict[str, Any]]:
@@ -151,19 +176,34 @@ class RunFolder:
         with contextlib.suppress(FileNotFoundError):
             os.utime(self.path / "lease")
 
-    def ask_to_end(self, token: str) -> bool:
-        """Let the guardian of this generation drain its application; returns at once.
+    def ask_to_end(self, token: str, why: str = "asked") -> bool:
+        """Let the guardian of this generation drain its application; returns at once. `why` is kept with its end.
 
-        Returns False, and does nothing, when this generation has ended or was replaced. May be called twice.
+        The file reaches a guardian whose pid means nothing here, as that of another container; the signal one whose
+        disk is full. Returns False, and does nothing, when this generation has ended or was replaced. May be called
+        twice.
         """
         seen = self.observe()
         if not seen.held or seen.run is None or seen.run.token != token:
             return False
+        with contextlib.suppress(OSError):
+            write_atomically(self.path / f"end-{token}", why)
+        if self._is_guardian(seen.run):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(seen.run.guardian_pid, signal.SIGTERM)
+        return True
+
+    @staticmethod
+    def _is_guardian(run: Run) -> bool:
+        """Whether the process that has the guardian's pid here is the guardian: nobody else may get its signal."""
+        if run.place.boot_id not in ("", here().boot_id):
+            return False
         try:
-            os.kill(seen.run.guardian_pid, signal.SIGTERM)
+            if run.guardian_ticks is None:
+                return abs(start_time(run.guardian_pid) - run.guardian_start) <= _CLOCK_SET_S
+            return start_ticks(run.guardian_pid) == run.guardian_ticks
         except ProcessLookupError:
             return False
-        return True
 
     def log_tail(self, lines: int) -> list[str]:
         """The last lines of the application's log (none when there is no log)."""
@@ -204,8 +244,22 @@ class RunFolder:
             lines[:1] = [f"… {left_out} bytes left out, see {self.path}/app.log"]
         return lines, offset + left_out + len(whole)
 
+    def _leased_us(self) -> int:
+        try:
+            return (self.path / "lease").stat().st_mtime_ns // 1000
+        except FileNotFoundError:
+            return 0
+
     def _read(self, name: str) -> dict[str, Any]:
         return read_file(self.path / name)
+
+
+def lives_on_s(lease_ttl_s: float, grace_s: float) -> float:
+    """How long a guardian that nobody renews the lease of may keep its application, in seconds of another host's clock.
+
+    Twice the lease, as clocks are apart; then what the application gets to end.
+    """
+    return 2 * lease_ttl_s + grace_s + 20.0
 
 
 def run_folder(application: str) -> RunFolder:

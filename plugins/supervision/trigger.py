@@ -15,10 +15,14 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from include.clock import SystemClock
-from supervision.decisions import Event, on_poll, untold
+from supervision.decisions import Event, elsewhere, on_poll, untold
+from supervision.processes import Place, here
 from supervision.run_folder import RunFolder
 
 __all__ = ["ApplicationTrigger"]
+
+# More than any hold of a fit configuration, see AirflowSettings.
+_LONGEST_HOLD_S = 30.0
 
 
 class ApplicationTrigger(BaseTrigger):
@@ -34,6 +38,8 @@ class ApplicationTrigger(BaseTrigger):
         start_within_s: seconds until the first report of all; a busy machine starts slowly.
         log_every_s: seconds between progress lines in the task's log.
         tell_after_us: wall clock before which no incident is told: after a mail that did not go out.
+        host: where the generation was started; "" and the next: not known, by an older version.
+        boot_id: the start of that host's kernel.
     """
 
     def __init__(
@@ -46,6 +52,8 @@ class ApplicationTrigger(BaseTrigger):
         start_within_s: float = 300.0,
         log_every_s: float = 30.0,
         tell_after_us: int = 0,
+        host: str = "",
+        boot_id: str = "",
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.folder = folder
@@ -56,6 +64,8 @@ class ApplicationTrigger(BaseTrigger):
         self.start_within_s = start_within_s
         self.log_every_s = log_every_s
         self.tell_after_us = tell_after_us
+        self.host = host
+        self.boot_id = boot_id
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Everything that another triggerer needs to go on."""
@@ -70,6 +80,8 @@ class ApplicationTrigger(BaseTrigger):
                 "start_within_s": self.start_within_s,
                 "log_every_s": self.log_every_s,
                 "tell_after_us": self.tell_after_us,
+                "host": self.host,
+                "boot_id": self.boot_id,
             },
         )
 
@@ -80,6 +92,7 @@ class ApplicationTrigger(BaseTrigger):
         changed_s = said_s = clock.monotonic_s()
         last = 0
         log_offset = self._log_start(folder, clock)
+        refusal = elsewhere(self.token, Place(self.host, self.boot_id), here())
         while True:
             seen = folder.observe()
             stamp, report = folder.progress()
@@ -87,8 +100,8 @@ class ApplicationTrigger(BaseTrigger):
             if stamp != last:
                 last, changed_s = stamp, now_s
             limit_s = self.stall_after_s if stamp else self.start_within_s
-            event = on_poll(seen, self.token, silent_s=now_s - changed_s, stall_after_s=limit_s)
-            news = untold(report, folder.told())
+            event = refusal or on_poll(seen, self.token, silent_s=now_s - changed_s, stall_after_s=limit_s)
+            news = [] if refusal else untold(report, folder.told())
             if event is None and clock.now_us() >= self.tell_after_us:
                 # What it is about to end with is told once, as its end; a stall tells it where the end does not come.
                 ends_with = folder.gave_up().get("id")
@@ -98,7 +111,7 @@ class ApplicationTrigger(BaseTrigger):
                 event = replace(event, incidents=news)
                 early_s = (self.not_before_us - clock.now_us()) / 1_000_000
                 # Bounded: a wall clock that was set back must not hold the event for ever.
-                await asyncio.sleep(min(max(early_s, 0.0), 10.0))
+                await asyncio.sleep(min(max(early_s, 0.0), _LONGEST_HOLD_S))
                 yield TriggerEvent(asdict(event))  # type: ignore[no-untyped-call]
                 return
             folder.touch_lease()

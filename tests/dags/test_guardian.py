@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 
 from include.clock import SystemClock
 from supervision.launch import application_environment, launch
-from supervision.processes import marked
+from supervision.processes import here, marked, start_ticks
 from supervision.run_folder import RunFolder
 
 CLOCK = SystemClock()
@@ -111,6 +113,26 @@ def test_a_request_to_end_is_drained(folder: RunFolder) -> None:
     assert (folder.path / "drained").exists()
 
 
+def test_a_guardian_that_no_signal_reaches_is_asked_by_a_file(folder: RunFolder) -> None:
+    start(folder)
+    (folder.path / "end-one").write_text("stalled")
+    eventually(lambda: not folder.held(), "its end")
+    ended = folder.observe().ended
+    assert ended is not None
+    assert (ended.rc, ended.why) == (0, "stalled")
+    assert start(folder, token="two")
+    assert not (folder.path / "end-one").exists()
+
+
+def test_run_json_names_the_host_and_the_start_of_its_kernel(folder: RunFolder) -> None:
+    start(folder)
+    run = folder.observe().run
+    assert run is not None
+    assert run.place == here()
+    assert run.guardian_ticks == start_ticks(run.guardian_pid)
+    assert run.lives_on_s == 2 * 60 + 10 + 20
+
+
 def test_a_request_in_the_name_of_an_older_generation_changes_nothing(folder: RunFolder) -> None:
     start(folder)
     assert not folder.ask_to_end("zero")
@@ -151,6 +173,22 @@ def test_a_new_generation_first_ends_what_the_old_one_left_behind(folder: RunFol
     assert start(folder, token="two")
     eventually(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == "zombie", "its death")
     assert marked("LYREBIRD_TOKEN", "one") == []
+
+
+def test_how_earlier_generations_ended_is_kept_each_once(folder: RunFolder) -> None:
+    start(folder, code="raise SystemExit(3)")
+    eventually(lambda: not folder.held(), "its end")
+    start(folder, token="two")
+    run = folder.observe().run
+    assert run is not None
+    os.kill(run.guardian_pid, signal.SIGKILL)
+    eventually(lambda: not folder.held(), "a free lock")
+    for token in ("three", "four"):
+        start(folder, token=token, code="pass")
+        eventually(lambda: not folder.held(), "its end")
+    exits = json.loads((folder.path / "exits.json").read_text())["exits"]
+    assert [(each["token"], each["rc"]) for each in exits] == [("one", 3), ("two", None), ("three", 0)]
+    assert exits[1]["problem"] == "its guardian was killed"
 
 
 def test_an_application_that_ends_takes_its_children_along(folder: RunFolder) -> None:
@@ -224,6 +262,73 @@ def test_the_log_of_the_last_generation_is_kept(folder: RunFolder) -> None:
     eventually(lambda: not folder.held(), "its end")
     assert folder.log_tail(9) == ["second"]
     assert (folder.path / "app.log.1").read_text() == "first\n"
+
+
+# Prints more than its disk has room for, and notes on another one how far it got.
+TALKER = """
+import os, pathlib, sys, time
+folder, beat = pathlib.Path(os.environ["LYREBIRD_RUN"]), pathlib.Path(sys.argv[1])
+n = 0
+while not (folder / "stop").exists():
+    n += 1
+    print("x" * 1000, flush=True)
+    beat.write_text(str(n))
+    time.sleep(0.002)
+print("the last words", flush=True)
+"""
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 KiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("a file system of its own needs root: mount -t tmpfs")
+    yield disk
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("asked_while_full", [False, True])
+def test_a_full_disk_ends_neither_guardian_nor_application(
+    small_disk: Path, tmp_path: Path, asked_while_full: bool
+) -> None:
+    folder, beat = RunFolder(small_disk / "app"), tmp_path / "beat"
+    ballast = small_disk / "ballast"
+
+    def beats() -> int:
+        return int(beat.read_text() or 0) if beat.exists() else 0
+
+    try:
+        assert start(folder, str(beat), code=TALKER)
+        pid = pid_of(folder)
+        with contextlib.suppress(OSError):
+            ballast.write_bytes(b"x" * 300_000)
+        full_at = beats()
+        eventually(lambda: beats() > full_at + 400, "prints into a full disk")
+        assert folder.held()
+        assert pid_of(folder) == pid
+        if asked_while_full:
+            assert folder.ask_to_end("one")
+            CLOCK.sleep(1.0)
+            assert folder.held()
+        ballast.unlink()
+        if not asked_while_full:
+            (folder.path / "app.log").unlink()
+            assert folder.ask_to_end("one")
+        eventually(lambda: not folder.held(), "its end")
+        ended = folder.observe().ended
+        assert ended is not None
+        assert (ended.rc, ended.why) == (0, "asked")
+    finally:
+        for left in marked("LYREBIRD_TOKEN", "one"):
+            os.kill(left, signal.SIGKILL)
+        seen = folder.observe()
+        if seen.held and seen.run is not None:
+            os.kill(seen.run.guardian_pid, signal.SIGKILL)
 
 
 def test_airflows_own_settings_do_not_reach_the_application() -> None:

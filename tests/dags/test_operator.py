@@ -21,8 +21,9 @@ from supervision import operator as operator_module
 from supervision.budget import RestartBudget
 from supervision.decisions import Event
 from supervision.operator import StreamingOperator
+from supervision.processes import Place
 from supervision.refusing import GaveUp
-from supervision.run_folder import run_folder
+from supervision.run_folder import RunFolder, run_folder
 from supervision.trigger import ApplicationTrigger
 
 CLOCK = SystemClock()
@@ -132,8 +133,68 @@ def test_a_retry_finds_the_application_that_an_earlier_try_has_launched(tries: C
 
 def test_another_run_is_refused_at_once_by_the_owners_name(tries: Callable[..., Try]) -> None:
     tries().execute()
+    other = tries(run="r2")
     with pytest.raises(AirflowFailException, match=r"already runs.*d\|r1\|run\|-1"):
-        tries(run="r2").operator.execute({"ti": tries(run="r2").context["ti"]})
+        other.operator.execute(other.context)
+
+
+def moved(one: Try, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker is on another host from now on."""
+    monkeypatch.setattr(operator_module, "here", lambda: Place("host-b", "another"))
+
+
+def test_a_retry_on_another_host_is_refused_by_name_and_launches_nothing(
+    tries: Callable[..., Try], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = tries()
+    first = one.execute()
+    moved(one, monkeypatch)
+    with pytest.raises(GaveUp, match="host-b") as error:
+        one.operator.execute(one.context)
+    assert first.host in str(error.value)
+    run = one.folder.observe().run
+    assert run is not None
+    assert run.token == first.token
+
+
+def test_a_retry_on_a_host_without_the_folder_waits_until_the_lease_of_the_other_ran_out(
+    tries: Callable[..., Try], monkeypatch: pytest.MonkeyPatch, unique: str
+) -> None:
+    one = tries()
+    one.execute()
+    moved(one, monkeypatch)
+    elsewhere = RunFolder(one.folder.path.with_name(f"{unique}-on-b"))
+    monkeypatch.setattr(operator_module, "run_folder", lambda _: elsewhere)
+    for _ in range(2):
+        with pytest.raises(GaveUp, match="host-b"):
+            one.operator.execute(one.context)
+    kept = one.context["task_state_store"]["launched"]
+    assert kept["until_us"] > CLOCK.now_us()
+    kept["until_us"] = 1
+    second = one.execute()
+    assert RunFolder(Path(second.folder)).ask_to_end(second.token)
+    deadline = CLOCK.monotonic_s() + 20
+    while elsewhere.held():
+        assert CLOCK.monotonic_s() < deadline
+        CLOCK.sleep(0.02)
+
+
+def test_a_task_whose_application_was_seen_ending_may_go_to_another_host(
+    tries: Callable[..., Try], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = tries("crash", restarts=1)
+    event = one.event(one.execute())
+    moved(one, monkeypatch)
+    assert one.resume(event).token != event["token"]
+
+
+def test_a_trigger_that_cannot_watch_from_its_host_fails_the_task_at_once(tries: Callable[..., Try]) -> None:
+    one = tries(restarts=5)
+    first = one.execute()
+    first.host, first.boot_id = "host-b", "another"
+    with pytest.raises(GaveUp, match="host-b"):
+        one.operator.resume(one.context, one.event(first))
+    assert one.folder.held()
 
 
 def test_an_application_that_ends_well_ends_the_task(tries: Callable[..., Try]) -> None:
@@ -324,6 +385,28 @@ def test_what_was_given_up_for_is_forgotten_at_the_next_start(tries: Callable[..
     again = tries()
     again.execute()
     assert not (again.folder.path / "gave-up.json").exists()
+
+
+def test_events_are_held_by_the_interval_that_airflow_is_configured_with(
+    tries: Callable[..., Try], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL", "7")
+    one = tries()
+    before_us = CLOCK.now_us()
+    assert one.execute().not_before_us - before_us >= 10_000_000
+
+
+def test_the_plugin_names_settings_that_supervision_cannot_work_with(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from lyrebird_plugin import LyrebirdPlugin
+
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "CeleryExecutor")
+    monkeypatch.setenv("AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT", "90")
+    LyrebirdPlugin.on_load()
+    [record] = caplog.records
+    assert record.levelname == "ERROR"
+    assert "CeleryExecutor" in record.getMessage()
 
 
 @pytest.fixture(scope="module")

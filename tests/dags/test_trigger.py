@@ -14,6 +14,7 @@ import pytest
 
 from include.clock import SystemClock
 from supervision.decisions import Event
+from supervision.processes import here, start_ticks, start_time
 from supervision.run_folder import RunFolder
 from supervision.trigger import ApplicationTrigger
 
@@ -40,7 +41,22 @@ class Guarded:
         (self.folder.path / name).write_text(json.dumps(content))
 
     def run(self, token: str) -> None:
-        self.write("run.json", token=token, owner="o", guardian_pid=os.getpid(), pid=1, started_us=0)
+        place, me = here(), os.getpid()
+        self.write(
+            "run.json",
+            token=token,
+            owner="o",
+            host=place.host,
+            boot_id=place.boot_id,
+            guardian_pid=me,
+            guardian_ticks=start_ticks(me),
+            pid=1,
+            started_us=0,
+        )
+
+    def change_run(self, **fields: Any) -> None:
+        run = json.loads((self.folder.path / "run.json").read_text())
+        self.write("run.json", **{**run, **fields})
 
 
 @pytest.fixture
@@ -71,7 +87,7 @@ async def first(watching: ApplicationTrigger) -> Event:
 
 
 def test_a_trigger_that_moves_to_another_triggerer_is_the_same(guarded: Guarded) -> None:
-    path, kwargs = trigger(guarded, log_every_s=5.0).serialize()
+    path, kwargs = trigger(guarded, log_every_s=5.0, host="a", boot_id="b").serialize()
     assert path == f"{ApplicationTrigger.__module__}.{ApplicationTrigger.__qualname__}"
     assert ApplicationTrigger(**kwargs).serialize() == (path, kwargs)
     assert json.loads(json.dumps(kwargs)) == kwargs
@@ -204,6 +220,47 @@ def test_a_kill_signals_only_its_own_generation(guarded: Guarded, monkeypatch: p
     assert signalled == []
     asyncio.run(trigger(guarded).on_kill())
     assert signalled == [os.getpid()]
+
+
+@pytest.mark.parametrize(
+    "other", [{"guardian_ticks": 1}, {"boot_id": "another"}, {"guardian_ticks": None, "guardian_start": 1.0}]
+)
+def test_a_process_that_only_has_the_guardian_s_pid_gets_no_signal(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch, other: dict[str, Any]
+) -> None:
+    signalled: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _number: signalled.append(pid))
+    guarded.change_run(**other)
+    asyncio.run(trigger(guarded).on_kill())
+    assert signalled == []
+    # It is asked by the file that it looks for, wherever it is.
+    assert (guarded.folder.path / "end-t1").read_text() == "asked"
+
+
+def test_a_guardian_of_an_older_version_is_known_by_the_time_of_its_start(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signalled: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _number: signalled.append(pid))
+    guarded.write(
+        "run.json",
+        token="t1",
+        owner="o",
+        guardian_pid=os.getpid(),
+        guardian_start=start_time(os.getpid()),
+        started_us=0,
+    )
+    asyncio.run(trigger(guarded).on_kill())
+    assert signalled == [os.getpid()]
+
+
+def test_a_trigger_on_another_host_says_so_by_name_and_renews_nothing(guarded: Guarded) -> None:
+    lease = guarded.folder.path / "lease"
+    os.utime(lease, (0, 0))
+    event = asyncio.run(first(trigger(guarded, host="host-b", boot_id="another")))
+    assert (event.what, event.token) == ("elsewhere", "t1")
+    assert "host-b" in (event.problem or "")
+    assert lease.stat().st_mtime == 0
 
 
 def test_a_shutdown_of_the_triggerer_stops_nothing(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from include.local.recipes.probe import get_json
 from include.local.records import Records, write_private
 from include.local.services import Service
 from include.local.site import Site, secret_key
+from include.settings.airflow_settings import SUPERVISION
 
 __all__ = ["finish", "prepare", "ready"]
 
@@ -74,8 +75,6 @@ def _environment(site: Site) -> dict[str, str]:
         "AIRFLOW__CORE__FERNET_KEY": secret_key(site, "airflow_fernet"),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
-        # The default of 5 s widens the window in which a deferred task that fires at once is taken for dead.
-        "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
         "AIRFLOW__LOGGING__UVICORN_LOGGING_LEVEL": "WARNING",
         # Not LOGGING_LEVEL=WARNING, which drops what tasks print, too.
@@ -88,8 +87,7 @@ def _environment(site: Site) -> dict[str, str]:
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "2",
         "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "2",
-        # A task whose worker was killed is tried again before the lease of its application (300 s) runs out.
-        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "90",
+        **SUPERVISION,
         "AIRFLOW_CONN_SMTP_DEFAULT": json.dumps(smtp),
         "LYREBIRD_SPARK_MASTER": "local[2]",
         "SPARK_HOME": str(_spark_home()),

@@ -11,6 +11,7 @@ import yaml
 
 from include.local.recipes.mariadb import BINLOG
 from include.local.services import SERVICES, Service
+from include.settings.airflow_settings import SUPERVISION
 from tests.support.paths import ROOT
 
 FILE = ROOT / "docker-compose.yaml"
@@ -33,6 +34,13 @@ CONDITIONS = {"service_started", "service_healthy", "service_completed_successfu
 
 def containers_of(row: Service) -> list[str]:
     return list(row.processes)
+
+
+def test_airflow_has_the_settings_that_supervision_needs_and_one_host_s_name() -> None:
+    for name in ("airflow-scheduler", "airflow-triggerer"):
+        environment = CONTAINERS[name]["environment"]
+        assert environment.items() >= SUPERVISION.items()
+        assert environment["LYREBIRD_HOST"]
 
 
 @pytest.mark.parametrize("row", SERVICES, ids=lambda row: row.name)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
 import pytest
 
 from include.clock import ManualClock
+from include.metrics import progress
 from include.metrics.exporter import Metrics, write_atomically
 from include.metrics.names import COUNTERS, GAUGES, HELP
 from include.metrics.progress import RunFolder
@@ -78,3 +80,19 @@ def test_a_run_by_hand_forgets_an_earlier_stop_request(tmp_path: Path, monkeypat
     run = RunFolder.from_environment("app", tmp_path)
     (run.path / "stop").touch()
     assert not RunFolder.from_environment("app", tmp_path).stop_requested()
+
+
+def test_a_report_that_no_room_is_for_is_dropped_and_what_has_to_be_kept_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder(tmp_path, ManualClock())
+    folder.report(n=1)
+
+    def full(_path: Path, _text: str) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(progress, "write_atomically", full)
+    folder.report(n=2)
+    assert folder.kept("progress.json")["n"] == 1
+    with pytest.raises(OSError, match="no room"):
+        folder.keep("incidents.json", {})

@@ -8,22 +8,37 @@ import pytest
 
 from supervision.decisions import (
     AwaitEnd,
+    Elsewhere,
     Event,
     Finish,
     GiveUp,
     GoOn,
     Launch,
+    Launched,
     Reconnect,
     Refuse,
     StartAgain,
+    elsewhere,
     on_event,
     on_poll,
-    on_start,
     untold,
 )
+from supervision.decisions import (
+    on_start as decided_at_start,
+)
+from supervision.processes import Place
 from supervision.run_folder import Ended, Observed, Run
 
 ME, OTHER = "dag|run|task|-1", "dag|other|task|-1"
+HERE, THERE = Place("a", "boot-1"), Place("b", "boot-7")
+LEASED_US, LIVES_ON_S = 1_000_000_000, 680.0
+OVER_US = LEASED_US + 680_000_000
+
+
+def on_start(
+    view: Observed, owner: str, *, now_us: int = LEASED_US, launched: Launched | None = None
+) -> Launch | Reconnect | AwaitEnd | Refuse | Elsewhere:
+    return decided_at_start(view, owner, here=HERE, now_us=now_us, launched=launched)
 
 
 def seen(
@@ -33,9 +48,10 @@ def seen(
     token: str | None = "t1",
     owner: str = ME,
     ended: Ended | None = None,
+    place: Place = HERE,
 ) -> Observed:
-    run = Run(token, owner, guardian_pid=10, pid=11, started_us=0) if token else None
-    return Observed(held=held, stop=stop, run=run, ended=ended)
+    run = Run(token, owner, guardian_pid=10, pid=11, started_us=0, place=place, lives_on_s=LIVES_ON_S)
+    return Observed(held=held, stop=stop, run=run if token else None, ended=ended, leased_us=LEASED_US)
 
 
 def test_a_free_lock_is_launched_upon_whatever_the_files_say() -> None:
@@ -59,6 +75,50 @@ def test_a_draining_application_is_waited_for_even_if_it_is_mine() -> None:
 
 def test_a_guardian_that_has_not_said_who_it_is_is_waited_for() -> None:
     assert on_start(seen(token=None), ME) == AwaitEnd()
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_what_may_live_on_another_host_is_refused_by_that_host_s_name(held: bool) -> None:
+    assert on_start(seen(held=held, place=THERE), ME) == Elsewhere("b", OVER_US)
+    assert on_start(seen(held=held, place=THERE), ME, now_us=OVER_US - 1) == Elsewhere("b", OVER_US)
+
+
+def test_what_ended_on_another_host_or_ran_out_of_its_lease_there_is_started_here() -> None:
+    assert on_start(seen(held=False, place=THERE, ended=Ended("t1", 0, "asked", None)), ME) == Launch()
+    assert on_start(seen(held=False, place=THERE), ME, now_us=OVER_US) == Launch()
+    # The end of an earlier generation says nothing of this one.
+    assert on_start(seen(held=False, place=THERE, ended=Ended("t0", 0, None, None)), ME) == Elsewhere("b", OVER_US)
+
+
+@pytest.mark.parametrize("place", [Place("a", "boot-2"), Place("container-9", "boot-1"), Place()])
+def test_a_restarted_host_another_container_of_it_and_an_old_run_json_are_this_host(place: Place) -> None:
+    assert on_start(seen(held=False, place=place), ME) == Launch()
+    assert on_start(seen(place=place), ME) == Reconnect("t1")
+
+
+def test_hosts_that_do_not_share_their_folders_are_told_apart_by_what_the_task_keeps() -> None:
+    launched = Launched("t1", THERE, LIVES_ON_S)
+    empty = seen(held=False, token=None)
+    refused = on_start(empty, ME, launched=launched)
+    assert refused == Elsewhere("b", OVER_US)
+    # From its first refusal on nobody renews the lease there, so that it ends by a known time.
+    again = Launched("t1", THERE, LIVES_ON_S, until_us=OVER_US)
+    assert on_start(empty, ME, now_us=OVER_US - 1, launched=again) == Elsewhere("b", OVER_US)
+    assert on_start(empty, ME, now_us=OVER_US, launched=again) == Launch()
+    assert on_start(empty, ME, launched=Launched("t1", HERE, LIVES_ON_S)) == Launch()
+    assert on_start(seen(token="t2", held=False), ME, launched=launched) == Elsewhere("b", OVER_US)
+
+
+def test_a_trigger_on_another_host_is_a_refusal_that_ends_the_task() -> None:
+    event = elsewhere("t1", THERE, HERE)
+    assert event is not None
+    assert event.what == "elsewhere"
+    outcome = on_event(event)
+    assert isinstance(outcome, GiveUp)
+    assert "host b" in outcome.incident["text"]
+    assert "host a" in outcome.incident["text"]
+    assert elsewhere("t1", HERE, HERE) is None
+    assert elsewhere("t1", Place(), HERE) is None
 
 
 def poll(view: Observed, silent_s: float = 0) -> Event | None:
@@ -104,10 +164,10 @@ def test_one_that_was_made_to_end_is_started_again_without_cost(why: str) -> Non
     assert not outcome.stop_first
 
 
-def test_a_replaced_generation_costs_nothing() -> None:
+def test_a_replaced_generation_costs_a_restart_so_that_it_is_not_replaced_for_ever() -> None:
     outcome = on_event(Event("replaced", "t"))
     assert isinstance(outcome, StartAgain)
-    assert not outcome.spends
+    assert outcome.spends
 
 
 def test_a_crash_costs_a_restart() -> None:
