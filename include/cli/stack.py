@@ -99,6 +99,8 @@ def down(as_json: bool) -> None:
 def status(as_json: bool) -> None:
     """Show servers (memory, uptime, deaths) and applications (lag, rows) that run from this state folder.
 
+    Also mails that wait for a mail server, since when and why, and those that it refused.
+
     Exit code 1 when a server was given up.
     """
     from include.local.stack import Stack
@@ -109,6 +111,7 @@ def status(as_json: bool) -> None:
     else:
         _print_servers(seen)
         _print_applications(seen.applications)
+        _print_mails(seen)
     if any(process.state == "gave up" for process in seen.processes):
         raise click.exceptions.Exit(1)
 
@@ -160,6 +163,16 @@ def _print_applications(applications: tuple[ApplicationStatus, ...]) -> None:
         rows.append((application.application, state, pid, *numbers, application.error))
     names = tuple(name for name, _, _ in shown)
     click.echo("\n" + table(("application", "state", "pid", *names, ""), rows, right=("pid", *names)))
+
+
+def _print_mails(seen: StackStatus) -> None:
+    mails = seen.mails
+    if mails.waiting:
+        age_s = max(0.0, SystemClock().now_us() / 1e6 - mails.since_us / 1e6)
+        why = f": {mails.problem}" if mails.problem else ""
+        click.echo(f"\nMails that wait: {mails.waiting}, the oldest for {duration(age_s)}{why}")
+    if mails.refused:
+        click.echo(f"\nMails that the mail server refused: {mails.refused}, in {seen.state}/outbox/refused/")
 
 
 @click.command()

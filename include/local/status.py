@@ -15,6 +15,7 @@ from include.clock import Clock
 from include.local import process
 from include.local.records import Records
 from include.local.services import SERVICES
+from include.outbox.folder import OutboxState, outbox
 
 __all__ = ["ApplicationStatus", "ProcessStatus", "StackStatus", "read"]
 
@@ -54,6 +55,7 @@ class StackStatus:
     supervisor: int | None
     processes: tuple[ProcessStatus, ...]
     applications: tuple[ApplicationStatus, ...]
+    mails: OutboxState
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -76,6 +78,7 @@ def read(state: Path, clock: Clock) -> StackStatus:
         supervisor=supervisor.pid if supervisor and process.alive(supervisor) else None,
         processes=tuple(processes),
         applications=_applications(state),
+        mails=outbox(state).state(),
     )
 
 

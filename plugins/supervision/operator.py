@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException
 
 from include.clock import SystemClock
 from include.errors import Terminal, Transient
@@ -37,6 +37,7 @@ from supervision.decisions import (
 )
 from supervision.launch import application_environment, launch
 from supervision.links import ApplicationLogLink
+from supervision.posting import ensure_sender, post
 from supervision.refusing import GaveUp
 from supervision.run_folder import RunFolder, run_folder
 from supervision.trigger import ApplicationTrigger
@@ -122,7 +123,7 @@ class StreamingOperator(BaseOperator):
         outcome = on_event(told)
         # What ends the task is in the mail of its failure.
         last = outcome.incident.get("id") if isinstance(outcome, GiveUp) else None
-        all_told = self._tell(context, [each for each in told.incidents if each["id"] != last])
+        all_told = self._tell(_owner(context), [each for each in told.incidents if each["id"] != last])
         if isinstance(outcome, GiveUp):
             self._give_up(outcome.incident)
         if isinstance(outcome, GoOn):
@@ -198,20 +199,22 @@ class StreamingOperator(BaseOperator):
         )
         return token if started else None
 
-    def _tell(self, context: Context, incidents: Sequence[dict[str, Any]]) -> bool:
-        """Mail each incident once; False when a mail did not go out, which is then tried again later."""
+    def _tell(self, owner: str, incidents: Sequence[dict[str, Any]]) -> bool:
+        """Put a mail about each into the outbox, once; False when the disk takes none, which is then tried later."""
         told = set(self._folder.told())
         for incident in incidents:
             if incident["id"] in told:
                 continue
             self.log.error("%s\nrun next: %s", incident.get("text"), incident.get("fix"))
-            if self.alerts is not None:
-                try:
-                    incident_mail(self.alerts)({**context, "incident": incident})
-                except (OSError, AirflowException):
-                    self.log.exception("the mail about it did not go out, and is tried again")
-                    return False
-            self._folder.remember_told(incident["id"])
+            try:
+                if self.alerts is not None:
+                    post(incident_mail(self.alerts, self.application, owner, incident))
+                self._folder.remember_told(incident["id"])
+            except OSError:
+                self.log.exception("no mail about it could be written, which is tried again")
+                return False
+        if self.alerts is not None and incidents:
+            ensure_sender()
         return True
 
     def _defer(self, token: str, *, tell_after_us: int = 0) -> NoReturn:

@@ -16,6 +16,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from include.clock import SystemClock
 from supervision.decisions import Event, on_poll, untold
+from supervision.posting import ensure_sender_async
 from supervision.run_folder import RunFolder
 
 __all__ = ["ApplicationTrigger"]
@@ -104,6 +105,7 @@ class ApplicationTrigger(BaseTrigger):
             folder.touch_lease()
             if now_s - said_s >= self.log_every_s:
                 said_s = now_s
+                await ensure_sender_async()
                 lines, log_offset = folder.log_since(log_offset)
                 if lines:
                     self.log.info("its log since then:\n%s", "\n".join(lines))
