@@ -26,7 +26,7 @@ from include.clock import Clock, SystemClock
 from include.outbox.folder import Outbox
 from include.pace import Backoff
 
-__all__ = ["Server", "Settings", "connect", "main", "send_all"]
+__all__ = ["MailServer", "MailSettings", "connect", "main", "send_all"]
 
 _IDLE_S: Final = 10.0
 _FRUITLESS_S: Final = 300.0
@@ -36,7 +36,7 @@ _LOOK_S: Final = 0.5
 
 
 @dataclass(frozen=True)
-class Settings:
+class MailSettings:
     """How to reach the mail server; the names are those of Airflow's SMTP connections.
 
     Attributes:
@@ -64,7 +64,7 @@ class Settings:
         return json.dumps(asdict(self))
 
 
-class Server(Protocol):
+class MailServer(Protocol):
     """What is used of `smtplib.SMTP`, with its errors."""
 
     def sendmail(self, from_addr: str, to_addrs: Sequence[str], msg: bytes, /) -> Any:
@@ -78,7 +78,7 @@ class _Settings(Exception):
     """The server refuses us as we come, whatever we bring."""
 
 
-def connect(settings: Settings) -> smtplib.SMTP:
+def connect(settings: MailSettings) -> smtplib.SMTP:
     """A server that takes mails; raises what smtplib raises."""
     tls = ssl.create_default_context() if settings.verify else None
     if settings.ssl:
@@ -100,7 +100,7 @@ def connect(settings: Settings) -> smtplib.SMTP:
     return server
 
 
-def send_all(outbox: Outbox, connect: Callable[[], Server], clock: Clock) -> bool:
+def send_all(outbox: Outbox, connect: Callable[[], MailServer], clock: Clock) -> bool:
     """Send what waits, and what comes meanwhile. True when it ends as nothing waits, False as nothing goes out."""
     backoff = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S)
     failures: dict[str, int] = {}
@@ -132,7 +132,7 @@ def send_all(outbox: Outbox, connect: Callable[[], Server], clock: Clock) -> boo
 
 
 def _pass(
-    outbox: Outbox, names: Sequence[str], connect: Callable[[], Server], failures: dict[str, int]
+    outbox: Outbox, names: Sequence[str], connect: Callable[[], MailServer], failures: dict[str, int]
 ) -> tuple[str, bool]:
     """Send these; why some stay ("": none does), and whether the server has answered for one of them."""
     try:
@@ -161,7 +161,7 @@ def _pass(
     return problem, some
 
 
-def _hand_over(outbox: Outbox, server: Server, name: str) -> str:
+def _hand_over(outbox: Outbox, server: MailServer, name: str) -> str:
     """Give one to the server; why it stays, "" when it does not. Raises OSError when the server is gone."""
     try:
         letter = outbox.letter(name)
@@ -212,7 +212,7 @@ def _sleep(outbox: Outbox, seconds: float, clock: Clock) -> bool:
 def main(arguments: Sequence[str]) -> int:
     """Be the sender of the folder, if it has none. Blocks until there is nothing more to do."""
     outbox, clock = Outbox(Path(arguments[0])), SystemClock()
-    settings = Settings(**json.load(sys.stdin))
+    settings = MailSettings(**json.load(sys.stdin))
     while True:
         try:
             with outbox.alone(clock) as alone:

@@ -7,7 +7,7 @@ into the outbox with its words complete, and goes out from there (`posting`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -22,8 +22,9 @@ from include.outbox.folder import Mail
 from include.settings.applications import Alerts
 from supervision.posting import ensure_sender, post
 from supervision.refusing import GaveUp
+from supervision.run_folder import RunFolder
 
-__all__ = ["EndMail", "default_args", "incident_mail", "mails"]
+__all__ = ["EndMail", "default_args", "incident_mail", "mails", "tell"]
 
 _LOGGER: Final = logging.getLogger(__name__)
 # A name that is missing must not keep the mail back. Texts are escaped where they are put in.
@@ -148,6 +149,27 @@ def incident_mail(alerts: Alerts, application: str, owner: str, incident: Mappin
         "task_url": f"{conf.get('api', 'base_url', fallback='http://localhost:8080').rstrip('/')}/{path}",
     }
     return _mail(f"INCIDENT {application} {incident['id']}", alerts, _INCIDENT_SUBJECT, _INCIDENT, names)
+
+
+def tell(folder: RunFolder, alerts: Alerts | None, incidents: Sequence[Mapping[str, Any]]) -> bool:
+    """Put a mail about each into the outbox, once; without receivers the log alone says it. Whether any was put there.
+
+    Never raises: what the disk does not take is logged, and not noted as told.
+    """
+    told, posted = set(folder.told()), False
+    run = folder.observe().run
+    for incident in incidents:
+        if incident["id"] in told:
+            continue
+        _LOGGER.error("%s\nrun next: %s", incident.get("text"), incident.get("fix"))
+        try:
+            if alerts is not None:
+                post(incident_mail(alerts, folder.path.name, run.owner if run else "", incident))
+                posted = True
+            folder.remember_told(str(incident["id"]))
+        except OSError:
+            _LOGGER.exception("no mail about it could be written; it is tried again")
+    return posted
 
 
 def _mail(identity: str, alerts: Alerts, subject: str, html: str, names: Mapping[str, Any]) -> Mail:

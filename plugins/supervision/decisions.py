@@ -18,7 +18,6 @@ __all__ = [
     "Event",
     "Finish",
     "GiveUp",
-    "GoOn",
     "Launch",
     "Reconnect",
     "Refuse",
@@ -31,9 +30,8 @@ __all__ = [
     "untold",
 ]
 
-What = Literal["exited", "stalled", "replaced", "noticed"]
-"""Why a trigger fires: the generation ended; it reports nothing any more; another one runs; it runs on, and has
-incidents to tell."""
+What = Literal["exited", "stalled", "replaced"]
+"""Why a trigger fires: the generation ended; it reports nothing any more; another one runs."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class Event:
         rc: exit status; None when nobody was left to say it.
         why: what made it end, see `Ended`.
         problem: for a person, where there is more to say.
-        incidents: what the application reports that nobody was told yet, as progress.json has it.
+        incidents: what the application reports and the trigger could not tell, as progress.json has it.
         gave_up: see `Ended`.
     """
 
@@ -81,11 +79,6 @@ class Event:
     problem: str | None = None
     incidents: list[dict[str, Any]] = field(default_factory=list)
     gave_up: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True)
-class GoOn:
-    """It runs: watch it again."""
 
 
 @dataclass(frozen=True)
@@ -162,10 +155,8 @@ def untold(report: Mapping[str, Any], told: Collection[str]) -> list[dict[str, A
     return [each for each in incidents(report) if each["id"] not in told]
 
 
-def on_event(event: Event) -> Finish | GiveUp | GoOn | StartAgain:
+def on_event(event: Event) -> Finish | GiveUp | StartAgain:
     """Decides what the task does about its trigger's event, once its incidents are told."""
-    if event.what == "noticed":
-        return GoOn()
     if event.what == "replaced":
         return StartAgain("another generation took its place", spends=False)
     if event.what == "stalled":

@@ -21,14 +21,13 @@ from airflow.sdk.exceptions import AirflowFailException
 from include.clock import SystemClock
 from include.errors import Terminal, Transient
 from include.settings.applications import Alerts
-from supervision.alerts import incident_mail
+from supervision.alerts import tell
 from supervision.budget import RestartBudget
 from supervision.decisions import (
     AwaitEnd,
     Event,
     Finish,
     GiveUp,
-    GoOn,
     Launch,
     Reconnect,
     StartAgain,
@@ -37,7 +36,7 @@ from supervision.decisions import (
 )
 from supervision.launch import application_environment, launch
 from supervision.links import ApplicationLogLink
-from supervision.posting import ensure_sender, post
+from supervision.posting import ensure_sender
 from supervision.refusing import GaveUp
 from supervision.run_folder import RunFolder, run_folder
 from supervision.trigger import ApplicationTrigger
@@ -51,7 +50,6 @@ _RESTARTS_KEY = "restarts_us"
 # Below this, an event may overtake the booking of the deferral: see ApplicationTrigger.
 _HOLD_EVENTS_S = 4.0
 _TAIL_LINES = 60
-_TELL_AGAIN_US = 60_000_000
 # What a mail shows of it.
 _LAST_WORDS = 3
 
@@ -123,12 +121,11 @@ class StreamingOperator(BaseOperator):
         outcome = on_event(told)
         # What ends the task is in the mail of its failure.
         last = outcome.incident.get("id") if isinstance(outcome, GiveUp) else None
-        all_told = self._tell(_owner(context), [each for each in told.incidents if each["id"] != last])
+        # What the trigger could not tell.
+        if tell(self._folder, self.alerts, [each for each in told.incidents if each["id"] != last]):
+            ensure_sender()
         if isinstance(outcome, GiveUp):
             self._give_up(outcome.incident)
-        if isinstance(outcome, GoOn):
-            # By its token: had it ended meanwhile, the next event says how.
-            self._defer(told.token, tell_after_us=0 if all_told else SystemClock().now_us() + _TELL_AGAIN_US)
         if isinstance(outcome, Finish):
             self.log.info("%s has ended by itself, with status 0", self.application)
             return
@@ -199,25 +196,7 @@ class StreamingOperator(BaseOperator):
         )
         return token if started else None
 
-    def _tell(self, owner: str, incidents: Sequence[dict[str, Any]]) -> bool:
-        """Put a mail about each into the outbox, once; False when the disk takes none, which is then tried later."""
-        told = set(self._folder.told())
-        for incident in incidents:
-            if incident["id"] in told:
-                continue
-            self.log.error("%s\nrun next: %s", incident.get("text"), incident.get("fix"))
-            try:
-                if self.alerts is not None:
-                    post(incident_mail(self.alerts, self.application, owner, incident))
-                self._folder.remember_told(incident["id"])
-            except OSError:
-                self.log.exception("no mail about it could be written, which is tried again")
-                return False
-        if self.alerts is not None and incidents:
-            ensure_sender()
-        return True
-
-    def _defer(self, token: str, *, tell_after_us: int = 0) -> NoReturn:
+    def _defer(self, token: str) -> NoReturn:
         self._folder.touch_lease()
         self.defer(
             trigger=ApplicationTrigger(
@@ -227,7 +206,7 @@ class StreamingOperator(BaseOperator):
                 poll_s=self.poll_s,
                 stall_after_s=self.stall_after_s,
                 start_within_s=self.start_within_s,
-                tell_after_us=tell_after_us,
+                alerts=self.alerts.model_dump(by_alias=True) if self.alerts is not None else None,
             ),
             method_name="resume",
         )

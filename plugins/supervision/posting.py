@@ -19,7 +19,7 @@ from airflow.providers.smtp.hooks.smtp import SmtpHook
 from include.clock import SystemClock
 from include.outbox import sender
 from include.outbox.folder import Mail, Outbox, outbox
-from include.outbox.sender import Settings
+from include.outbox.sender import MailSettings
 from include.settings.environment import state_folder
 
 __all__ = ["ensure_sender", "ensure_sender_async", "post", "settings_of"]
@@ -59,7 +59,7 @@ async def ensure_sender_async() -> None:
             _LOGGER.exception("no sender could be started: mails wait in %s", box.path)
 
 
-def settings_of(connection: Any) -> Settings:
+def settings_of(connection: Any) -> MailSettings:
     """What Airflow's SMTP hook would make of a connection; each step takes 5 s, unless it names a `timeout`."""
     extra = connection.extra_dejson
     token = ""
@@ -67,7 +67,7 @@ def settings_of(connection: Any) -> Settings:
         hook = SmtpHook(_CONNECTION, auth_type="oauth2")
         hook.smtp_connection = connection
         token = hook._get_oauth2_token()  # noqa: SLF001 - the hook has no other name for it
-    return Settings(
+    return MailSettings(
         host=connection.host or "localhost",
         port=int(connection.port or 0),
         ssl=not extra.get("disable_ssl", False),
@@ -86,7 +86,7 @@ def _unattended() -> Outbox | None:
     return box if box.state().waiting and not box.has_sender() else None
 
 
-def _start(box: Outbox, settings: Settings) -> None:
+def _start(box: Outbox, settings: MailSettings) -> None:
     _started[:] = [each for each in _started if each.poll() is None]
     log_path = box.path / "sender.log"
     large = log_path.exists() and log_path.stat().st_size > _LOG_BYTES

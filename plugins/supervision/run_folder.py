@@ -6,7 +6,7 @@
 | `run.json` | guardian | this generation: token, owner, guardian_pid, guardian_start, pid, argv, started_us |
 | `progress.json` | application | any change is progress |
 | `incidents.json` | application | what it keeps of its incidents over restarts |
-| `told.json` | operator | ids of the incidents that were mailed |
+| `told.json` | trigger, operator | ids of the incidents whose mails are in the outbox |
 | `lease` | trigger | a time stamp that stands still for `lease_ttl` stops the application |
 | `stop` | guardian | the application shall end |
 | `gave-up.json` | application | why it ends where no restart helps: `id`, `kind`, `text`, `fix` (a command) |

@@ -1,7 +1,8 @@
 """The trigger: watches one generation of an application from the triggerer, and keeps its lease fresh.
 
-It relays progress and the application's log to the task's log. It holds no slot and no process; a triggerer that is
-restarted or replaced goes on where the last one was. What it decides is `decisions.on_poll`.
+It relays progress and the application's log to the task's log, and mails incidents: an application that runs on needs
+no task for that, so neither a paused DAG nor a lack of slots lets its lease run out. It holds no slot and no process; a
+triggerer that is restarted or replaced goes on where the last one was. What it decides is `decisions.on_poll`.
 """
 
 from __future__ import annotations
@@ -15,15 +16,20 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from include.clock import SystemClock
-from supervision.decisions import Event, on_poll, untold
+from include.settings.applications import Alerts
+from supervision.alerts import tell
+from supervision.decisions import Event, GiveUp, on_event, on_poll, untold
 from supervision.posting import ensure_sender_async
 from supervision.run_folder import RunFolder
 
 __all__ = ["ApplicationTrigger"]
 
+# After a mail that the disk did not take.
+_TELL_AGAIN_S = 60.0
+
 
 class ApplicationTrigger(BaseTrigger):
-    """Fires once: when generation `token` has exited, was replaced, makes no progress or has incidents to tell.
+    """Fires once: when generation `token` has exited, was replaced or makes no progress.
 
     Args:
         folder: the run folder.
@@ -34,7 +40,7 @@ class ApplicationTrigger(BaseTrigger):
         stall_after_s: seconds without a change of progress.json; the count starts anew with the trigger.
         start_within_s: seconds until the first report of all; a busy machine starts slowly.
         log_every_s: seconds between progress lines in the task's log.
-        tell_after_us: wall clock before which no incident is told: after a mail that did not go out.
+        alerts: section `alerts`: who is mailed about incidents; None: only the log says.
     """
 
     def __init__(
@@ -46,7 +52,7 @@ class ApplicationTrigger(BaseTrigger):
         stall_after_s: float,
         start_within_s: float = 300.0,
         log_every_s: float = 30.0,
-        tell_after_us: int = 0,
+        alerts: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.folder = folder
@@ -56,7 +62,7 @@ class ApplicationTrigger(BaseTrigger):
         self.stall_after_s = stall_after_s
         self.start_within_s = start_within_s
         self.log_every_s = log_every_s
-        self.tell_after_us = tell_after_us
+        self.alerts = alerts
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Everything that another triggerer needs to go on."""
@@ -70,7 +76,7 @@ class ApplicationTrigger(BaseTrigger):
                 "stall_after_s": self.stall_after_s,
                 "start_within_s": self.start_within_s,
                 "log_every_s": self.log_every_s,
-                "tell_after_us": self.tell_after_us,
+                "alerts": self.alerts,
             },
         )
 
@@ -79,7 +85,7 @@ class ApplicationTrigger(BaseTrigger):
         clock = SystemClock()
         folder = RunFolder(Path(self.folder))
         changed_s = said_s = clock.monotonic_s()
-        last = 0
+        last, tell_from_s = 0, 0.0
         log_offset = self._log_start(folder, clock)
         while True:
             seen = folder.observe()
@@ -89,14 +95,10 @@ class ApplicationTrigger(BaseTrigger):
                 last, changed_s = stamp, now_s
             limit_s = self.stall_after_s if stamp else self.start_within_s
             event = on_poll(seen, self.token, silent_s=now_s - changed_s, stall_after_s=limit_s)
-            news = untold(report, folder.told())
-            if event is None and clock.now_us() >= self.tell_after_us:
-                # What it is about to end with is told once, as its end; a stall tells it where the end does not come.
-                ends_with = folder.gave_up().get("id")
-                if lasting := [each for each in news if each["id"] != ends_with]:
-                    event, news = Event("noticed", self.token), lasting
+            if (event is not None or now_s >= tell_from_s) and not await self._tell(folder, report, event):
+                tell_from_s = now_s + _TELL_AGAIN_S
             if event is not None:
-                event = replace(event, incidents=news)
+                event = replace(event, incidents=untold(report, folder.told()))
                 early_s = (self.not_before_us - clock.now_us()) / 1_000_000
                 # Bounded: a wall clock that was set back must not hold the event for ever.
                 await asyncio.sleep(min(max(early_s, 0.0), 10.0))
@@ -116,6 +118,19 @@ class ApplicationTrigger(BaseTrigger):
                     " ".join(f"{key}={value}" for key, value in report.items() if value != []) or "none yet",
                 )
             await asyncio.sleep(self.poll_s)
+
+    async def _tell(self, folder: RunFolder, report: dict[str, Any], event: Event | None) -> bool:
+        """Mail what is new, but what the application ends with: its task's end is that mail. False: try later."""
+        outcome = None if event is None else on_event(event)
+        if isinstance(outcome, GiveUp):
+            ends_with = outcome.incident.get("id")
+        else:
+            # A stall tells it where the end does not come.
+            ends_with = folder.gave_up().get("id") if event is None else None
+        news = [each for each in untold(report, folder.told()) if each["id"] != ends_with]
+        if news and tell(folder, Alerts.model_validate(self.alerts) if self.alerts else None, news):
+            await ensure_sender_async()
+        return not news or news[-1]["id"] in folder.told()
 
     def _log_start(self, folder: RunFolder, clock: SystemClock) -> int:
         """From where to relay the application's log: its start, or for a trigger that takes over, its present end."""

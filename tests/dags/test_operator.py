@@ -6,7 +6,6 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,9 +17,7 @@ from include.clock import SystemClock
 from include.errors import Transient
 from include.outbox.folder import Mail
 from include.settings.applications import Alerts
-from supervision import operator as operator_module
 from supervision.budget import RestartBudget
-from supervision.decisions import Event
 from supervision.operator import StreamingOperator
 from supervision.refusing import GaveUp
 from supervision.run_folder import run_folder
@@ -210,54 +207,20 @@ ALERTS = Alerts.model_validate({"from": "lyrebird@localhost", "to": ["on-call@lo
 
 
 class Mails:
-    """Receives instead of the outbox; raises `refusal` where there is one."""
+    """Receives instead of the outbox."""
 
     def __init__(self) -> None:
         self.identities: list[str] = []
-        self.refusal: Exception | None = None
 
     def __call__(self, mail: Mail) -> None:
-        if self.refusal is not None:
-            raise self.refusal
         self.identities.append(mail.identity.rpartition(" ")[2])
 
 
 @pytest.fixture
 def mails(monkeypatch: pytest.MonkeyPatch) -> Mails:
     made = Mails()
-    monkeypatch.setattr(operator_module, "post", made)
+    monkeypatch.setattr("supervision.alerts.post", made)
     return made
-
-
-def noticed(trigger: ApplicationTrigger, *news: dict[str, Any]) -> dict[str, Any]:
-    return asdict(Event("noticed", trigger.token, incidents=list(news)))
-
-
-def test_an_incident_is_mailed_once_and_the_same_generation_watched_again(
-    tries: Callable[..., Try], mails: Mails
-) -> None:
-    one = tries()
-    one.operator.alerts = ALERTS
-    first = one.execute()
-    second = one.resume(noticed(first, NEWS))
-    assert (second.token, second.tell_after_us) == (first.token, 0)
-    one.resume(noticed(second, NEWS, NEWS | {"id": "purge:1"}))
-    assert mails.identities == ["aside:s.t:9", "purge:1"]
-    again = tries()
-    again.operator.alerts = ALERTS
-    again.resume(noticed(again.execute(), NEWS))
-    assert len(mails.identities) == 2
-
-
-def test_a_mail_that_the_disk_does_not_take_is_tried_again_in_a_while(tries: Callable[..., Try], mails: Mails) -> None:
-    one = tries()
-    one.operator.alerts = ALERTS
-    mails.refusal = OSError(28, "No space left on device")
-    second = one.resume(noticed(one.execute(), NEWS))
-    assert second.tell_after_us > CLOCK.now_us()
-    mails.refusal = None
-    assert one.resume(noticed(second, NEWS)).tell_after_us == 0
-    assert mails.identities == [NEWS["id"]]
 
 
 def test_an_incident_that_ends_the_application_is_mailed_before_it_is_started_again(
@@ -268,13 +231,6 @@ def test_an_incident_that_ends_the_application_is_mailed_before_it_is_started_ag
     event = one.event(one.execute())
     assert one.resume(event | {"incidents": [NEWS]}).token != event["token"]
     assert mails.identities == [NEWS["id"]]
-
-
-def test_without_receivers_an_incident_is_said_in_the_log_alone(tries: Callable[..., Try], mails: Mails) -> None:
-    one = tries()
-    one.resume(noticed(one.execute(), NEWS))
-    assert mails.identities == []
-    assert one.folder.told() == ["aside:s.t:9"]
 
 
 def test_an_application_that_gives_up_fails_the_task_at_once_with_one_mail(

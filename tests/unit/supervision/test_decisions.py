@@ -11,7 +11,6 @@ from supervision.decisions import (
     Event,
     Finish,
     GiveUp,
-    GoOn,
     Launch,
     Reconnect,
     Refuse,
@@ -142,10 +141,6 @@ def test_a_stalled_application_is_stopped_first_and_costs_a_restart() -> None:
 
 
 TOLD_NOW = {"id": "aside:t:9", "kind": "aside", "text": "t is set aside", "fix": "resume it"}
-
-
-def test_an_application_that_runs_on_with_news_is_watched_again() -> None:
-    assert on_event(Event("noticed", "t", incidents=[TOLD_NOW])) == GoOn()
 
 
 def test_only_incidents_that_nobody_was_told_are_news() -> None:
