@@ -18,20 +18,27 @@ __all__ = [
     "Event",
     "Finish",
     "GiveUp",
+    "HandOver",
+    "Keep",
     "Launch",
     "Reconnect",
     "Refuse",
+    "RunState",
     "StartAgain",
     "What",
     "incidents",
     "on_event",
+    "on_keep",
     "on_poll",
     "on_start",
     "untold",
 ]
 
-What = Literal["exited", "stalled", "replaced"]
-"""Why a trigger fires: the generation ended; it reports nothing any more; another one runs."""
+What = Literal["exited", "stalled", "replaced", "due"]
+"""Why a trigger fires: the generation ended; it reports nothing any more; another one runs; it runs well, and its run
+in Airflow is old enough to be followed by a new one."""
+RunState = Literal["active", "over", "gone"]
+"""Of the run in Airflow that owns an application: queued or running; ended; not in Airflow's database."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,26 @@ class GiveUp:
 
 
 @dataclass(frozen=True)
+class HandOver:
+    """A new run takes the application as it runs; this one ends well."""
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What the keeper does about an application.
+
+    Attributes:
+        renew_lease: it runs, and its owner is there or will be.
+        start: a new run of its DAG; of one that runs, as its new owner.
+        tell_paused: its DAG is paused, so that nothing of it would be mended.
+    """
+
+    renew_lease: bool = False
+    start: bool = False
+    tell_paused: bool = False
+
+
+@dataclass(frozen=True)
 class StartAgain:
     """Start a new generation.
 
@@ -123,7 +150,7 @@ def on_start(seen: Observed, owner: str) -> Launch | Reconnect | AwaitEnd | Refu
     return Refuse(seen.run.owner)
 
 
-def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float) -> Event | None:
+def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float, due: bool = False) -> Event | None:
     """Decides which event a trigger that watches generation `token` fires, if any.
 
     Args:
@@ -131,6 +158,7 @@ def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float
         token: the watched generation.
         silent_s: seconds since its progress last changed.
         stall_after_s: from when on silence is a stall.
+        due: whether its run in Airflow is old enough to be followed by a new one.
     """
     if seen.run is None or seen.run.token != token:
         return Event("replaced", token)
@@ -141,7 +169,7 @@ def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float
     # While it drains, the guardian's own deadlines hold.
     if silent_s >= stall_after_s and not seen.stop:
         return Event("stalled", token, problem=f"it made no progress for {stall_after_s:g} s")
-    return None
+    return Event("due", token) if due and not seen.stop else None
 
 
 def incidents(report: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -155,8 +183,10 @@ def untold(report: Mapping[str, Any], told: Collection[str]) -> list[dict[str, A
     return [each for each in incidents(report) if each["id"] not in told]
 
 
-def on_event(event: Event) -> Finish | GiveUp | StartAgain:
+def on_event(event: Event) -> Finish | GiveUp | HandOver | StartAgain:
     """Decides what the task does about its trigger's event, once its incidents are told."""
+    if event.what == "due":
+        return HandOver()
     if event.what == "replaced":
         return StartAgain("another generation took its place", spends=False)
     if event.what == "stalled":
@@ -172,3 +202,28 @@ def on_event(event: Event) -> Finish | GiveUp | StartAgain:
     if event.rc is not None and event.rc < 0:
         return StartAgain(f"it was ended by signal {-event.rc}", spends=True)
     return StartAgain(f"it ended with status {event.rc}", spends=True)
+
+
+def on_keep(seen: Observed, run: RunState, *, paused: bool) -> Keep:
+    """Decides what the keeper does about an application that a run of its DAG has started.
+
+    A run that is over has ended it: a person who wants it stopped marks the run, and a failure was mailed. A run that
+    is gone was cleaned away with its task; what it kept running shall run, unless it had ended well, or as asked.
+
+    Args:
+        seen: its run folder.
+        run: its owner's.
+        paused: whether its DAG is.
+    """
+    if run == "over" or seen.run is None:
+        return Keep()
+    if run == "active":
+        return Keep(renew_lease=seen.held and not seen.stop, tell_paused=paused)
+    if seen.held:
+        # One that drains is left to end; then the next look starts it.
+        wanted = not seen.stop
+    else:
+        wanted = seen.ended is None or not (seen.ended.why == "asked" or seen.ended.rc == 0 or seen.ended.gave_up)
+        # Ended by its lease, it drained well.
+        wanted = wanted or (seen.ended is not None and seen.ended.why == "lease expired")
+    return Keep(start=wanted and not paused, tell_paused=wanted and paused)

@@ -16,9 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, DagRunTriggerException
 
-from include.clock import SystemClock
+from include.clock import SystemClock, iso
 from include.errors import Terminal, Transient
 from include.settings.applications import Alerts
 from supervision.alerts import tell
@@ -28,6 +28,7 @@ from supervision.decisions import (
     Event,
     Finish,
     GiveUp,
+    HandOver,
     Launch,
     Reconnect,
     StartAgain,
@@ -73,6 +74,8 @@ class StreamingOperator(BaseOperator):
             it shall survive.
         restarts: the budget, see `RestartBudget`.
         poll_s: seconds between the trigger's looks.
+        renew_after_s: a run in Airflow that is older hands the application, as it runs, over to a new run of its DAG,
+            and ends well: before a clean-up of Airflow's database takes it. 0: never.
         alerts: who is mailed about incidents that the application reports while it runs; None: only the log says.
     """
 
@@ -91,6 +94,7 @@ class StreamingOperator(BaseOperator):
         lease_ttl_s: float = 300.0,
         restarts: RestartBudget | None = None,
         poll_s: float = 2.0,
+        renew_after_s: float = 7 * 86_400.0,
         alerts: Alerts | None = None,
         **kwargs: Any,
     ) -> None:
@@ -103,6 +107,7 @@ class StreamingOperator(BaseOperator):
         self.lease_ttl_s = lease_ttl_s
         self.restarts = restarts or RestartBudget(most=5, window_s=600.0)
         self.poll_s = poll_s
+        self.renew_after_s = renew_after_s
         self.alerts = alerts
         self._launched: str | None = None
 
@@ -126,6 +131,8 @@ class StreamingOperator(BaseOperator):
             ensure_sender()
         if isinstance(outcome, GiveUp):
             self._give_up(outcome.incident)
+        if isinstance(outcome, HandOver):
+            self._hand_over(context, told.token)
         if isinstance(outcome, Finish):
             self.log.info("%s has ended by itself, with status 0", self.application)
             return
@@ -158,11 +165,11 @@ class StreamingOperator(BaseOperator):
             decision = on_start(self._folder.observe(), owner)
             if isinstance(decision, Reconnect):
                 self.log.info("%s still runs: watching generation %s", self.application, decision.token)
-                self._defer(decision.token)
+                self._defer(context, decision.token)
             if isinstance(decision, Launch):
                 token = self._launch(owner)
                 if token is not None:
-                    self._defer(token)
+                    self._defer(context, token)
             elif isinstance(decision, AwaitEnd):
                 clock.sleep(0.5)
             else:
@@ -196,7 +203,35 @@ class StreamingOperator(BaseOperator):
         )
         return token if started else None
 
-    def _defer(self, token: str) -> NoReturn:
+    def _hand_over(self, context: Context, token: str) -> NoReturn:
+        """End well, with a new run that watches what runs.
+
+        1. the new run is noted as the owner: crashing here, the keeper starts another, as this one is not there;
+        2. Airflow makes the new run, and this task ends. With one active run at a time it begins behind this one.
+        """
+        dag, _, task, index = _owner(context).split("|")
+        run = f"renewed__{iso(SystemClock().now_us())}"
+        self._folder.hand_over(token, f"{dag}|{run}|{task}|{index}")
+        self.log.info("%s runs on under run %s", self.application, run)
+        raise DagRunTriggerException(
+            trigger_dag_id=dag,
+            dag_run_id=run,
+            conf=dict(context["dag_run"].conf or {}),
+            reset_dag_run=False,
+            skip_when_already_exists=False,
+            wait_for_completion=False,
+            allowed_states=[],
+            failed_states=[],
+            poke_interval=60,
+            deferrable=False,
+        )
+
+    def _renew_at_us(self, context: Context) -> int:
+        dag_run = context.get("dag_run")
+        begun = getattr(dag_run, "start_date", None) if self.renew_after_s else None
+        return round((begun.timestamp() + self.renew_after_s) * 1e6) if begun is not None else 0
+
+    def _defer(self, context: Context, token: str) -> NoReturn:
         self._folder.touch_lease()
         self.defer(
             trigger=ApplicationTrigger(
@@ -207,6 +242,7 @@ class StreamingOperator(BaseOperator):
                 stall_after_s=self.stall_after_s,
                 start_within_s=self.start_within_s,
                 alerts=self.alerts.model_dump(by_alias=True) if self.alerts is not None else None,
+                renew_at_us=self._renew_at_us(context),
             ),
             method_name="resume",
         )

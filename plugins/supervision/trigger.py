@@ -29,7 +29,7 @@ _TELL_AGAIN_S = 60.0
 
 
 class ApplicationTrigger(BaseTrigger):
-    """Fires once: when generation `token` has exited, was replaced or makes no progress.
+    """Fires once: when generation `token` has exited, was replaced, makes no progress or is due for a new run.
 
     Args:
         folder: the run folder.
@@ -40,6 +40,7 @@ class ApplicationTrigger(BaseTrigger):
         stall_after_s: seconds without a change of progress.json; the count starts anew with the trigger.
         start_within_s: seconds until the first report of all; a busy machine starts slowly.
         log_every_s: seconds between progress lines in the task's log.
+        renew_at_us: wall clock from which on a new run shall take over; 0: never.
         alerts: section `alerts`: who is mailed about incidents; None: only the log says.
     """
 
@@ -53,6 +54,7 @@ class ApplicationTrigger(BaseTrigger):
         start_within_s: float = 300.0,
         log_every_s: float = 30.0,
         alerts: dict[str, Any] | None = None,
+        renew_at_us: int = 0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.folder = folder
@@ -63,6 +65,7 @@ class ApplicationTrigger(BaseTrigger):
         self.start_within_s = start_within_s
         self.log_every_s = log_every_s
         self.alerts = alerts
+        self.renew_at_us = renew_at_us
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Everything that another triggerer needs to go on."""
@@ -77,6 +80,7 @@ class ApplicationTrigger(BaseTrigger):
                 "start_within_s": self.start_within_s,
                 "log_every_s": self.log_every_s,
                 "alerts": self.alerts,
+                "renew_at_us": self.renew_at_us,
             },
         )
 
@@ -94,7 +98,8 @@ class ApplicationTrigger(BaseTrigger):
             if stamp != last:
                 last, changed_s = stamp, now_s
             limit_s = self.stall_after_s if stamp else self.start_within_s
-            event = on_poll(seen, self.token, silent_s=now_s - changed_s, stall_after_s=limit_s)
+            due = 0 < self.renew_at_us <= clock.now_us()
+            event = on_poll(seen, self.token, silent_s=now_s - changed_s, stall_after_s=limit_s, due=due)
             if (event is not None or now_s >= tell_from_s) and not await self._tell(folder, report, event):
                 tell_from_s = now_s + _TELL_AGAIN_S
             if event is not None:

@@ -6,12 +6,13 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from airflow.sdk.exceptions import AirflowFailException, DagRunTriggerException, TaskDeferred
 
 from include.clock import SystemClock
 from include.errors import Transient
@@ -264,6 +265,42 @@ def test_an_end_that_was_mailed_before_is_not_mailed_again(tries: Callable[..., 
         if error.value.on_mailed is not None:
             error.value.on_mailed()
     assert ends == [False, True]
+
+
+def test_an_old_run_hands_the_application_over_to_a_new_one_while_it_runs(tries: Callable[..., Try]) -> None:
+    """Before a clean-up of Airflow's database takes the run with its task."""
+    begun = datetime(2026, 1, 1, tzinfo=UTC)
+    one = tries()
+    one.context["dag_run"] = SimpleNamespace(start_date=begun, conf={"memory": "2g"})
+    watching = one.execute()
+    assert watching.renew_at_us == round(begun.timestamp() * 1e6) + 7 * 86_400_000_000
+    event = one.event(watching)
+    assert event["what"] == "due"
+    with pytest.raises(DagRunTriggerException) as handed:
+        one.operator.resume(one.context, event)
+    new = handed.value
+    assert (new.trigger_dag_id, new.conf, new.reset_dag_run) == ("d", {"memory": "2g"}, False)
+    # What ended was the run: the application goes on, and is the new run's, over its retries.
+    for _ in range(2):
+        next_one = tries(run=new.dag_run_id)
+        next_one.context["dag_run"] = SimpleNamespace(start_date=datetime.now(UTC), conf={})
+        assert next_one.execute().token == watching.token
+    with pytest.raises(AirflowFailException, match="already runs"):
+        tries(run="r1").operator.execute(one.context)
+
+
+def test_a_generation_that_was_handed_over_is_the_heirs_and_the_next_one_its_starters(
+    tries: Callable[..., Try],
+) -> None:
+    one = tries("once")
+    watching = one.execute()
+    one.folder.hand_over(watching.token, "d|r2|run|-1")
+    event = one.event(watching)
+    heir = tries("once", run="r2")
+    assert heir.resume(event).token != watching.token
+    seen = heir.folder.observe()
+    assert seen.run is not None
+    assert seen.run.owner == "d|r2|run|-1"
 
 
 def test_what_was_given_up_for_is_forgotten_at_the_next_start(tries: Callable[..., Try]) -> None:

@@ -11,6 +11,7 @@ from supervision.decisions import (
     Event,
     Finish,
     GiveUp,
+    HandOver,
     Launch,
     Reconnect,
     Refuse,
@@ -71,6 +72,19 @@ def test_a_running_application_fires_nothing() -> None:
 def test_silence_is_a_stall_but_not_while_it_drains() -> None:
     assert poll(seen(), silent_s=60) == Event("stalled", "t1", problem="it made no progress for 60 s")
     assert poll(seen(stop=True), silent_s=600) is None
+
+
+def test_one_that_runs_well_is_due_for_a_new_run_when_its_own_is_old() -> None:
+    def when_due(view: Observed, silent_s: float = 0) -> Event | None:
+        return on_poll(view, "t1", silent_s=silent_s, stall_after_s=60, due=True)
+
+    assert when_due(seen()) == Event("due", "t1")
+    assert when_due(seen(stop=True)) is None
+    stalled, gone = when_due(seen(), silent_s=60), when_due(seen(held=False))
+    assert stalled is not None
+    assert gone is not None
+    assert (stalled.what, gone.what) == ("stalled", "exited")
+    assert on_event(Event("due", "t1")) == HandOver()
 
 
 def test_an_end_is_told_with_its_status_and_reason() -> None:
