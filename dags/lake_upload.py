@@ -55,5 +55,7 @@ with DAG(
         entry="spark_apps/lake_upload.py",
         arguments=checked["arguments"],
         restarts=RestartBudget(most=1, window_s=600),
+        # It ends by itself, and its run with it.
+        renew_after_s=0,
         alerts=ALERTS,
     )

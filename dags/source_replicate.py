@@ -3,7 +3,8 @@
 **Purpose.** Keeps the capture of a source running: every committed transaction of the database goes to its change
 topics, exactly once.
 
-**When it runs.** For ever; one run for each source. `source_snapshot` starts it when the first snapshot is complete; a
+**When it runs.** For ever; one run for each source, which a new one follows after seven days while the capture goes
+on. `source_snapshot` starts it when the first snapshot is complete; a
 person may start it again after having stopped it. Stop it by marking the run failed or successful: the capture ends
 cleanly and goes on from the same transaction at the next start.
 

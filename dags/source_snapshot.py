@@ -60,6 +60,8 @@ with DAG(
         argv=checked["start"],
         stall_after_s=600,
         restarts=RestartBudget(most=2, window_s=600),
+        # It ends by itself, and its run with it.
+        renew_after_s=0,
         alerts=ALERTS,
     )
     plan = LyrebirdOperator(task_id="plan", arguments=checked["plan"], execution_timeout=timedelta(minutes=10))

@@ -3,8 +3,9 @@
 **Purpose.** Keeps one application of the deployment files' section `applications` running: a PySpark program that reads
 topics and writes topics or an index.
 
-**When it runs.** For ever, in one run that a person (or `make demo`) starts. Stop it by marking the run failed or
-successful: the application finishes its batch and ends; the next start goes on from there.
+**When it runs.** For ever, from a run that a person (or `make demo`) starts. After seven days a new run takes the
+application over as it runs. Stop it by marking the run failed or successful: the application finishes its batch and
+ends; the next start goes on from there.
 
 **Must not run beside.** Itself: a second run waits for the first. Anything that writes the same topic or index.
 

@@ -101,6 +101,8 @@ def status(as_json: bool) -> None:
 
     Restarts are those of the last 24 hours, after a crash or a standstill; the last exit says how and when.
 
+    Also mails that wait for a mail server, since when and why, and those that it refused.
+
     Exit code 1 when a server was given up.
     """
     from include.local.stack import Stack
@@ -111,6 +113,7 @@ def status(as_json: bool) -> None:
     else:
         _print_servers(seen)
         _print_applications(seen.applications)
+        _print_mails(seen)
     if any(process.state == "gave up" for process in seen.processes):
         raise click.exceptions.Exit(1)
 
@@ -174,6 +177,16 @@ def _exit(end: dict[str, Any] | None) -> str:
     rc = end.get("rc")
     how = end.get("why") or end.get("problem") or (f"signal {-rc}" if rc is not None and rc < 0 else f"status {rc}")
     return f"{how}, {iso(end.get('ended_us', 0))[:19]}Z"
+
+
+def _print_mails(seen: StackStatus) -> None:
+    mails = seen.mails
+    if mails.waiting:
+        age_s = max(0.0, SystemClock().now_us() / 1e6 - mails.since_us / 1e6)
+        why = f": {mails.problem}" if mails.problem else ""
+        click.echo(f"\nMails that wait: {mails.waiting}, the oldest for {duration(age_s)}{why}")
+    if mails.refused:
+        click.echo(f"\nMails that the mail server refused: {mails.refused}, in {seen.state}/outbox/refused/")
 
 
 @click.command()

@@ -29,6 +29,7 @@ from include.local.recipes import recipe
 from include.local.records import Records, lock
 from include.local.services import SERVICES, Service, select
 from include.local.site import Site
+from include.outbox.folder import outbox
 from include.settings.environment import checkout
 
 __all__ = ["Stack"]
@@ -40,6 +41,8 @@ _SUPERVISOR_ENDS_WITHIN_S = 10.0
 # Elasticsearch does not hear SIGTERM while it starts, and a person waits for the error message.
 _GRACE_AFTER_FAILURE_S = 8.0
 _GUARDIAN_S = 90.0
+# It ends behind the step at which it is.
+_SENDER_S = 15.0
 
 
 class _Given(Exception):
@@ -121,6 +124,8 @@ class Stack:
             stopped = self._stop([name for name in names if name.startswith("airflow")])
             # After Airflow, which would start them again, and before the servers that they drain into.
             stopped += _end_guardians(self._state, self._clock)
+            if outbox(self._state).end_sender(self._clock, within_s=_SENDER_S):
+                stopped.append("mail-sender")
             stopped += self._stop([name for name in names if not name.startswith("airflow")])
             if self._free_ports:
                 self._discard()

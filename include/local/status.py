@@ -16,6 +16,7 @@ from include.local import process
 from include.local.records import Records
 from include.local.services import SERVICES
 from include.metrics.progress import read_file
+from include.outbox.folder import OutboxState, outbox
 
 __all__ = ["ApplicationStatus", "ProcessStatus", "StackStatus", "read"]
 
@@ -65,6 +66,7 @@ class StackStatus:
     supervisor: int | None
     processes: tuple[ProcessStatus, ...]
     applications: tuple[ApplicationStatus, ...]
+    mails: OutboxState
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -87,6 +89,7 @@ def read(state: Path, clock: Clock) -> StackStatus:
         supervisor=supervisor.pid if supervisor and process.alive(supervisor) else None,
         processes=tuple(processes),
         applications=tuple(_with_exits(state, each, clock.now_us()) for each in _applications(state)),
+        mails=outbox(state).state(),
     )
 
 

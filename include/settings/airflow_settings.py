@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["SUPERVISION", "AirflowSettings", "Fault", "from_files"]
+__all__ = ["SUPERVISION", "AirflowSettings", "SettingFault", "from_files"]
 
 SUPERVISION: Final = {
     # Each event of a stream waits for it.
@@ -27,7 +27,7 @@ _LONGEST_INTERVAL_S = 25.0
 _STARTED_AGAIN_WITHIN_S = 60.0
 
 
-class Fault(NamedTuple):
+class SettingFault(NamedTuple):
     """What is wrong, and what to do."""
 
     told: str
@@ -66,14 +66,14 @@ class AirflowSettings:
         """
         return self.min_heartbeat_interval_s + _BOOKED_WITHIN_S
 
-    def faults(self, *, shortest_lease_s: float, one_host: bool) -> list[Fault]:
+    def faults(self, *, shortest_lease_s: float, one_host: bool) -> list[SettingFault]:
         """Finds what supervision cannot work with.
 
         Args:
             shortest_lease_s: the smallest `lease_ttl_s` of the applications.
             one_host: whether somebody says that all workers and the triggerer are on one host, whatever the executor.
         """
-        found: list[Fault] = []
+        found: list[SettingFault] = []
         foreign = [name for name in self._executors() if name not in _ONE_HOST]
         if foreign and not one_host:
             told = f"{', '.join(foreign)} may spread streams over hosts: on a second host each is refused"
@@ -81,10 +81,10 @@ class AirflowSettings:
                 "Set [core] executor to LocalExecutor; or, where all workers and the triggerer are on one host, set "
                 "LYREBIRD_HOST to its name for all of Airflow's processes."
             )
-            found.append(Fault(told, fix))
+            found.append(SettingFault(told, fix))
         if self.min_heartbeat_interval_s > _LONGEST_INTERVAL_S:
             told = f"each event of a stream waits for min_heartbeat_interval, {self.min_heartbeat_interval_s:g} s"
-            found.append(Fault(told, f"Set [workers] min_heartbeat_interval to 1; {_LONGEST_INTERVAL_S:g} at most."))
+            found.append(SettingFault(told, f"Set [workers] min_heartbeat_interval to 1; {_LONGEST_INTERVAL_S:g} at most."))
         most_s = shortest_lease_s - _STARTED_AGAIN_WITHIN_S
         if self.heartbeat_timeout_s > most_s:
             told = (
@@ -95,7 +95,7 @@ class AirflowSettings:
                 f"Set [scheduler] task_instance_heartbeat_timeout to {min(90.0, max(most_s, 10.0)):g}, or a longer "
                 "lease_ttl_s."
             )
-            found.append(Fault(told, fix))
+            found.append(SettingFault(told, fix))
         return found
 
     def _executors(self) -> list[str]:

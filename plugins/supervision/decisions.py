@@ -21,16 +21,19 @@ __all__ = [
     "Event",
     "Finish",
     "GiveUp",
-    "GoOn",
+    "HandOver",
+    "Keep",
     "Launch",
     "Launched",
     "Reconnect",
     "Refuse",
+    "RunState",
     "StartAgain",
     "What",
     "elsewhere",
     "incidents",
     "on_event",
+    "on_keep",
     "on_poll",
     "on_start",
     "untold",
@@ -39,9 +42,12 @@ __all__ = [
 ONE_HOST = "Let Airflow's workers and triggerer run on one host: docs/production.md. Then clear the task."
 """What to do about a stream that meets two hosts."""
 
-What = Literal["exited", "stalled", "replaced", "noticed", "elsewhere"]
-"""Why a trigger fires: the generation ended; it reports nothing any more; another one runs; it runs on, and has
-incidents to tell; it was started on another host, where this trigger cannot watch it."""
+What = Literal["exited", "stalled", "replaced", "due", "elsewhere"]
+"""Why a trigger fires: the generation ended; it reports nothing any more; another one runs; it runs well, and its run
+in Airflow is old enough to be followed by a new one; it was started on another host, where this trigger cannot watch
+it."""
+RunState = Literal["active", "over", "gone"]
+"""Of the run in Airflow that owns an application: queued or running; ended; not in Airflow's database."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ class Event:
         rc: exit status; None when nobody was left to say it.
         why: what made it end, see `Ended`.
         problem: for a person, where there is more to say.
-        incidents: what the application reports that nobody was told yet, as progress.json has it.
+        incidents: what the application reports and the trigger could not tell, as progress.json has it.
         gave_up: see `Ended`.
     """
 
@@ -119,11 +125,6 @@ class Event:
     problem: str | None = None
     incidents: list[dict[str, Any]] = field(default_factory=list)
     gave_up: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True)
-class GoOn:
-    """It runs: watch it again."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,26 @@ class GiveUp:
     """
 
     incident: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class HandOver:
+    """A new run takes the application as it runs; this one ends well."""
+
+
+@dataclass(frozen=True)
+class Keep:
+    """What the keeper does about an application.
+
+    Attributes:
+        renew_lease: it runs, and its owner is there or will be.
+        start: a new run of its DAG; of one that runs, as its new owner.
+        tell_paused: its DAG is paused, so that nothing of it would be mended.
+    """
+
+    renew_lease: bool = False
+    start: bool = False
+    tell_paused: bool = False
 
 
 @dataclass(frozen=True)
@@ -208,7 +229,7 @@ def elsewhere(token: str, place: Place, here: Place) -> Event | None:
     return Event("elsewhere", token, problem=problem)
 
 
-def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float) -> Event | None:
+def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float, due: bool = False) -> Event | None:
     """Decides which event a trigger that watches generation `token` fires, if any.
 
     Args:
@@ -216,6 +237,7 @@ def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float
         token: the watched generation.
         silent_s: seconds since its progress last changed.
         stall_after_s: from when on silence is a stall.
+        due: whether its run in Airflow is old enough to be followed by a new one.
     """
     if seen.run is None or seen.run.token != token:
         return Event("replaced", token)
@@ -226,7 +248,7 @@ def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float
     # While it drains, the guardian's own deadlines hold.
     if silent_s >= stall_after_s and not seen.stop:
         return Event("stalled", token, problem=f"it made no progress for {stall_after_s:g} s")
-    return None
+    return Event("due", token) if due and not seen.stop else None
 
 
 def incidents(report: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -240,12 +262,12 @@ def untold(report: Mapping[str, Any], told: Collection[str]) -> list[dict[str, A
     return [each for each in incidents(report) if each["id"] not in told]
 
 
-def on_event(event: Event) -> Finish | GiveUp | GoOn | StartAgain:
+def on_event(event: Event) -> Finish | GiveUp | HandOver | StartAgain:
     """Decides what the task does about its trigger's event, once its incidents are told."""
-    if event.what == "noticed":
-        return GoOn()
     if event.what == "elsewhere":
         return GiveUp({"text": event.problem, "fix": ONE_HOST})
+    if event.what == "due":
+        return HandOver()
     if event.what == "replaced":
         # Paid for: a folder that always names another one would start it for ever.
         return StartAgain("another generation took its place", spends=True)
@@ -262,3 +284,28 @@ def on_event(event: Event) -> Finish | GiveUp | GoOn | StartAgain:
     if event.rc is not None and event.rc < 0:
         return StartAgain(f"it was ended by signal {-event.rc}", spends=True)
     return StartAgain(f"it ended with status {event.rc}", spends=True)
+
+
+def on_keep(seen: Observed, run: RunState, *, paused: bool) -> Keep:
+    """Decides what the keeper does about an application that a run of its DAG has started.
+
+    A run that is over has ended it: a person who wants it stopped marks the run, and a failure was mailed. A run that
+    is gone was cleaned away with its task; what it kept running shall run, unless it had ended well, or as asked.
+
+    Args:
+        seen: its run folder.
+        run: its owner's.
+        paused: whether its DAG is.
+    """
+    if run == "over" or seen.run is None:
+        return Keep()
+    if run == "active":
+        return Keep(renew_lease=seen.held and not seen.stop, tell_paused=paused)
+    if seen.held:
+        # One that drains is left to end; then the next look starts it.
+        wanted = not seen.stop
+    else:
+        wanted = seen.ended is None or not (seen.ended.why == "asked" or seen.ended.rc == 0 or seen.ended.gave_up)
+        # Ended by its lease, it drained well.
+        wanted = wanted or (seen.ended is not None and seen.ended.why == "lease expired")
+    return Keep(start=wanted and not paused, tell_paused=wanted and paused)

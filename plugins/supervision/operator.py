@@ -18,13 +18,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, DagRunTriggerException
 
 from include.clock import SystemClock, iso
 from include.errors import Terminal, Transient
 from include.settings.applications import Alerts
 from supervision.airflow_conf import airflow_settings
-from supervision.alerts import incident_mail
+from supervision.alerts import tell
 from supervision.budget import RestartBudget
 from supervision.decisions import (
     ONE_HOST,
@@ -33,7 +33,7 @@ from supervision.decisions import (
     Event,
     Finish,
     GiveUp,
-    GoOn,
+    HandOver,
     Launch,
     Launched,
     Reconnect,
@@ -43,6 +43,7 @@ from supervision.decisions import (
 )
 from supervision.launch import application_environment, launch
 from supervision.links import ApplicationLogLink
+from supervision.posting import ensure_sender
 from supervision.processes import Place, here
 from supervision.refusing import GaveUp
 from supervision.run_folder import RunFolder, lives_on_s, run_folder
@@ -56,7 +57,6 @@ __all__ = ["StreamingOperator"]
 _RESTARTS_KEY = "restarts_us"
 _LAUNCHED_KEY = "launched"
 _TAIL_LINES = 60
-_TELL_AGAIN_US = 60_000_000
 # What a mail shows of it.
 _LAST_WORDS = 3
 
@@ -80,6 +80,8 @@ class StreamingOperator(BaseOperator):
             it shall survive.
         restarts: the budget, see `RestartBudget`.
         poll_s: seconds between the trigger's looks.
+        renew_after_s: a run in Airflow that is older hands the application, as it runs, over to a new run of its DAG,
+            and ends well: before a clean-up of Airflow's database takes it. 0: never.
         alerts: who is mailed about incidents that the application reports while it runs; None: only the log says.
     """
 
@@ -98,6 +100,7 @@ class StreamingOperator(BaseOperator):
         lease_ttl_s: float = 300.0,
         restarts: RestartBudget | None = None,
         poll_s: float = 2.0,
+        renew_after_s: float = 7 * 86_400.0,
         alerts: Alerts | None = None,
         **kwargs: Any,
     ) -> None:
@@ -110,6 +113,7 @@ class StreamingOperator(BaseOperator):
         self.lease_ttl_s = lease_ttl_s
         self.restarts = restarts or RestartBudget(most=5, window_s=600.0)
         self.poll_s = poll_s
+        self.renew_after_s = renew_after_s
         self.alerts = alerts
         self._launched: str | None = None
 
@@ -131,12 +135,13 @@ class StreamingOperator(BaseOperator):
             context["task_state_store"].set(_LAUNCHED_KEY, {})
         # What ends the task is in the mail of its failure.
         last = outcome.incident.get("id") if isinstance(outcome, GiveUp) else None
-        all_told = self._tell(context, [each for each in told.incidents if each["id"] != last])
+        # What the trigger could not tell.
+        if tell(self._folder, self.alerts, [each for each in told.incidents if each["id"] != last]):
+            ensure_sender()
         if isinstance(outcome, GiveUp):
             self._give_up(outcome.incident)
-        if isinstance(outcome, GoOn):
-            # By its token: had it ended meanwhile, the next event says how.
-            self._defer(told.token, tell_after_us=0 if all_told else SystemClock().now_us() + _TELL_AGAIN_US)
+        if isinstance(outcome, HandOver):
+            self._hand_over(context, told.token)
         if isinstance(outcome, Finish):
             self.log.info("%s has ended by itself, with status 0", self.application)
             return
@@ -170,11 +175,11 @@ class StreamingOperator(BaseOperator):
             decision = on_start(self._folder.observe(), owner, here=here(), now_us=clock.now_us(), launched=launched)
             if isinstance(decision, Reconnect):
                 self.log.info("%s still runs: watching generation %s", self.application, decision.token)
-                self._defer(decision.token)
+                self._defer(context, decision.token)
             if isinstance(decision, Launch):
                 token = self._launch(context, owner)
                 if token is not None:
-                    self._defer(token)
+                    self._defer(context, token)
             elif isinstance(decision, Elsewhere):
                 self._refuse_elsewhere(context, decision, launched)
             elif isinstance(decision, AwaitEnd):
@@ -221,23 +226,35 @@ class StreamingOperator(BaseOperator):
         )
         return token if started else None
 
-    def _tell(self, context: Context, incidents: Sequence[dict[str, Any]]) -> bool:
-        """Mail each incident once; False when a mail did not go out, which is then tried again later."""
-        told = set(self._folder.told())
-        for incident in incidents:
-            if incident["id"] in told:
-                continue
-            self.log.error("%s\nrun next: %s", incident.get("text"), incident.get("fix"))
-            if self.alerts is not None:
-                try:
-                    incident_mail(self.alerts)({**context, "incident": incident})
-                except (OSError, AirflowException):
-                    self.log.exception("the mail about it did not go out, and is tried again")
-                    return False
-            self._folder.remember_told(incident["id"])
-        return True
+    def _hand_over(self, context: Context, token: str) -> NoReturn:
+        """End well, with a new run that watches what runs.
 
-    def _defer(self, token: str, *, tell_after_us: int = 0) -> NoReturn:
+        1. the new run is noted as the owner: crashing here, the keeper starts another, as this one is not there;
+        2. Airflow makes the new run, and this task ends. With one active run at a time it begins behind this one.
+        """
+        dag, _, task, index = _owner(context).split("|")
+        run = f"renewed__{iso(SystemClock().now_us())}"
+        self._folder.hand_over(token, f"{dag}|{run}|{task}|{index}")
+        self.log.info("%s runs on under run %s", self.application, run)
+        raise DagRunTriggerException(
+            trigger_dag_id=dag,
+            dag_run_id=run,
+            conf=dict(context["dag_run"].conf or {}),
+            reset_dag_run=False,
+            skip_when_already_exists=False,
+            wait_for_completion=False,
+            allowed_states=[],
+            failed_states=[],
+            poke_interval=60,
+            deferrable=False,
+        )
+
+    def _renew_at_us(self, context: Context) -> int:
+        dag_run = context.get("dag_run")
+        begun = getattr(dag_run, "start_date", None) if self.renew_after_s else None
+        return round((begun.timestamp() + self.renew_after_s) * 1e6) if begun is not None else 0
+
+    def _defer(self, context: Context, token: str) -> NoReturn:
         self._folder.touch_lease()
         run = self._folder.observe().run
         place = run.place if run is not None else Place()
@@ -249,9 +266,10 @@ class StreamingOperator(BaseOperator):
                 poll_s=self.poll_s,
                 stall_after_s=self.stall_after_s,
                 start_within_s=self.start_within_s,
-                tell_after_us=tell_after_us,
                 host=place.host,
                 boot_id=place.boot_id,
+                alerts=self.alerts.model_dump(by_alias=True) if self.alerts is not None else None,
+                renew_at_us=self._renew_at_us(context),
             ),
             method_name="resume",
         )

@@ -6,9 +6,10 @@
 | `run.json` | guardian | this generation: token, owner, host, boot_id, guardian_pid, guardian_ticks, pid, argv, … |
 | `progress.json` | application | any change is progress |
 | `incidents.json` | application | what it keeps of its incidents over restarts |
-| `told.json` | operator | ids of the incidents that were mailed |
+| `told.json` | trigger, operator | ids of the incidents whose mails are in the outbox |
 | `lease` | trigger | a time stamp that stands still for `lease_ttl` stops the application |
 | `end-<token>` | operator, trigger | the guardian shall let that generation end; holds why |
+| `owner.json` | operator, keeper | who watches this generation from now on, if not who started it: token, owner |
 | `stop` | guardian | the application shall end |
 | `gave-up.json` | application | why it ends where no restart helps: `id`, `kind`, `text`, `fix` (a command) |
 | `exit.json` | guardian | rc, why (`asked`, `stalled`, `lease expired`, null), token |
@@ -120,13 +121,14 @@ class RunFolder:
     def observe(self) -> Observed:
         """The lock first, then the files: see `Observed`."""
         held = self.held()
-        run, ended = self._read("run.json"), self._read("exit.json")
+        run, ended, heir = self._read("run.json"), self._read("exit.json"), self._read("owner.json")
+        owner = heir.get("owner") if heir.get("token") == run.get("token") else None
         return Observed(
             held=held,
             stop=(self.path / "stop").exists(),
             run=Run(
                 token=run["token"],
-                owner=run["owner"],
+                owner=owner or run["owner"],
                 guardian_pid=run["guardian_pid"],
                 pid=run.get("pid"),
                 started_us=run["started_us"],
@@ -170,6 +172,11 @@ class RunFolder:
         """Note that an incident was told; a thousand are remembered. All or nothing, also over a crash."""
         ids = [*(each for each in self.told() if each != id_), id_]
         write_atomically(self.path / "told.json", json.dumps({"ids": ids[-_REMEMBERED:]}))
+
+    def hand_over(self, token: str, owner: str) -> None:
+        """Let `owner` (dag|run|task|map_index) watch this generation from now on; it goes on meanwhile."""
+        write_atomically(self.path / "owner.json", json.dumps({"token": token, "owner": owner}))
+        self.touch_lease()
 
     def touch_lease(self) -> None:
         """Keep the application alive for another `lease_ttl`. A folder that is gone is left alone."""

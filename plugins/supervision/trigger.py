@@ -1,7 +1,8 @@
 """The trigger: watches one generation of an application from the triggerer, and keeps its lease fresh.
 
-It relays progress and the application's log to the task's log. It holds no slot and no process; a triggerer that is
-restarted or replaced goes on where the last one was. What it decides is `decisions.on_poll`.
+It relays progress and the application's log to the task's log, and mails incidents: an application that runs on needs
+no task for that, so neither a paused DAG nor a lack of slots lets its lease run out. It holds no slot and no process; a
+triggerer that is restarted or replaced goes on where the last one was. What it decides is `decisions.on_poll`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from include.clock import SystemClock
-from supervision.decisions import Event, elsewhere, on_poll, untold
+from include.settings.applications import Alerts
+from supervision.alerts import tell
+from supervision.decisions import Event, GiveUp, elsewhere, on_event, on_poll, untold
+from supervision.posting import ensure_sender_async
 from supervision.processes import Place, here
 from supervision.run_folder import RunFolder
 
@@ -23,10 +27,12 @@ __all__ = ["ApplicationTrigger"]
 
 # More than any hold of a fit configuration, see AirflowSettings.
 _LONGEST_HOLD_S = 30.0
+# After a mail that the disk did not take.
+_TELL_AGAIN_S = 60.0
 
 
 class ApplicationTrigger(BaseTrigger):
-    """Fires once: when generation `token` has exited, was replaced, makes no progress or has incidents to tell.
+    """Fires once: when generation `token` has exited, was replaced, makes no progress or is due for a new run.
 
     Args:
         folder: the run folder.
@@ -37,9 +43,10 @@ class ApplicationTrigger(BaseTrigger):
         stall_after_s: seconds without a change of progress.json; the count starts anew with the trigger.
         start_within_s: seconds until the first report of all; a busy machine starts slowly.
         log_every_s: seconds between progress lines in the task's log.
-        tell_after_us: wall clock before which no incident is told: after a mail that did not go out.
         host: where the generation was started; "" and the next: not known, by an older version.
         boot_id: the start of that host's kernel.
+        renew_at_us: wall clock from which on a new run shall take over; 0: never.
+        alerts: section `alerts`: who is mailed about incidents; None: only the log says.
     """
 
     def __init__(
@@ -51,9 +58,10 @@ class ApplicationTrigger(BaseTrigger):
         stall_after_s: float,
         start_within_s: float = 300.0,
         log_every_s: float = 30.0,
-        tell_after_us: int = 0,
         host: str = "",
         boot_id: str = "",
+        alerts: dict[str, Any] | None = None,
+        renew_at_us: int = 0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.folder = folder
@@ -63,9 +71,10 @@ class ApplicationTrigger(BaseTrigger):
         self.stall_after_s = stall_after_s
         self.start_within_s = start_within_s
         self.log_every_s = log_every_s
-        self.tell_after_us = tell_after_us
         self.host = host
         self.boot_id = boot_id
+        self.alerts = alerts
+        self.renew_at_us = renew_at_us
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Everything that another triggerer needs to go on."""
@@ -79,9 +88,10 @@ class ApplicationTrigger(BaseTrigger):
                 "stall_after_s": self.stall_after_s,
                 "start_within_s": self.start_within_s,
                 "log_every_s": self.log_every_s,
-                "tell_after_us": self.tell_after_us,
                 "host": self.host,
                 "boot_id": self.boot_id,
+                "alerts": self.alerts,
+                "renew_at_us": self.renew_at_us,
             },
         )
 
@@ -90,7 +100,7 @@ class ApplicationTrigger(BaseTrigger):
         clock = SystemClock()
         folder = RunFolder(Path(self.folder))
         changed_s = said_s = clock.monotonic_s()
-        last = 0
+        last, tell_from_s = 0, 0.0
         log_offset = self._log_start(folder, clock)
         refusal = elsewhere(self.token, Place(self.host, self.boot_id), here())
         while True:
@@ -100,15 +110,15 @@ class ApplicationTrigger(BaseTrigger):
             if stamp != last:
                 last, changed_s = stamp, now_s
             limit_s = self.stall_after_s if stamp else self.start_within_s
-            event = refusal or on_poll(seen, self.token, silent_s=now_s - changed_s, stall_after_s=limit_s)
-            news = [] if refusal else untold(report, folder.told())
-            if event is None and clock.now_us() >= self.tell_after_us:
-                # What it is about to end with is told once, as its end; a stall tells it where the end does not come.
-                ends_with = folder.gave_up().get("id")
-                if lasting := [each for each in news if each["id"] != ends_with]:
-                    event, news = Event("noticed", self.token), lasting
+            due = 0 < self.renew_at_us <= clock.now_us()
+            event = refusal or on_poll(seen, self.token, silent_s=now_s - changed_s, stall_after_s=limit_s, due=due)
+            # Another host's incidents are that host's to tell.
+            tells = refusal is None and (event is not None or now_s >= tell_from_s)
+            if tells and not await self._tell(folder, report, event):
+                tell_from_s = now_s + _TELL_AGAIN_S
             if event is not None:
-                event = replace(event, incidents=news)
+                if refusal is None:
+                    event = replace(event, incidents=untold(report, folder.told()))
                 early_s = (self.not_before_us - clock.now_us()) / 1_000_000
                 # Bounded: a wall clock that was set back must not hold the event for ever.
                 await asyncio.sleep(min(max(early_s, 0.0), _LONGEST_HOLD_S))
@@ -117,6 +127,7 @@ class ApplicationTrigger(BaseTrigger):
             folder.touch_lease()
             if now_s - said_s >= self.log_every_s:
                 said_s = now_s
+                await ensure_sender_async()
                 lines, log_offset = folder.log_since(log_offset)
                 if lines:
                     self.log.info("its log since then:\n%s", "\n".join(lines))
@@ -127,6 +138,19 @@ class ApplicationTrigger(BaseTrigger):
                     " ".join(f"{key}={value}" for key, value in report.items() if value != []) or "none yet",
                 )
             await asyncio.sleep(self.poll_s)
+
+    async def _tell(self, folder: RunFolder, report: dict[str, Any], event: Event | None) -> bool:
+        """Mail what is new, but what the application ends with: its task's end is that mail. False: try later."""
+        outcome = None if event is None else on_event(event)
+        if isinstance(outcome, GiveUp):
+            ends_with = outcome.incident.get("id")
+        else:
+            # A stall tells it where the end does not come.
+            ends_with = folder.gave_up().get("id") if event is None else None
+        news = [each for each in untold(report, folder.told()) if each["id"] != ends_with]
+        if news and tell(folder, Alerts.model_validate(self.alerts) if self.alerts else None, news):
+            await ensure_sender_async()
+        return not news or news[-1]["id"] in folder.told()
 
     def _log_start(self, folder: RunFolder, clock: SystemClock) -> int:
         """From where to relay the application's log: its start, or for a trigger that takes over, its present end."""

@@ -27,6 +27,13 @@ atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 NAMES = airflow_environment(HOME)
 
 
+@pytest.fixture(autouse=True)
+def no_mail_goes_out(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mails wait in the outbox of the session: what starts a sender is for the test that asks for it."""
+    if "sends_mails" not in request.fixturenames:
+        monkeypatch.setattr("supervision.posting._start", lambda *_: None)
+
+
 @contextlib.contextmanager
 def as_airflow_has_it() -> Iterator[None]:
     before = dict(os.environ)
@@ -54,7 +61,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
         return (yield)
     with as_airflow_has_it():
         done = yield
-    # Guardians outlive their starter by design; those of this test have ended, and are ours to reap.
-    for guardian in getattr(sys.modules.get("supervision.launch"), "_started", ()):
-        guardian.poll()
+    # Guardians and senders outlive their starter by design; those of this test have ended, and are ours to reap.
+    for module in ("supervision.launch", "supervision.posting"):
+        for process in getattr(sys.modules.get(module), "_started", ()):
+            process.poll()
     return done

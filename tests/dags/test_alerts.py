@@ -7,10 +7,11 @@ from typing import Any
 
 import jinja2
 import pytest
-from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 
 from include.errors import Terminal
+from include.outbox.folder import Mail
 from include.settings.applications import Alerts
+from supervision import alerts as alerts_module
 from supervision.alerts import default_args, incident_mail, mails
 from supervision.refusing import GaveUp
 
@@ -25,7 +26,7 @@ def rendered(which: str, exception: Any, **more: Any) -> tuple[str, str]:
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
     return (
         environment.from_string(mail.subject).render(names),
-        environment.from_string(mail.html_content).render(names),
+        environment.from_string(mail.html).render(names),
     )
 
 
@@ -80,9 +81,7 @@ def test_every_task_gets_owner_retries_and_both_mails() -> None:
     assert given["owner"] == "lyrebird"
     assert given["retries"] >= 1
     for which in ("on_failure_callback", "on_retry_callback"):
-        assert given[which].to == ["on-call@localhost"]
-        assert given[which].from_email == "lyrebird@localhost"
-        assert given[which].smtp_conn_id == "smtp_default"
+        assert given[which].alerts == ALERTS
 
 
 def test_a_next_command_of_two_lines_is_refused() -> None:
@@ -90,39 +89,69 @@ def test_a_next_command_of_two_lines_is_refused() -> None:
         mails(ALERTS, run_next="a\nb")
 
 
-def test_what_an_earlier_run_has_mailed_is_not_mailed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[str] = []
-    refusals: list[Exception] = []
+@pytest.fixture
+def posted(monkeypatch: pytest.MonkeyPatch) -> list[Mail]:
+    """What went into the outbox."""
+    mails: list[Mail] = []
+    monkeypatch.setattr(alerts_module, "post", mails.append)
+    return mails
 
-    def notify(mail: SmtpNotifier, context: Any) -> None:
-        if refusals:
-            raise refusals.pop()
-        sent.append(str(context["exception"]))
 
-    monkeypatch.setattr(SmtpNotifier, "notify", notify)
+def context(exception: Any = None, **of_ti: Any) -> dict[str, Any]:
+    ti: dict[str, Any] = {"dag_id": "d", "task_id": "t", "map_index": -1, "try_number": 2, "max_tries": 3, "id": "u"}
+    return {"ti": SimpleNamespace(**{**ti, "log_url": LINK, **of_ti}), "run_id": "r", "exception": exception}
+
+
+def test_what_an_earlier_run_has_mailed_is_not_mailed_again(
+    posted: list[Mail], monkeypatch: pytest.MonkeyPatch
+) -> None:
     failed = mails(ALERTS, run_next="lyrebird lake status")["on_failure_callback"]
     noted: list[str] = []
     first = GaveUp("stands still", on_mailed=lambda: noted.append("told"))
-    refusals.append(ConnectionRefusedError("no"))
-    with pytest.raises(ConnectionRefusedError):
-        failed.notify({"exception": first})
-    assert (sent, noted) == ([], [])
-    failed.notify({"exception": first})
-    failed.notify({"exception": GaveUp("stands still", told=True)})
-    failed.notify({"exception": ValueError("away")})
-    assert (sent, noted) == (["stands still", "away"], ["told"])
+
+    def full(_mail: Mail) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(alerts_module, "post", full)
+        with pytest.raises(OSError, match="space"):
+            failed(context(first))
+    assert noted == []
+    failed(context(first))
+    failed(context(GaveUp("stands still", told=True)))
+    failed(context(ValueError("away")))
+    assert [mail.subject.rpartition(": ")[2] for mail in posted] == ["stands still", "away"]
+    assert noted == ["told"]
+
+
+def test_one_end_of_a_task_is_one_mail_and_another_is_another(posted: list[Mail]) -> None:
+    made = mails(ALERTS, run_next="lyrebird lake status")
+    for told in (context(), context(), context(try_number=3), context(map_index=1), context(id="v")):
+        made["on_failure_callback"](told)
+    made["on_retry_callback"](context())
+    identities = [mail.identity for mail in posted]
+    assert identities[0] == identities[1]
+    assert len(set(identities)) == 5
+
+
+def test_a_callback_that_is_called_for_two_tasks_says_each(posted: list[Mail]) -> None:
+    """The DAG processor does so for tasks whose workers died: both have the callbacks of `default_args`."""
+    failed = default_args(ALERTS, run_next="lyrebird {{ params.no.such }}status")["on_failure_callback"]
+    failed(context(task_id="one"))
+    failed(context(task_id="two"))
+    assert [mail.subject.split()[2] for mail in posted] == ["d.one:", "d.two:"]
+    assert "<pre>lyrebird status</pre>" in posted[0].html
 
 
 def incident(**more: str) -> tuple[str, str]:
-    mail = incident_mail(ALERTS)
-    told = {"kind": "aside", "text": "table s.t is set aside", "fix": "lyrebird capture resume-table --source s s.t"}
-    ti = SimpleNamespace(dag_id="d", task_id="t", log_url=LINK)
-    names = {"ti": ti, "run_id": "r", "incident": told | more}
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
-    return (
-        environment.from_string(mail.subject).render(names),
-        environment.from_string(mail.html_content).render(names),
-    )
+    told = {
+        "id": "aside:s.t:9",
+        "kind": "aside",
+        "text": "table s.t is set aside",
+        "fix": "lyrebird capture resume-table --source s s.t",
+    }
+    mail = incident_mail(ALERTS, "capture-s", "d|r+1|t|-1", told | more)
+    return mail.subject, mail.html
 
 
 def test_an_incident_says_what_happened_what_to_run_next_and_where_the_log_is() -> None:
@@ -131,8 +160,8 @@ def test_an_incident_says_what_happened_what_to_run_next_and_where_the_log_is() 
     for part in (
         "table s.t is set aside",
         "lyrebird capture resume-table --source s s.t",
-        f'href="{LINK}"',
-        "d.t, run r",
+        "/dags/d/runs/r%2B1/tasks/t",
+        "capture-s, kept running by d.t, run r+1",
     ):
         assert part in body
 

@@ -11,7 +11,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException
 
-from supervision import audit_tasks
+from supervision import alerts, audit_tasks
 from supervision.audit_tasks import AuditJobOperator, judge_expectation
 from supervision.refusing import GaveUp, refusing
 from supervision.search_audit import check_search_audit, judge_search_audit
@@ -145,12 +145,8 @@ def test_each_failure_is_its_own_tasks_and_is_mailed_once(
         else:
             Path(given[-1]).write_text(json.dumps(result(totals, DOUBLED)))
 
-    def send(self: Any, **kwargs: Any) -> None:
-        mails.append(f"{kwargs['subject']}\n{kwargs['html_content']}")
-
     monkeypatch.setattr(audit_tasks.SparkJobOperator, "execute", job)
-    monkeypatch.setattr("airflow.providers.smtp.hooks.smtp.SmtpHook.send_email_smtp", send)
-    monkeypatch.setattr("airflow.providers.smtp.hooks.smtp.SmtpHook.get_conn", lambda self: self)
+    monkeypatch.setattr(alerts, "post", lambda mail: mails.append(f"{mail.subject}\n{mail.html}"))
     run = known_to_airflow.test(run_conf={"audits": [], "mode": "digest", "repair": False})
     states = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
     links = XComModel.get_many(run_id=run.run_id, key="_link_AuditResultLink")

@@ -6,20 +6,20 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
+from airflow.sdk.exceptions import AirflowFailException, DagRunTriggerException, TaskDeferred
 
 from include.clock import SystemClock
 from include.errors import Transient
+from include.outbox.folder import Mail
 from include.settings.applications import Alerts
 from supervision import operator as operator_module
 from supervision.budget import RestartBudget
-from supervision.decisions import Event
 from supervision.operator import StreamingOperator
 from supervision.processes import Place
 from supervision.refusing import GaveUp
@@ -270,62 +270,20 @@ ALERTS = Alerts.model_validate({"from": "lyrebird@localhost", "to": ["on-call@lo
 
 
 class Mails:
-    """Receives instead of a mail server; raises `refusal` where there is one."""
+    """Receives instead of the outbox."""
 
     def __init__(self) -> None:
-        self.sent: list[dict[str, Any]] = []
-        self.refusal: Exception | None = None
+        self.identities: list[str] = []
 
-    def __call__(self, alerts: Alerts) -> Callable[[dict[str, Any]], None]:
-        assert alerts is ALERTS
-
-        def send(context: dict[str, Any]) -> None:
-            if self.refusal is not None:
-                raise self.refusal
-            self.sent.append(context["incident"])
-
-        return send
+    def __call__(self, mail: Mail) -> None:
+        self.identities.append(mail.identity.rpartition(" ")[2])
 
 
 @pytest.fixture
 def mails(monkeypatch: pytest.MonkeyPatch) -> Mails:
     made = Mails()
-    monkeypatch.setattr(operator_module, "incident_mail", made)
+    monkeypatch.setattr("supervision.alerts.post", made)
     return made
-
-
-def noticed(trigger: ApplicationTrigger, *news: dict[str, Any]) -> dict[str, Any]:
-    return asdict(Event("noticed", trigger.token, incidents=list(news)))
-
-
-def test_an_incident_is_mailed_once_and_the_same_generation_watched_again(
-    tries: Callable[..., Try], mails: Mails
-) -> None:
-    one = tries()
-    one.operator.alerts = ALERTS
-    first = one.execute()
-    second = one.resume(noticed(first, NEWS))
-    assert (second.token, second.tell_after_us) == (first.token, 0)
-    one.resume(noticed(second, NEWS, NEWS | {"id": "purge:1"}))
-    assert [each["id"] for each in mails.sent] == ["aside:s.t:9", "purge:1"]
-    again = tries()
-    again.operator.alerts = ALERTS
-    again.resume(noticed(again.execute(), NEWS))
-    assert len(mails.sent) == 2
-
-
-@pytest.mark.parametrize("refusal", [ConnectionRefusedError("no"), AirflowException("no connection")])
-def test_a_mail_that_does_not_go_out_is_tried_again_in_a_while(
-    tries: Callable[..., Try], mails: Mails, refusal: Exception
-) -> None:
-    one = tries()
-    one.operator.alerts = ALERTS
-    mails.refusal = refusal
-    second = one.resume(noticed(one.execute(), NEWS))
-    assert second.tell_after_us > CLOCK.now_us()
-    mails.refusal = None
-    assert one.resume(noticed(second, NEWS)).tell_after_us == 0
-    assert mails.sent == [NEWS]
 
 
 def test_an_incident_that_ends_the_application_is_mailed_before_it_is_started_again(
@@ -335,14 +293,7 @@ def test_an_incident_that_ends_the_application_is_mailed_before_it_is_started_ag
     one.operator.alerts = ALERTS
     event = one.event(one.execute())
     assert one.resume(event | {"incidents": [NEWS]}).token != event["token"]
-    assert mails.sent == [NEWS]
-
-
-def test_without_receivers_an_incident_is_said_in_the_log_alone(tries: Callable[..., Try], mails: Mails) -> None:
-    one = tries()
-    one.resume(noticed(one.execute(), NEWS))
-    assert mails.sent == []
-    assert one.folder.told() == ["aside:s.t:9"]
+    assert mails.identities == [NEWS["id"]]
 
 
 def test_an_application_that_gives_up_fails_the_task_at_once_with_one_mail(
@@ -356,7 +307,7 @@ def test_an_application_that_gives_up_fails_the_task_at_once_with_one_mail(
         one.operator.resume(one.context, event | {"incidents": [NEWS, end]})
     assert getattr(error.value, "run_next", None) == "lyrebird capture status"
     # The end is the mail of the failed task; what else was to be told is told before.
-    assert mails.sent == [NEWS]
+    assert mails.identities == [NEWS["id"]]
     assert one.folder.told() == [NEWS["id"]]
     assert isinstance(error.value, GaveUp)
     assert not error.value.told
@@ -376,6 +327,42 @@ def test_an_end_that_was_mailed_before_is_not_mailed_again(tries: Callable[..., 
         if error.value.on_mailed is not None:
             error.value.on_mailed()
     assert ends == [False, True]
+
+
+def test_an_old_run_hands_the_application_over_to_a_new_one_while_it_runs(tries: Callable[..., Try]) -> None:
+    """Before a clean-up of Airflow's database takes the run with its task."""
+    begun = datetime(2026, 1, 1, tzinfo=UTC)
+    one = tries()
+    one.context["dag_run"] = SimpleNamespace(start_date=begun, conf={"memory": "2g"})
+    watching = one.execute()
+    assert watching.renew_at_us == round(begun.timestamp() * 1e6) + 7 * 86_400_000_000
+    event = one.event(watching)
+    assert event["what"] == "due"
+    with pytest.raises(DagRunTriggerException) as handed:
+        one.operator.resume(one.context, event)
+    new = handed.value
+    assert (new.trigger_dag_id, new.conf, new.reset_dag_run) == ("d", {"memory": "2g"}, False)
+    # What ended was the run: the application goes on, and is the new run's, over its retries.
+    for _ in range(2):
+        next_one = tries(run=new.dag_run_id)
+        next_one.context["dag_run"] = SimpleNamespace(start_date=datetime.now(UTC), conf={})
+        assert next_one.execute().token == watching.token
+    with pytest.raises(AirflowFailException, match="already runs"):
+        tries(run="r1").operator.execute(one.context)
+
+
+def test_a_generation_that_was_handed_over_is_the_heirs_and_the_next_one_its_starters(
+    tries: Callable[..., Try],
+) -> None:
+    one = tries("once")
+    watching = one.execute()
+    one.folder.hand_over(watching.token, "d|r2|run|-1")
+    event = one.event(watching)
+    heir = tries("once", run="r2")
+    assert heir.resume(event).token != watching.token
+    seen = heir.folder.observe()
+    assert seen.run is not None
+    assert seen.run.owner == "d|r2|run|-1"
 
 
 def test_what_was_given_up_for_is_forgotten_at_the_next_start(tries: Callable[..., Try]) -> None:

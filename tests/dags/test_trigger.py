@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from include.clock import SystemClock
+from include.outbox.folder import Mail
 from supervision.decisions import Event
 from supervision.processes import here, start_ticks, start_time
 from supervision.run_folder import RunFolder
@@ -163,44 +164,107 @@ def test_an_event_is_held_until_the_deferral_is_booked(guarded: Guarded) -> None
 NEWS = {"id": "aside:t:9", "kind": "aside", "text": "t is set aside", "fix": "resume it"}
 
 
-def test_it_fires_when_the_application_reports_an_incident(guarded: Guarded) -> None:
+ALERTS = {"from": "lyrebird@localhost", "to": ["on-call@localhost"]}
+
+
+class Mails:
+    """Receives instead of the outbox, as long as the disk takes it."""
+
+    def __init__(self) -> None:
+        self.identities: list[str] = []
+        self.full = False
+
+    def __call__(self, mail: Mail) -> None:
+        if self.full:
+            raise OSError(28, "No space left on device")
+        self.identities.append(mail.identity)
+
+
+@pytest.fixture
+def mails(monkeypatch: pytest.MonkeyPatch) -> Mails:
+    made = Mails()
+    monkeypatch.setattr("supervision.alerts.post", made)
+    return made
+
+
+def watched(guarded: Guarded, **more: Any) -> Event:
+    """The event that ends a watch of 0.2 s: the application has nothing to tell but incidents."""
+    return asyncio.run(first(trigger(guarded, stall_after_s=0.2, **more)))
+
+
+def test_an_incident_is_mailed_while_the_application_and_its_watch_go_on(guarded: Guarded, mails: Mails) -> None:
     guarded.write("progress.json", incidents=[NEWS])
-    event = asyncio.run(first(trigger(guarded)))
-    assert (event.what, event.incidents) == ("noticed", [NEWS])
+    lease = guarded.folder.path / "lease"
+
+    async def scene() -> None:
+        watching = asyncio.create_task(first(trigger(guarded, alerts=ALERTS)))
+        while not mails.identities:
+            await asyncio.sleep(0.01)
+        # No task is asked for anything: a paused DAG lets nobody down, and the lease goes on.
+        os.utime(lease, (0, 0))
+        await asyncio.sleep(0.05)
+        assert not watching.done()
+        assert lease.stat().st_mtime > 0
+        guarded.write("progress.json", incidents=[NEWS, NEWS | {"id": "purge:1"}])
+        await asyncio.sleep(0.1)
+        watching.cancel()
+
+    asyncio.run(scene())
+    assert mails.identities == ["INCIDENT app aside:t:9", "INCIDENT app purge:1"]
+    assert guarded.folder.told() == ["aside:t:9", "purge:1"]
 
 
-def test_an_incident_that_was_told_is_told_no_more(guarded: Guarded) -> None:
+def test_an_incident_that_was_told_is_told_no_more(guarded: Guarded, mails: Mails) -> None:
     guarded.write("progress.json", incidents=[NEWS])
     guarded.folder.remember_told("aside:t:9")
-    event = asyncio.run(first(trigger(guarded, stall_after_s=0.2)))
-    assert (event.what, event.incidents) == ("stalled", [])
+    assert watched(guarded, alerts=ALERTS).what == "stalled"
+    assert mails.identities == []
 
 
-def test_an_incident_waits_after_a_mail_that_did_not_go_out(guarded: Guarded) -> None:
+def test_without_receivers_an_incident_is_said_in_the_log_alone(guarded: Guarded, mails: Mails) -> None:
     guarded.write("progress.json", incidents=[NEWS])
-    later = SystemClock().now_us() + 3_600_000_000
-    event = asyncio.run(first(trigger(guarded, stall_after_s=0.2, tell_after_us=later)))
-    # What ends the watch takes its incidents along.
-    assert (event.what, event.incidents) == ("stalled", [NEWS])
+    assert watched(guarded).incidents == []
+    assert (mails.identities, guarded.folder.told()) == ([], ["aside:t:9"])
 
 
-def test_the_last_incidents_of_an_application_come_with_its_end(guarded: Guarded) -> None:
+def test_what_the_disk_does_not_take_is_tried_again_in_a_while_and_at_the_end(guarded: Guarded, mails: Mails) -> None:
+    guarded.write("progress.json", incidents=[NEWS])
+    mails.full = True
+    assert watched(guarded, alerts=ALERTS).incidents == [NEWS]
+    assert guarded.folder.told() == []
+    mails.full = False
+    assert watched(guarded, alerts=ALERTS).incidents == []
+    assert len(mails.identities) == 1
+
+
+def test_the_last_incidents_of_an_application_are_told_before_its_end(guarded: Guarded, mails: Mails) -> None:
     guarded.write("progress.json", incidents=[NEWS])
     guarded.write("exit.json", token="t1", rc=3, why=None)
     guarded.let_go()
-    assert asyncio.run(first(trigger(guarded))) == Event("exited", "t1", 3, incidents=[NEWS])
+    assert asyncio.run(first(trigger(guarded, alerts=ALERTS))) == Event("exited", "t1", 3)
+    assert len(mails.identities) == 1
 
 
-def test_what_an_application_ends_with_is_left_to_its_end(guarded: Guarded) -> None:
+def test_what_an_application_ends_with_is_left_to_its_end(guarded: Guarded, mails: Mails) -> None:
     """It takes a moment from its last word to its exit; a look in between tells nothing, or it would be told twice."""
+    last = {**NEWS, "id": "stopped:1", "kind": "stopped"}
+    guarded.write("progress.json", incidents=[NEWS, last])
+    guarded.write("gave-up.json", **last)
+    guarded.write("exit.json", token="t1", rc=1, why=None)
+    guarded.let_go()
+    event = asyncio.run(first(trigger(guarded, alerts=ALERTS)))
+    assert (event.gave_up, event.incidents) == (last, [last])
+    assert mails.identities == ["INCIDENT app aside:t:9"]
+
+
+def test_what_it_would_have_ended_with_is_told_where_it_hangs_in_place_of_ending(
+    guarded: Guarded, mails: Mails
+) -> None:
     last = {**NEWS, "id": "stopped:1", "kind": "stopped"}
     guarded.write("gave-up.json", **last)
     guarded.write("progress.json", incidents=[last])
-    event = asyncio.run(first(trigger(guarded, stall_after_s=0.2)))
-    assert (event.what, event.incidents) == ("stalled", [last])
-    guarded.write("progress.json", incidents=[NEWS, last])
-    event = asyncio.run(first(trigger(guarded)))
-    assert (event.what, event.incidents) == ("noticed", [NEWS])
+    assert watched(guarded, alerts=ALERTS).what == "stalled"
+    assert mails.identities == ["INCIDENT app stopped:1"]
 
 
 def test_a_thousand_incidents_are_remembered_each_once(guarded: Guarded) -> None:

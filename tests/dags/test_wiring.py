@@ -6,10 +6,12 @@ import fcntl
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.models.dagrun import DagRun
 
 from supervision import command, first_tasks
 from supervision.run_folder import run_folder
@@ -108,3 +110,17 @@ def test_a_snapshot_is_asked_of_the_capture_that_runs(bag: DagBag, said: list[li
     asked = said[-1]
     assert asked[:6] == ["capture", "snapshot", "--source", "shop", "--tables", "orders"]
     assert asked[7] == f"source_snapshot:{run.run_id}"
+
+
+def test_the_keeper_asks_airflow_and_starts_the_run_that_is_missing(
+    bag: DagBag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LYREBIRD_STATE", str(tmp_path))
+    assert states(bag.dags["keeper"].test()) == {"look": "success", "start": "skipped"}
+    folder = run_folder("index_orders").path
+    folder.mkdir(parents=True)
+    run_json = {"token": "t", "owner": "stream_index_orders|gone|run|-1", "guardian_pid": 1, "pid": 2, "started_us": 0}
+    (folder / "run.json").write_text(json.dumps(run_json))
+    (folder / "exit.json").write_text(json.dumps({"token": "t", "rc": 0, "why": "lease expired"}))
+    assert states(bag.dags["keeper"].test()) == {"look": "success", "start": "success"}
+    assert DagRun.find(dag_id="stream_index_orders", run_id="keeper__t")

@@ -1,12 +1,15 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from include.cli import stack
 from include.clock import ManualClock
 from include.errors import SettingsError
 from include.local import ports, status
 from include.local.recipes import recipe
 from include.local.services import SERVICES, Port, select, service
+from include.outbox.folder import Mail, OutboxState, outbox
 
 
 def test_names_ports_and_processes_are_unique() -> None:
@@ -44,6 +47,20 @@ def test_an_optional_service_is_started_only_where_it_is_named() -> None:
 def test_a_server_that_nobody_asked_for_is_not_told_to_be_down(tmp_path: Path) -> None:
     shown = {process.service for process in status.read(tmp_path, ManualClock()).processes}
     assert shown == {row.name for row in select()}
+
+
+def test_mails_that_wait_are_told_with_their_age(tmp_path: Path) -> None:
+    box = outbox(tmp_path)
+    assert status.read(tmp_path, ManualClock()).mails == OutboxState()
+    box.put(Mail("i", "a@x", ("b@x", "c@x"), "s", "h"), 7)
+    box.refuse(box.waiting()[0], "550 no such user")
+    box.note_problem("timed out")
+    mails = status.read(tmp_path, ManualClock()).to_json()["mails"]
+    assert (mails["waiting"], mails["refused"], mails["problem"]) == (1, 1, "timed out")
+    assert mails["since_us"] > 0
+    shown = CliRunner().invoke(stack.status, env={"LYREBIRD_STATE": str(tmp_path)}).output
+    assert "Mails that wait: 1, the oldest for" in shown
+    assert f"refused: 1, in {tmp_path}/outbox/refused/" in shown
 
 
 def test_a_second_instance_differs_from_its_like_in_ports_and_processes_alone() -> None:

@@ -12,7 +12,7 @@ from supervision.decisions import (
     Event,
     Finish,
     GiveUp,
-    GoOn,
+    HandOver,
     Launch,
     Launched,
     Reconnect,
@@ -134,6 +134,19 @@ def test_silence_is_a_stall_but_not_while_it_drains() -> None:
     assert poll(seen(stop=True), silent_s=600) is None
 
 
+def test_one_that_runs_well_is_due_for_a_new_run_when_its_own_is_old() -> None:
+    def when_due(view: Observed, silent_s: float = 0) -> Event | None:
+        return on_poll(view, "t1", silent_s=silent_s, stall_after_s=60, due=True)
+
+    assert when_due(seen()) == Event("due", "t1")
+    assert when_due(seen(stop=True)) is None
+    stalled, gone = when_due(seen(), silent_s=60), when_due(seen(held=False))
+    assert stalled is not None
+    assert gone is not None
+    assert (stalled.what, gone.what) == ("stalled", "exited")
+    assert on_event(Event("due", "t1")) == HandOver()
+
+
 def test_an_end_is_told_with_its_status_and_reason() -> None:
     ended = Ended("t1", rc=3, why=None, problem=None)
     assert poll(seen(held=False, ended=ended)) == Event("exited", "t1", 3, None)
@@ -202,10 +215,6 @@ def test_a_stalled_application_is_stopped_first_and_costs_a_restart() -> None:
 
 
 TOLD_NOW = {"id": "aside:t:9", "kind": "aside", "text": "t is set aside", "fix": "resume it"}
-
-
-def test_an_application_that_runs_on_with_news_is_watched_again() -> None:
-    assert on_event(Event("noticed", "t", incidents=[TOLD_NOW])) == GoOn()
 
 
 def test_only_incidents_that_nobody_was_told_are_news() -> None:

@@ -1,0 +1,106 @@
+"""The keeper's task: what should run is compared with what runs, and a new run is asked for where one is missing."""
+
+from __future__ import annotations
+
+import html
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from include.clock import SystemClock, iso
+from include.outbox.folder import Mail
+from include.settings.applications import Alerts
+from include.settings.deployment import Deployment
+from include.source.run_params import capture_application
+from supervision.decisions import RunState, on_keep
+from supervision.posting import ensure_sender, post
+from supervision.run_folder import run_folder
+
+__all__ = ["Kept", "kept_applications", "look_after"]
+
+_LOGGER: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An application, and the task that keeps it running.
+
+    Attributes:
+        application: its name.
+        dag: its DAG.
+        task: the task of that.
+        conf: what a run of the DAG is started with.
+    """
+
+    application: str
+    dag: str
+    task: str
+    conf: Mapping[str, Any]
+
+
+def kept_applications(deployment: Deployment) -> list[Kept]:
+    """The streams and captures that the deployment files declare."""
+    streams = [Kept(name, f"stream_{name}", "run", {}) for name in deployment.values.get("applications") or ()]
+    captures = [
+        Kept(capture_application(name), "source_replicate", "capture", {"source": name})
+        for name in deployment.values.get("sources") or ()
+    ]
+    return [*streams, *captures]
+
+
+def look_after(
+    applications: Sequence[Mapping[str, Any]], alerts: Mapping[str, Any], ti: Any = None
+) -> list[dict[str, Any]]:
+    """Renew leases, mail what is paused, once a day; returns the runs to start, as arguments of TriggerDagRunOperator.
+
+    May be called again: a generation of an application is followed by one run of the keeper's.
+
+    Args:
+        applications: fields of `Kept` each.
+        alerts: section `alerts`.
+        ti: the keeper's own, which asks Airflow.
+    """
+    started = []
+    for each in (Kept(**fields) for fields in applications):
+        folder = run_folder(each.application)
+        seen = folder.observe()
+        dag, _, rest = seen.run.owner.partition("|") if seen.run is not None else ("", "", "")
+        if seen.run is None or dag != each.dag:
+            # Nobody has started it yet; or by hand, or for a snapshot.
+            continue
+        state = _state(ti, dag, rest.partition("|")[0])
+        keep = on_keep(seen, state, paused=state != "over" and ti.get_dag(dag).is_paused)
+        if keep.renew_lease:
+            folder.touch_lease()
+        if keep.tell_paused:
+            post(_paused(each, Alerts.model_validate(alerts)))
+        if keep.start:
+            run = f"keeper__{seen.run.token}"
+            _LOGGER.warning("the run that kept %s is gone: starting %s", each.application, run)
+            if seen.held:
+                folder.hand_over(seen.run.token, f"{dag}|{run}|{each.task}|-1")
+            started.append({"trigger_dag_id": dag, "trigger_run_id": run, "conf": dict(each.conf)})
+    ensure_sender()
+    return started
+
+
+def _state(ti: Any, dag: str, run: str) -> RunState:
+    if not ti.get_dr_count(dag, run_ids=[run]):
+        return "gone"
+    return "active" if ti.get_dr_count(dag, run_ids=[run], states=["queued", "running"]) else "over"
+
+
+def _paused(kept: Kept, alerts: Alerts) -> Mail:
+    day = iso(SystemClock().now_us())[:10]
+    command = f"airflow dags unpause {kept.dag}"
+    text = f"{kept.application} shall run, and its DAG {kept.dag} is paused"
+    return Mail(
+        f"paused {kept.application} {day}",
+        alerts.from_,
+        tuple(alerts.to),
+        f"[lyrebird] PAUSED {text}",
+        f"<p><b>{html.escape(text)}.</b></p><p>While it is, nobody starts it again when it crashes or stands still. "
+        "To stop it, mark its run as successful. Told once a day.</p>"
+        f"<p><b>Run next</b></p><pre>{html.escape(command)}</pre>",
+    )

@@ -1,0 +1,232 @@
+"""The keeper, over run folders and what Airflow says of runs; Airflow's own clean-up over a stream that runs."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from include.outbox.folder import outbox
+from include.settings.deployment import Deployment
+from supervision.keeper import Kept, kept_applications, look_after
+from supervision.run_folder import RunFolder, run_folder
+
+ALERTS = {"from": "lyrebird@localhost", "to": ["on-call@localhost"]}
+
+
+class Airflow:
+    """What its api-server tells a task of runs and DAGs."""
+
+    def __init__(self, **runs: str) -> None:
+        self.runs = runs
+        self.paused = False
+
+    def get_dr_count(self, _dag: str, run_ids: list[str], states: list[str] | None = None) -> int:
+        found = [self.runs[run] for run in run_ids if run in self.runs]
+        return len([state for state in found if states is None or state in states])
+
+    def get_dag(self, _dag: str) -> Any:
+        return SimpleNamespace(is_paused=self.paused)
+
+
+class Scene:
+    """One application, as its guardian and its runs have left it."""
+
+    def __init__(self, application: str, dag: str) -> None:
+        self.folder: RunFolder = run_folder(application)
+        self.kept = Kept(application, dag, "run", {"a": 1})
+        self.folder.path.mkdir(parents=True)
+        self._lock = os.open(self.folder.path / "lock", os.O_RDWR | os.O_CREAT)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self.write("run.json", token="t1", owner=f"{dag}|r1|run|-1", guardian_pid=os.getpid(), pid=1, started_us=0)
+        (self.folder.path / "lease").touch()
+        os.utime(self.folder.path / "lease", (0, 0))
+
+    def write(self, name: str, **content: Any) -> None:
+        (self.folder.path / name).write_text(json.dumps(content))
+
+    def ends(self, **how: Any) -> None:
+        if how:
+            self.write("exit.json", token="t1", **how)
+        fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def look(self, airflow: Airflow) -> list[dict[str, Any]]:
+        return look_after([asdict(self.kept)], ALERTS, ti=airflow)
+
+    @property
+    def lease_renewed(self) -> bool:
+        return (self.folder.path / "lease").stat().st_mtime > 0
+
+    @property
+    def owner(self) -> str:
+        run = self.folder.observe().run
+        assert run is not None
+        return run.owner
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    monkeypatch.setenv("LYREBIRD_STATE", str(tmp_path))
+    made = Scene("app", "stream_app")
+    yield made
+    made.close()
+
+
+START = {"trigger_dag_id": "stream_app", "trigger_run_id": "keeper__t1", "conf": {"a": 1}}
+
+
+def test_it_keeps_streams_and_captures_of_the_deployment_files() -> None:
+    kept = {each.application: (each.dag, each.task, each.conf) for each in kept_applications(Deployment.load())}
+    assert kept["index_orders"] == ("stream_index_orders", "run", {})
+    assert kept["capture-shop"] == ("source_replicate", "capture", {"source": "shop"})
+
+
+def test_where_all_is_well_it_renews_the_lease_alone(scene: Scene) -> None:
+    assert scene.look(Airflow(r1="running")) == []
+    assert scene.lease_renewed
+
+
+def test_a_new_run_that_waits_for_its_turn_loses_nothing(scene: Scene) -> None:
+    scene.folder.hand_over("t1", "stream_app|r2|run|-1")
+    os.utime(scene.folder.path / "lease", (0, 0))
+    assert scene.look(Airflow(r2="queued")) == []
+    assert scene.lease_renewed
+
+
+def test_an_application_whose_run_was_cleaned_away_goes_on_under_a_new_one(scene: Scene) -> None:
+    assert scene.look(Airflow()) == [START]
+    assert scene.owner == "stream_app|keeper__t1|run|-1"
+    assert scene.lease_renewed
+    # The next look finds the new run, or asks for the same again.
+    assert scene.look(Airflow(keeper__t1="queued")) == []
+    assert scene.look(Airflow()) == [START]
+
+
+@pytest.mark.parametrize("how", [{"rc": 0, "why": "lease expired"}, {"rc": -9, "why": None}, {}])
+def test_one_that_has_stopped_since_is_started(scene: Scene, how: dict[str, Any]) -> None:
+    scene.ends(**how)
+    assert scene.look(Airflow()) == [START]
+    assert scene.owner == "stream_app|r1|run|-1"
+
+
+@pytest.mark.parametrize(
+    ("how", "runs"),
+    [
+        ({"rc": 0, "why": "asked"}, {"r1": "success"}),
+        ({"rc": 0, "why": "asked"}, {}),
+        ({"rc": 0, "why": None}, {}),
+        ({"rc": 1, "why": None}, {"r1": "failed"}),
+        ({"rc": 1, "why": None}, {"r1": "running"}),
+        ({"rc": 0, "why": "lease expired"}, {"r1": "success"}),
+    ],
+)
+def test_one_that_a_person_has_stopped_or_is_to_mend_is_left(
+    scene: Scene, how: dict[str, Any], runs: dict[str, str]
+) -> None:
+    scene.ends(**how)
+    assert scene.look(Airflow(**runs)) == []
+
+
+def test_one_that_drains_is_left_to_its_end(scene: Scene) -> None:
+    scene.write("stop", why="asked")
+    assert scene.look(Airflow()) == []
+    assert not scene.lease_renewed
+
+
+def test_one_that_was_marked_is_fenced_by_its_lease_where_nobody_heard_of_it(scene: Scene) -> None:
+    assert scene.look(Airflow(r1="failed")) == []
+    assert not scene.lease_renewed
+
+
+def test_a_capture_of_a_snapshot_or_by_hand_is_none_of_its_business(scene: Scene) -> None:
+    scene.write("run.json", token="t1", owner="source_snapshot|r1|start|-1", guardian_pid=1, pid=1, started_us=0)
+    assert scene.look(Airflow()) == []
+
+
+def test_what_nobody_has_started_is_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LYREBIRD_STATE", str(tmp_path))
+    assert look_after([asdict(Kept("app", "stream_app", "run", {}))], ALERTS, ti=Airflow()) == []
+
+
+@pytest.mark.parametrize("runs", [{"r1": "running"}, {}])
+def test_a_paused_dag_of_what_shall_run_is_mailed_once_a_day(
+    scene: Scene, tmp_path: Path, runs: dict[str, str]
+) -> None:
+    airflow = Airflow(**runs)
+    airflow.paused = True
+    for _ in range(3):
+        assert scene.look(airflow) == []
+    (name,) = outbox(tmp_path).waiting()
+    letter = outbox(tmp_path).letter(name)
+    assert letter.subject == "[lyrebird] PAUSED app shall run, and its DAG stream_app is paused"
+    assert "airflow dags unpause stream_app" in letter.html
+
+
+def test_a_paused_dag_of_what_shall_not_run_is_nobodys_worry(scene: Scene, tmp_path: Path) -> None:
+    airflow = Airflow(r1="success")
+    airflow.paused = True
+    scene.ends(rc=0, why="asked")
+    assert scene.look(airflow) == []
+    assert outbox(tmp_path).state().waiting == 0
+
+
+class Metadata(Airflow):
+    """The real database, asked as the api-server asks it."""
+
+    def get_dr_count(self, dag: str, run_ids: list[str], states: list[str] | None = None) -> int:
+        from airflow.api_fastapi.execution_api.routes.dag_runs import get_dr_count
+        from airflow.utils.session import create_session
+
+        with create_session() as session:
+            return get_dr_count(dag, session, run_ids=run_ids, states=states)
+
+
+def test_airflows_clean_up_over_a_stream_that_runs_costs_it_its_run_and_nothing_else(scene: Scene) -> None:
+    """`airflow db clean` takes runs by the age of their start, also those that run."""
+    from airflow.models.dag import DagModel
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.db import initdb
+    from airflow.utils.db_cleanup import run_cleanup
+    from airflow.utils.session import create_session
+    from airflow.utils.state import DagRunState
+    from airflow.utils.types import DagRunTriggeredByType, DagRunType
+
+    initdb()
+    long_ago = datetime.now(UTC) - timedelta(days=40)
+    with create_session() as session:
+        session.merge(DagBundleModel(name="cleaned"))
+        session.flush()
+        session.merge(DagModel(dag_id="stream_app", bundle_name="cleaned", is_stale=False))
+        session.flush()
+        run = DagRun(
+            dag_id="stream_app",
+            run_id="r1",
+            run_type=DagRunType.MANUAL,
+            run_after=long_ago,
+            start_date=long_ago,
+            state=DagRunState.RUNNING,
+            triggered_by=DagRunTriggeredByType.TEST,
+        )
+        session.add(run)
+    assert scene.look(Metadata()) == []
+    run_cleanup(
+        clean_before_timestamp=datetime.now(UTC) - timedelta(days=30),
+        table_names=["dag_run", "task_instance", "trigger"],
+        skip_archive=True,
+        confirm=False,
+    )
+    assert scene.look(Metadata()) == [START]
+    assert scene.folder.held()
+    assert scene.owner == "stream_app|keeper__t1|run|-1"
