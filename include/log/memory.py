@@ -327,6 +327,9 @@ class _Admin:
             found = self._log.topics.get(topic)
             return TopicInfo(topic, found.id, len(found.partitions)) if found else None
 
+    def describe_all(self, topics: Collection[str]) -> dict[str, TopicInfo]:
+        return {name: info for name in topics if (info := self.describe(name)) is not None}
+
     def settings(self, topic: str) -> dict[str, str]:
         with self._log.lock:
             return {**_DEFAULTS, **self._log.topic(topic).config}

@@ -181,6 +181,9 @@ class TopicAdmin(Protocol):
     def describe(self, topic: str) -> TopicInfo | None:
         """The topic, or None when there is none of that name."""
 
+    def describe_all(self, topics: Collection[str]) -> dict[str, TopicInfo]:
+        """Those of `topics` that exist, asked for together."""
+
     def settings(self, topic: str) -> Mapping[str, str] | None:
         """A topic's configuration, own or by default; None where that may not be seen; `Terminal` without a topic."""
 

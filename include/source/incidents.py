@@ -15,8 +15,20 @@ from include.incidents.ledger import Incident, IncidentLedger
 from include.metrics.progress import RunFolder
 from include.source.database.purge import Horizon
 from include.source.state.capture_state import CaptureState, TableSetAside
+from include.source.state.job import GAP_OF_TOPIC
 
-__all__ = ["ASIDE", "FENCED", "ORPHANS", "PREPARED", "PURGE", "STOPPED", "WAITING", "CaptureIncidents", "next_command"]
+__all__ = [
+    "ASIDE",
+    "FENCED",
+    "ORPHANS",
+    "PREPARED",
+    "PURGE",
+    "STOPPED",
+    "TOPIC",
+    "WAITING",
+    "CaptureIncidents",
+    "next_command",
+]
 
 ASIDE: Final = IncidentKind("aside", "capture", "error", "capture.md#a-table-is-set-aside",
     opens="a table's rows cannot be read: it is [set aside](glossary.md#set-aside), all others go on",
@@ -27,6 +39,13 @@ ORPHANS: Final = IncidentKind("orphans", "capture", "error", "capture-types.md#f
     opens="a table may lack changes: a foreign key cascades into it without a trace in the binlog",
     ends="the table is read again", text="table {table} of {source} may lack changes: {cause}. Since {place}.",
     fix="Remove the key, then `lyrebird capture resume-table --source {source} {table}`.")  # fmt: skip
+TOPIC: Final = IncidentKind("topic", "capture", "error", "capture.md#a-topic-that-is-gone-or-needs-more-partitions",
+    opens="a captured table's topic was deleted, or made anew by somebody else: capture reads all rows of the table "
+          "into it again", ends="they are read",
+    text="the topic of table {table} of {source} was deleted, or made anew. Capture reads all rows of the table into "
+         "it again; those who read the topic begin anew.",
+    fix="Nothing, if somebody did so on purpose: `lyrebird capture status --source {source}` says how far it "
+        "is.")  # fmt: skip
 PURGE: Final = IncidentKind("purge", "capture", "critical", "capture.md#see-how-far-the-copy-is",
     opens="in less than 24 hours the server deletes the binlog that capture still needs", ends="it is 36 hours again",
     text="in {hours:.1f} h the server of {source} purges the binlog from which capture goes on ({basis}); raise that "
@@ -82,8 +101,17 @@ class CaptureIncidents(IncidentLedger):
     def on_state(self, state: CaptureState) -> None:
         """Opens and ends the incidents that follow from capture's state."""
         before, self._seen = self._seen, state
-        if (before.aside, before.orphans, before.waiting) == (state.aside, state.orphans, state.waiting):
+        if (before.aside, before.orphans, before.waiting, before.jobs) == (
+            state.aside,
+            state.orphans,
+            state.waiting,
+            state.jobs,
+        ):
             return
+        lost = {f"{t}:{job.id}": t for job in state.jobs if job.id.startswith(GAP_OF_TOPIC) for t in job.tables}
+        self.only(TOPIC, lost)
+        for subject, table in lost.items():
+            self._note(TOPIC, subject, group=table, kept=False, table=table)
         for kind, tables in ((ASIDE, state.aside), (ORPHANS, state.orphans)):
             noted = {f"{table}:{why.position}": (table, why) for table, why in sorted(tables.items())}
             self.only(kind, noted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -80,6 +80,12 @@ class CaptureLog(Protocol):
 
     def ensure_all(self, topics: Iterable[TopicSpec]) -> None:
         """`ensure` for each, asked for together: of thousands of topics, too."""
+
+    def topics(self, names: Collection[str]) -> dict[str, TopicInfo]:
+        """Those of `names` that exist, asked for together."""
+
+    def begins_anew(self, topic: str) -> None:
+        """Another topic has taken this one's name: the next commit says where that ends now."""
 
     def largest(self, topic: str) -> int:
         """Bytes of the largest record, key and value, that the topic takes now."""

@@ -17,7 +17,8 @@ from dataclasses import replace
 from typing import Final
 
 from include.clock import Clock
-from include.errors import SettingsError, Terminal
+from include.errors import Restart, SettingsError, Terminal
+from include.log.topics import change
 from include.record.position import SourcePosition
 from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import SourceTransaction
@@ -33,7 +34,7 @@ from include.source.snapshot.condition import leaving
 from include.source.snapshot.plan import full_names
 from include.source.snapshot.runner import Copying
 from include.source.state.capture_state import CaptureState, TableSetAside
-from include.source.state.job import FIRST, Job
+from include.source.state.job import FIRST, GAP_OF_TOPIC, Job
 from include.source.upstream import Flow, Upstream
 
 __all__ = ["CaptureSession"]
@@ -45,6 +46,7 @@ _POLL_S: Final = 0.25
 _LONGEST_GROUP_S: Final = 0.5
 _GROUPS_TO_COMMITS: Final = 16
 _REQUESTS_EVERY_S: Final = 1.0
+_TOPICS_EVERY_S: Final = 60.0
 
 
 class CaptureSession:
@@ -83,7 +85,7 @@ class CaptureSession:
         self._encoders = TableEncoders(name, source, log)
         self._replicator: Replicator | None = None
         self._group_since_s: float | None = None
-        self._committed_s = self._asked_s = clock.monotonic_s()
+        self._committed_s = self._asked_s = self._looked_s = clock.monotonic_s()
         self._commit_s = 0.0
         self._caught_up = False
 
@@ -153,6 +155,7 @@ class CaptureSession:
         """
         core = self._replicator or self._go_on()
         self._keep_to_policy(core)
+        self._keep_to_topics(core)
         self._renew(core)
         if extra is not None and core.state.job(extra.id) is None and not self._desk.closed(extra.id):
             tables = tuple(_chosen(extra.tables, core.state.captured))
@@ -161,6 +164,7 @@ class CaptureSession:
         while not self._watcher.stop_requested():
             self._upstream.check()
             self._step(core, self._inflow)
+            self._require_topics(core)
             self._take_requests(core)
             self._copy(core)
             if until and core.state.job(until) is None and not core.pending:
@@ -229,6 +233,47 @@ class CaptureSession:
             core.state = core.state.with_tables(new).with_gap(f"gap:new:{core.floor}", new)
         if core.state is not state:
             self._commit()
+
+    def _keep_to_topics(self, core: Replicator) -> None:
+        """A table whose topic was deleted, or made anew by somebody else, is owed all of its rows.
+
+        Committed before the first event is taken: no resolved record covers rows that went with the topic.
+        """
+        known, captured = core.state.topics, core.state.captured
+        found = self._encoders.topics(captured)
+        # Of a version that kept no ids, the schema of a table's key tells that its topic was there.
+        lost = {table for table, key_id in captured.items() if table not in found and (key_id or table in known)}
+        self._encoders.prepare((database, name) for database, _, name in (table.partition(".") for table in lost))
+        found |= self._encoders.topics(lost)
+        lost |= {table for table, info in found.items() if known.get(table, info.topic_id) != info.topic_id}
+        core.state = replace(core.state, topics={table: info.topic_id for table, info in found.items()})
+        self._looked_s = self._clock.monotonic_s()
+        if not lost:
+            return
+        for table in sorted(lost):
+            topic = found[table].name
+            log.warning("topic %s was deleted, or made anew: all rows of %s are read into it again", topic, table)
+            self._log.begins_anew(topic)
+        core.state = core.state.with_gap(f"{GAP_OF_TOPIC}{core.floor}", sorted(lost))
+        self._commit()
+
+    def _require_topics(self, core: Replicator) -> None:
+        """Now and then: the topics are those that the session began with, or made."""
+        now_s = self._clock.monotonic_s()
+        if now_s - self._looked_s < _TOPICS_EVERY_S:
+            return
+        self._looked_s = now_s
+        known = core.state.topics
+        found = self._encoders.topics(core.state.captured)
+        for table, topic_id in known.items():
+            if table in core.state.captured and (table not in found or found[table].topic_id != topic_id):
+                raise Restart(
+                    "a topic was deleted, or made anew, while capture wrote to it",
+                    system="kafka",
+                    topic=change(self._name, *table.split(".", 1)),
+                    fix="The next session reads all rows of its table into it again.",
+                )
+        core.state = replace(core.state, topics={table: info.topic_id for table, info in found.items()})
 
     def _step(self, core: Replicator, inflow: Flow) -> None:
         """Take at most one event, and commit when it is time."""

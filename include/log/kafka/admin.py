@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -55,15 +55,25 @@ class KafkaAdmin(KafkaClient, TopicAdmin):
 
     @override
     def describe(self, topic: str) -> TopicInfo | None:
-        try:
-            with self._connection.asking("describe a topic", topic=topic):
-                futures = self._client.describe_topics(TopicCollection([topic]), request_timeout=self._timeout_s)
-                description = futures[topic].result(self._timeout_s + 1)
-        except Terminal as error:
-            if _code(error) in UNKNOWN_TOPIC:
-                return None
-            raise
-        return TopicInfo(topic, str(description.topic_id), len(description.partitions))
+        return self.describe_all([topic]).get(topic)
+
+    @override
+    def describe_all(self, topics: Collection[str]) -> dict[str, TopicInfo]:
+        if not topics:
+            return {}
+        with self._connection.asking("describe topics"):
+            futures = self._client.describe_topics(TopicCollection(sorted(topics)), request_timeout=self._timeout_s)
+        found: dict[str, TopicInfo] = {}
+        for name, future in futures.items():
+            try:
+                with self._connection.asking("describe a topic", topic=name):
+                    answer = future.result(self._timeout_s + 1)
+            except Terminal as error:
+                if _code(error) in UNKNOWN_TOPIC:
+                    continue
+                raise
+            found[name] = TopicInfo(name, str(answer.topic_id), len(answer.partitions))
+        return found
 
     @override
     def largest(self, topic: str) -> int | None:

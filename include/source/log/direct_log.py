@@ -87,7 +87,7 @@ class DirectLog(CaptureLog):
         self._writer: LogWriter | None = None
         self._resolved: ResolvedWriter | None = None
         self._begun = self._appended = False
-        self._remade: dict[tuple[str, int], int] = {}
+        self._anew: dict[tuple[str, int], int] = {}
 
     @override
     def newest(self) -> ResumePoint | None:
@@ -126,6 +126,15 @@ class DirectLog(CaptureLog):
         self._ports.admin.ensure_all(topics)
 
     @override
+    def topics(self, names: Collection[str]) -> dict[str, TopicInfo]:
+        return self._ports.admin.describe_all(names)
+
+    @override
+    def begins_anew(self, topic: str) -> None:
+        # Readers must not wait for offsets of the topic that is gone.
+        self._anew |= {(topic, partition): end for partition, end in self._ports.reader.end_offsets(topic).items()}
+
+    @override
     def largest(self, topic: str) -> int:
         """Where Kafka may not tell, what topics are made with."""
         told = self._ports.admin.largest(topic)
@@ -137,8 +146,7 @@ class DirectLog(CaptureLog):
             raise Terminal("a topic cannot be made anew in a transaction", topic=topic.name)
         self._ports.admin.delete(topic.name)
         made = self._ports.admin.ensure(topic)
-        # Readers must not wait for offsets of the topic that is gone.
-        self._remade |= {(topic.name, partition): 0 for partition in range(made.partitions)}
+        self.begins_anew(topic.name)
         return made
 
     @override
@@ -168,7 +176,7 @@ class DirectLog(CaptureLog):
     def _commit(self, group: Group) -> None:
         self._append(group.outputs)
         writer, resolved = self._opened()
-        ends = self._remade | (writer.next_offsets() if self._appended else {})
+        ends = self._anew | (writer.next_offsets() if self._appended else {})
         _, appended = resolved.records(
             ends,
             version=group.version,
@@ -182,7 +190,7 @@ class DirectLog(CaptureLog):
             writer.append(self._topic, key, value, headers=headers)
         writer.commit()
         self._begun = self._appended = False
-        self._remade = {}
+        self._anew = {}
         # From its begin on: the first step that has to reach the coordinator may be the flush, or an append.
         if self._age_s() >= _SLOW_S:
             self._require_ended()
@@ -219,7 +227,7 @@ class DirectLog(CaptureLog):
     @override
     def close(self) -> None:
         writer, self._writer, self._resolved = self._writer, None, None
-        self._remade = {}
+        self._anew = {}
         if writer is not None:
             writer.close()
 

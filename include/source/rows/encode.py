@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from include.errors import Terminal
-from include.log.ports import TopicSpec
+from include.log.ports import TopicInfo, TopicSpec
 from include.log.topics import LARGEST_RECORD, LARGEST_STORED, RECORD_HEADS, change, document_spec
 from include.record.change import Op
 from include.record.codec import frame
@@ -182,6 +182,11 @@ class TableEncoders:
         self._log.ensure_all(
             document_spec(change(self._name, *table), self._source.partitions_of(*table)) for table in tables
         )
+
+    def topics(self, tables: Iterable[str]) -> dict[str, TopicInfo]:
+        """The topics that exist, by the full name of their table."""
+        names = {change(self._name, *table.split(".", 1)): table for table in tables}
+        return {names[topic]: info for topic, info in self._log.topics(names).items()}
 
     def of(self, schema: TableSchema, known_key_id: int = 0) -> TableEncoder:
         """The encoder of a table as `schema` describes it; `known_key_id` 0 = a table that is new."""

@@ -44,7 +44,7 @@ class CaptureState:
     the first transaction that showed it, until somebody asks for them again; `left_out` those that the policy does not
     let pass any more, from which position on; `waiting` prepared XA transactions, the oldest first; `nameless` tables
     whose maps name no columns, with the server's time (µs) until which it described them as rows were read since their
-    last ALTER.
+    last ALTER; `topics` the ids of the topics that tables had when they were last looked at.
     """
 
     version: int = 0
@@ -57,6 +57,7 @@ class CaptureState:
     left_out: Mapping[str, TableSetAside] = field(default_factory=dict)
     waiting: tuple[WaitingXa, ...] = ()
     nameless: Mapping[str, int] = field(default_factory=dict)
+    topics: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the resolved record."""
@@ -71,6 +72,7 @@ class CaptureState:
             "left_out": {table: asdict(aside) for table, aside in self.left_out.items()},
             "waiting": [{"xid": w.xid, "gtid": w.gtid, "after": w.after.to_json()} for w in self.waiting],
             "nameless": self.nameless,
+            "topics": self.topics,
         }
 
     @classmethod
@@ -91,6 +93,7 @@ class CaptureState:
                     for each in value.get("waiting", ())
                 ),
                 dict(value.get("nameless", {})),
+                dict(value.get("topics", {})),
             )
         except (KeyError, TypeError) as error:
             raise Terminal(
@@ -134,6 +137,7 @@ class CaptureState:
             aside={name: why for name, why in self.aside.items() if name != table},
             orphans={name: why for name, why in self.orphans.items() if name != table},
             left_out={name: why for name, why in self.left_out.items() if name != table},
+            topics={name: id_ for name, id_ in self.topics.items() if name != table},
         )
 
     def with_left_out(self, table: str, since: TableSetAside) -> CaptureState:

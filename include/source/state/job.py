@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from include.source.state.key_range import WHOLE, KeyRange
 
-__all__ = ["FIRST", "Job"]
+__all__ = ["FIRST", "GAP_OF_TOPIC", "Job"]
 
 FIRST = "first-snapshot"
 """The id of the job that reads all tables when capture begins."""
+
+
+GAP_OF_TOPIC: Final = "gap:topic:"
+"""How ids of jobs begin that read tables again because their topics were lost."""
 
 
 @dataclass(frozen=True, slots=True)

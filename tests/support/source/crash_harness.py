@@ -170,6 +170,34 @@ class CrashHarness:
         self._the_copy_is_the_table()
         self._each_request_is_answered_once()
 
+    def copies(self, since: int = 0) -> list[tuple[int, bool, Any]]:
+        """Of each resolved record from offset `since` on: transactions, whether it covers the table, the copy."""
+        decode, view, found = Decoder(self.registry.schema), ResolvedView(), []
+        rows = [(record, from_headers(record.headers)) for record in self._records(TOPIC)]
+        floors = [
+            (r.offset, raw["floor"]) for r, raw in zip(self._records(control("s")), self._controls(), strict=True)
+        ]
+        for record in self._records(source_resolved("s")):
+            resolved, ends = view.on_record(record.value), view.ends()
+            if resolved is None or ends is None or record.offset < since:
+                continue
+            floor = max((f for offset, f in floors if offset < ends.get((control("s"), 0), 0)), default=0)
+            newest: dict[Any, Any] = {}
+            for row, version in rows:
+                if row.offset < ends.get((TOPIC, row.partition), 0):
+                    newest[row.key] = version, row.value
+            alive = [decode(value)["after"] for version, value in newest.values() if value and version >= floor]
+            copy = {row["id"]: (row["id"], row["part"], row["v"]) for row in alive}
+            found.append((resolved.position.binlog.pos // 100, not resolved.uncovered, copy))
+        return found
+
+    def is_honest(self, since: int = 0) -> None:
+        """Wherever a resolved record from offset `since` on says that it covers the table, the copy is the table."""
+        for number, covered, copy in self.copies(since):
+            assert not covered or copy == self.story.states[number], number
+        number, covered, copy = self.copies(since)[-1]
+        assert (number, covered, copy) == (24, True, self.story.states[-1])
+
     def _records(self, topic: str) -> list[Record]:
         reader = self.log.reader()
         return [

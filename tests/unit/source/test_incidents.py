@@ -11,6 +11,7 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.purge import Horizon
 from include.source.incidents import CaptureIncidents, next_command
 from include.source.state.capture_state import CaptureState, TableSetAside, WaitingXa
+from include.source.state.job import GAP_OF_TOPIC
 from tests.support.run_folder import MemoryRunFolder
 
 WHY = TableSetAside("0-1-7", "bin.000001:9", "a row cannot be read", 1)
@@ -50,6 +51,16 @@ def test_a_table_that_is_resumed_is_no_incident_any_more() -> None:
     scene.incidents.on_state(state)
     assert scene.ids == ["aside:shop.t:bin.000001:9"]
     scene.incidents.on_state(state.without_aside(["shop.t"]))
+    assert scene.ids == []
+
+
+def test_a_lost_topic_is_an_incident_until_its_table_is_read_again() -> None:
+    scene = Scenario()
+    state = CaptureState(tables={"shop.t": 1, "shop.u": 2}).with_gap(f"{GAP_OF_TOPIC}7", ["shop.t"])
+    scene.incidents.on_state(state)
+    assert scene.ids == ["topic:shop.t:gap:topic:7"]
+    assert scene.incidents.open()[0]["fix"] == "lyrebird capture status --source shop"
+    scene.incidents.on_state(state.without_job(f"{GAP_OF_TOPIC}7"))
     assert scene.ids == []
 
 

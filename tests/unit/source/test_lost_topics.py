@@ -1,0 +1,82 @@
+"""A table's topic that somebody deletes: its rows are read again, and no resolved record covers it meanwhile."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from include.errors import Restart
+from include.log.ports import TopicSpec
+from include.log.topics import document_spec, source_resolved
+from tests.support.source.crash_harness import TOPIC, CrashHarness
+
+ANEW = document_spec(TOPIC, 3)
+BEFORE = 8
+
+
+def lose(world: CrashHarness, made_anew: TopicSpec | None = None) -> int:
+    """Somebody deletes the table's topic, and may make it again; the offset of the next resolved record."""
+    world.log.admin().delete(TOPIC)
+    if made_anew is not None:
+        world.log.admin().ensure(made_anew)
+    return world.log.reader().end_offsets(source_resolved("s"))[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("made_anew", [None, ANEW], ids=["gone", "made anew"])
+def test_the_table_of_a_lost_topic_is_read_again(seed: int, made_anew: TopicSpec | None) -> None:
+    world = CrashHarness(seed)
+    assert world.session(until=BEFORE)
+    gaps = kinds(world).count("gap")
+    since = lose(world, made_anew)
+    assert world.session(until=24)
+    world.is_honest(since)
+    assert kinds(world).count("gap") == gaps + 1
+
+
+def test_a_topic_that_stays_is_left_alone() -> None:
+    world = CrashHarness(1)
+    assert world.session(until=BEFORE)
+    before = world.log.admin().describe(TOPIC), kinds(world).count("gap")
+    assert world.session(until=24)
+    world.is_honest()
+    assert (world.log.admin().describe(TOPIC), kinds(world).count("gap")) == before
+
+
+@pytest.mark.timeout(120)
+def test_a_kill_at_any_step_after_the_loss_leaves_every_resolved_record_true() -> None:
+    for at in count(1, 4):
+        world = CrashHarness(at)
+        assert world.session(until=BEFORE)
+        since = lose(world)
+        killed = not world.session(at, until=24)
+        assert not killed or world.session(until=24)
+        world.is_honest(since)
+        if not killed:
+            break
+    assert at > 20
+
+
+def test_a_topic_that_is_made_anew_under_a_running_capture_ends_its_session() -> None:
+    world = CrashHarness(2)
+    assert world.session(until=BEFORE)
+    looks = count()
+
+    def check() -> None:
+        if next(looks) == 3:
+            lose(world, ANEW)
+            world.clock.advance(61)
+
+    world._upstream.check = check  # type: ignore[method-assign]
+    with pytest.raises(Restart) as told:
+        world.session(until=24)
+    assert told.value.details["topic"] == TOPIC
+    # What was committed within the minute before speaks of the topic that is gone.
+    since = world.log.reader().end_offsets(source_resolved("s"))[0]
+    assert world.session(until=24)
+    world.is_honest(since)
+
+
+def kinds(world: CrashHarness) -> list[str]:
+    return [raw["kind"] for raw in world._controls()]
