@@ -128,6 +128,10 @@ def _offsets(window: Mapping[str, int]) -> str:
 
 
 def _expectations(run_id: str, audit: str, report: Mapping[str, Any]) -> HistoryRow:
+    nothing = tuple(f"{topic}: nothing is indexed yet" for topic in report.get("nothing", ()))
+    if nothing and not report["topics"]:
+        entry = {"at": report["at"], "error": "; ".join(nothing)}
+        return _nothing(run_id, f"{audit}: expectations", entry)
     results = results_of(report)
     failed = [result for result in results if not result.success]
     documents = sum(topic["documents"] for topic in report["topics"])
@@ -144,7 +148,7 @@ def _expectations(run_id: str, audit: str, report: Mapping[str, Any]) -> History
         "",
         f"offsets {windows}",
         f"lyrebird audit history --audit {shlex.quote(audit)}" if failed else "",
-        tuple(f"{result.name}: {result.said}" for result in failed),
+        tuple(f"{result.name}: {result.said}" for result in failed) + nothing,
     )
 
 

@@ -31,16 +31,18 @@ class NothingJudged:
         what: its name.
         at: when it was looked for.
         error: what is not there yet, and what to do.
+        topic: whose records would be judged; "" where it is not about one.
     """
 
     what: str
     at: str
     error: str
+    topic: str = ""
 
     @classmethod
-    def of(cls, what: str, at: str, nothing: NothingToJudge) -> NothingJudged:
+    def of(cls, what: str, at: str, nothing: NothingToJudge, topic: str = "") -> NothingJudged:
         """As the error tells it."""
-        return cls(what, at, str(nothing))
+        return cls(what, at, str(nothing), topic)
 
     @property
     def verdict(self) -> str:

@@ -76,7 +76,9 @@ def command(
     if as_json:
         click.echo(told)
     else:
-        click.echo(painted("\n".join(line for each in [*reports, *nothing] for line in each.lines())))
+        told_lines = [line for each in reports for line in each.lines()]
+        told_lines += [line for each in nothing for line in each.lines()]
+        click.echo(painted("\n".join(told_lines)))
     if report is not None:
         write_atomically(report, told)
     sys.exit(0 if report is not None else exit_status([*reports, *nothing]))
