@@ -13,6 +13,9 @@ design; what is not committed yet is not judged.
 **When it fails.** In `audit`: the audit could not be made (the store away); it is tried again by itself, from its
 start. In `verdict`: there are findings; the mail says the first one, and the command that shows all of them with what
 to do about each. It is not tried again. What each run has found is kept: the link *Audit result* leads there.
+
+**When nothing is there yet.** `verdict` is skipped, and nobody gets a mail. What an earlier run has judged is not
+skipped: it is lost, and the run fails.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ with DAG(
     )
     verdict = AuditVerdictOperator(
         task_id="verdict",
-        python_callable=judge_chain_audit,
+        python_callable=refusing(judge_chain_audit),
         op_kwargs={"report": checked["report"]},
         retries=0,
         **mails(ALERTS, run_next="lyrebird audit chain --all"),

@@ -14,6 +14,9 @@ from its start. The job of `audit` looks at the expectations as well; `expectati
 could not. In `verdict`: there are findings; the mail holds their count and the command that shows them. In
 `expect_<name>`: documents are not as expected; the mail names the expectation, some of the documents, and a command
 that shows one. Neither is tried again. What each run has found is kept: the link *Audit result* leads there.
+
+**When nothing is there yet.** Before an index is made and filled, `verdict` and `expect_<name>` are skipped, and nobody
+gets a mail. An index that an earlier run has judged is not skipped: it is lost, and the run fails.
 """
 
 from __future__ import annotations

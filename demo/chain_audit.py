@@ -33,5 +33,6 @@ def told_of(reports: Sequence[ChainReport]) -> PartSummary:
         f"lake {audit_line(reports)}",
         *(line for report in reports if not report.clean for line in report.lines()),
     ]
-    values = {"topics": len(reports), "findings": [finding.to_json() for finding in findings]}
-    return PartSummary(tuple(lines), {"chain_audit": values}, bool(reports) and not findings)
+    judged = [report for report in reports if report.verdict != "nothing"]
+    values = {"topics": len(judged), "findings": [finding.to_json() for finding in findings]}
+    return PartSummary(tuple(lines), {"chain_audit": values}, bool(judged) and not findings)

@@ -16,7 +16,7 @@ from demo import pipeline
 from demo.airflow import Airflow
 from demo.comparison import DemoComparison, compare
 from demo.extras import DemoPart
-from demo.kept_audit import found
+from demo.kept_audit import found, judged_nothing
 from demo.latency import Latencies, percentile
 from demo.orders_index import OrdersIndex
 from demo.part_summary import PartSummary, together
@@ -272,7 +272,10 @@ class Demo:
             self._screen.step(f"{dag}, by Airflow")
             runs[dag] = self._airflow.trigger(dag)
             state = self._airflow.wait(dag, runs[dag], _DAG_WITHIN_S)
-            bad += [f"{dag} {state}"] if state != "success" else []
+            if state != "success":
+                bad.append(f"{dag} {state}")
+            elif judged_nothing(dag, runs[dag]):
+                bad.append(f"{dag} judged nothing")
         return ", ".join(bad) or "clean", runs
 
 

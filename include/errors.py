@@ -6,6 +6,7 @@ LyrebirdError
 ├── Terminal        stop this stage and tell a person: trying again gives the same
 │   ├── SettingsError   a deployment file or an argument is wrong
 │   ├── Fenced          another process has taken over; this one must end at once
+│   ├── NothingToJudge  an audit came before what it judges: say so, it is neither clean nor wrong
 │   └── Restart         this writer cannot go on, a new one can: open it, or end and be started again
 ├── InvalidRecord   set this one record aside with its bytes and reason, go on
 └── BackPressure    the next system is full: slow down, send the same message again
@@ -25,6 +26,7 @@ __all__ = [
     "Fenced",
     "InvalidRecord",
     "LyrebirdError",
+    "NothingToJudge",
     "Restart",
     "SettingsError",
     "Terminal",
@@ -74,6 +76,10 @@ class SettingsError(Terminal):
 
 class Fenced(Terminal):
     """A newer process owns this work. The receiver ends without another write."""
+
+
+class NothingToJudge(Terminal):
+    """Nothing is there yet that an audit could judge. What was there once and is gone is another `Terminal`."""
 
 
 class Restart(Terminal):

@@ -3,8 +3,8 @@
     spark-submit spark_apps/audit_expectations.py --audit assembled_order --report FILE [--result FILE]
 
 FILE of `--report` is what `audit_search.py --report` has written. Prints each expectation, then the result as JSON on
-the last line. Ends with 0 when all is as expected, 1 when not, 2 when it cannot be said (one line on stderr). With
-`--result` the JSON also goes there, and failed expectations end with 0: who reads the result judges it.
+the last line. Ends with 0 when all is as expected, 1 when not, 2 when it cannot be said (one line on stderr), 4 when
+nothing is indexed yet. With `--result` the JSON also goes there, and it ends with 0: who reads the result judges it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from include.audit.expectations.expectations_spark import expectations_by_spark
 from include.audit.expectations.run_params import windows_in
+from include.audit.nothing import NOTHING_STATUS
 from include.clock import SystemClock
 from include.errors import LyrebirdError
 from include.metrics.exporter import write_atomically
@@ -39,7 +40,9 @@ def main() -> int:
     sys.stdout.write("\n".join([*report.lines(), text]) + "\n")
     if arguments.result:
         write_atomically(arguments.result, text)
-    return 0 if arguments.result or not report.failed else 1
+    if arguments.result:
+        return 0
+    return 1 if report.failed else 0 if report.judged else NOTHING_STATUS
 
 
 if __name__ == "__main__":

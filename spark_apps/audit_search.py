@@ -3,8 +3,9 @@
     spark-submit spark_apps/audit_search.py --audit assembled_order [--mode bisect] [--repair] [--report FILE]
 
 Prints findings and the next command, then all reports as JSON on the last line. Ends with 0 when clean, 1 with
-findings, 2 when it cannot be said (one line on stderr). With `--report` the JSON also goes to FILE, and findings end
-with 0: who reads the report judges it. With `--expectations AUDIT FILE` those of an audit follow, their result in FILE.
+findings, 2 when it cannot be said (one line on stderr), 4 when nothing is indexed yet. With `--report` the JSON also
+goes to FILE, and it ends with 0: who reads the report judges it. With `--expectations AUDIT FILE` those of an audit
+follow, their result in FILE.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import click
 
 from include.audit.definition import search_audits
 from include.audit.expectations.expectations_spark import expectations_after
+from include.audit.nothing import exit_status
 from include.audit.search.audit import Mode
 from include.audit.search.expected_spark import audit_by_spark
 from include.audit.search.report import together
@@ -45,7 +47,7 @@ def main(
         sys.exit(2)
     text = json.dumps(together(reports))
     sys.stdout.write("\n".join([*(line for each in reports for line in each.lines()), text]) + "\n")
-    sys.exit(0 if report or all(each.clean for each in reports) else 1)
+    sys.exit(0 if report else exit_status(reports))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from include.audit.documents.report import DocumentFinding
 from include.audit.expectations.report import results_of
 from include.audit.history import KeptRun, Kind
 from include.audit.merkle.report import RowFinding
+from include.audit.nothing import LOST, judged_nothing
 from include.audit.search.conservation import Beside
 
 __all__ = ["HistoryRow", "rows_of"]
@@ -27,7 +28,7 @@ class HistoryRow:
 
     `clean` is the verdict, `said` the same in words with what was found, `effort` what it took, `position` up to where
     it holds, `next_command` what to run now (empty when clean), `details` the findings by name. `incomplete`: nothing
-    was found wrong, but not all could be looked at.
+    was found wrong, but not all could be looked at; `nothing`: nothing at all could, as it is not there yet.
     """
 
     run_id: str
@@ -40,6 +41,7 @@ class HistoryRow:
     next_command: str = ""
     details: tuple[str, ...] = ()
     incomplete: bool = False
+    nothing: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -47,19 +49,34 @@ class HistoryRow:
 
 
 def rows_of(kind: Kind, kept: KeptRun) -> list[HistoryRow]:
-    """The rows of one run."""
-    if kind == "chain":
-        return [_chain(kept.run_id, topic, report) for topic, report in sorted(kept.report.get("topics", {}).items())]
-    if kind == "join":
-        return [_join(kept.run_id, name, report) for name, report in sorted(kept.report.get("audits", {}).items())]
+    """The rows of one run; one of an audit that found nothing to judge has a row that says so."""
     if kind == "replay":
         return [_replay(kept.run_id, report) for report in kept.report.get("replays", ())]
-    if kind == "document":
-        return [_documents(kept.run_id, report) for _, report in sorted(kept.report.get("documents", {}).items())]
-    if kind == "table":
-        return [_table(kept.run_id, report) for _, report in sorted(kept.report.get("tables", {}).items())]
-    rows = [_search(kept.run_id, name, report) for name, report in sorted(kept.report.get("audits", {}).items())]
-    return [*rows, *(_expectations(kept.run_id, *entry) for entry in sorted(kept.expectations.items()))]
+    make, section = _ROWS[kind]
+    rows = [
+        (_nothing if judged_nothing(report) else make)(kept.run_id, name, report)
+        for name, report in sorted(kept.report.get(section, {}).items())
+    ]
+    if kind == "chain":
+        groups = sorted(kept.report.get("nothing", {}).items())
+        rows += [_nothing(kept.run_id, f"group {group}", entry) for group, entry in groups]
+    rows += [_expectations(kept.run_id, *entry) for entry in sorted(kept.expectations.items())]
+    return rows or [_nothing(kept.run_id, f"all {section}", {})]
+
+
+def _nothing(run_id: str, what: str, entry: Mapping[str, Any]) -> HistoryRow:
+    lost = entry.get("verdict") == LOST
+    return HistoryRow(
+        run_id,
+        str(entry.get("at", "")),
+        what,
+        clean=False,
+        said="lost: an earlier run has judged it" if lost else "nothing to judge yet",
+        next_command="lyrebird status" if lost else "",
+        details=(str(entry["error"]),) if entry.get("error") else (),
+        incomplete=not lost,
+        nothing=not lost,
+    )
 
 
 def _search(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
@@ -111,6 +128,10 @@ def _offsets(window: Mapping[str, int]) -> str:
 
 
 def _expectations(run_id: str, audit: str, report: Mapping[str, Any]) -> HistoryRow:
+    nothing = tuple(f"{topic}: nothing is indexed yet" for topic in report.get("nothing", ()))
+    if nothing and not report["topics"]:
+        entry = {"at": report["at"], "error": "; ".join(nothing)}
+        return _nothing(run_id, f"{audit}: expectations", entry)
     results = results_of(report)
     failed = [result for result in results if not result.success]
     documents = sum(topic["documents"] for topic in report["topics"])
@@ -127,7 +148,7 @@ def _expectations(run_id: str, audit: str, report: Mapping[str, Any]) -> History
         "",
         f"offsets {windows}",
         f"lyrebird audit history --audit {shlex.quote(audit)}" if failed else "",
-        tuple(f"{result.name}: {result.said}" for result in failed),
+        tuple(f"{result.name}: {result.said}" for result in failed) + nothing,
     )
 
 
@@ -172,7 +193,7 @@ def _replay(run_id: str, report: Mapping[str, Any]) -> HistoryRow:
     )
 
 
-def _table(run_id: str, report: Mapping[str, Any]) -> HistoryRow:
+def _table(run_id: str, _name: str, report: Mapping[str, Any]) -> HistoryRow:
     findings = [RowFinding(finding["kind"], finding["key"], finding["columns"]) for finding in report["found"]]
     counts = Counter(finding.kind for finding in findings)
     said = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
@@ -208,7 +229,7 @@ def _table(run_id: str, report: Mapping[str, Any]) -> HistoryRow:
     )
 
 
-def _documents(run_id: str, report: Mapping[str, Any]) -> HistoryRow:
+def _documents(run_id: str, _name: str, report: Mapping[str, Any]) -> HistoryRow:
     findings = [DocumentFinding(**finding) for finding in report["found"]]
     said = ", ".join(
         f"{count:,} {kind}" for kind, count in sorted(Counter(finding.kind for finding in findings).items())
@@ -256,3 +277,13 @@ def _chain(run_id: str, topic: str, report: Mapping[str, Any]) -> HistoryRow:
         str(report.get("next_command", "")),
         tuple(faults),
     )
+
+
+_ROWS: Final[Mapping[Kind, tuple[Callable[[str, str, Mapping[str, Any]], HistoryRow], str]]] = {
+    "search": (_search, "audits"),
+    "document": (_documents, "documents"),
+    "table": (_table, "tables"),
+    "join": (_join, "audits"),
+    "chain": (_chain, "topics"),
+}
+"""What makes a row of an entry, and the section of a report that has the entries by name."""

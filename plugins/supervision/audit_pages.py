@@ -94,7 +94,7 @@ def _row(kind: Kind, kept: KeptRun, row: HistoryRow) -> str:
     found = "".join(f'<tr class="{said}"><td colspan="6">{html.escape(each)}</tr>' for each in row.details)
     if row.next_command:
         found += f'<tr class="incident"><td colspan="6"><code>{html.escape(row.next_command)}</code></tr>'
-    verdict = "clean" if row.clean else "open" if row.incomplete else "found"
+    verdict = "clean" if row.clean else "nothing" if row.nothing else "open" if row.incomplete else "found"
     return f'<tr class="{verdict}"><td>{"<td>".join(cells)}</tr>{found}'
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import shlex
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import TaskGroup
@@ -16,6 +17,8 @@ from airflow.sdk.exceptions import AirflowSkipException
 from include.audit.expectations.definition import Declared
 from include.audit.expectations.run_params import verdict_of
 from include.audit.history import History, Kind
+from include.audit.lost import mark_lost, require_judged
+from include.metrics.exporter import write_atomically
 from include.settings.applications import Alerts
 from include.settings.environment import PROJECT_ROOT
 from supervision.alerts import mails
@@ -33,7 +36,10 @@ __all__ = [
     "begin_run",
     "expectation_tasks",
     "judge_expectation",
+    "judged",
 ]
+
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 class AuditJobOperator(SparkJobOperator):
@@ -82,6 +88,25 @@ def begin_run(kind: Kind, run_id: str | None) -> History:
     history = History.of(kind)
     history.begin(run_id or "")
     return history
+
+
+def judged(kind: Kind, report: str | Path) -> dict[str, Any]:
+    """The report in a file, if it has judged something; the task's log names what nothing is yet of.
+
+    What an earlier run on this host has judged is not nothing but lost, and the report says so from now on.
+
+    Raises:
+        NothingToJudge: it has judged nothing, as nothing is there yet.
+        Terminal: something is lost.
+    """
+    file = Path(report)
+    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    lost = mark_lost(kind, content, History.of(kind).runs())
+    if lost:
+        write_atomically(file, json.dumps(content))
+    for line in require_judged(kind, content, lost):
+        _LOGGER.info(line)
+    return content
 
 
 def expectation_tasks(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from include.audit.chain.run_params import ChainAuditRun, verdict_of
-from supervision.audit_tasks import begin_run
+from supervision.audit_tasks import begin_run, judged
 from supervision.refusing import GaveUp
 
 __all__ = ["check_chain_audit", "judge_chain_audit"]
@@ -24,8 +22,8 @@ def check_chain_audit(
 
 
 def judge_chain_audit(report: str) -> str:
-    """Fails the run when there are findings; its mail has the command that shows them."""
-    verdict = verdict_of(json.loads(Path(report).read_text(encoding="utf-8")))
+    """Fails the run when there are findings; its mail has the command that shows them. Raises as `judged`."""
+    verdict = verdict_of(judged("chain", report))
     if verdict.findings:
         raise GaveUp(verdict.text, verdict.next_command)
     return verdict.text

@@ -19,10 +19,11 @@ body{{font:14px system-ui,sans-serif;margin:1.5em}}
 pre{{font-size:12px;white-space:pre-wrap}}
 table{{border-collapse:collapse}}
 td,th{{text-align:left;padding:.3em 1em .3em 0;vertical-align:top}}
-.found,.clean,.open{{border-top:1px solid light-dark(#ddd,#444)}}
+.found,.clean,.open,.nothing{{border-top:1px solid light-dark(#ddd,#444)}}
 @media(min-width:60em){{td:nth-child(-n+3){{white-space:nowrap}}}}
 .note td{{padding-left:1.5em;white-space:normal}}
 .open td:nth-child(3){{color:light-dark(#850,#db5)}}
+.nothing td:nth-child(3){{opacity:.7}}
 .incident td{{padding-left:1.5em;color:light-dark(#a11,#f88);white-space:normal;overflow-wrap:anywhere}}
 .found td:nth-child(3){{color:light-dark(#a11,#f88);font-weight:600}}
 .clean td:nth-child(3){{color:light-dark(#171,#8d8)}}

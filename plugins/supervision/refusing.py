@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from include.errors import Terminal
+from include.errors import NothingToJudge, Terminal
 
 __all__ = ["GaveUp", "refuses", "refusing"]
 
@@ -41,12 +41,17 @@ def refuses(status: int, last_line: str) -> bool:
 
 
 def refusing(function: Callable[P, R]) -> Callable[P, R]:
-    """Make `function` a task body whose `Terminal` errors fail the task at once: trying again gives the same."""
+    """Make `function` a task body whose `Terminal` errors fail the task at once: trying again gives the same.
+
+    `NothingToJudge` skips it, which nobody is mailed about.
+    """
 
     @functools.wraps(function)
     def body(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
+        except NothingToJudge as nothing:
+            raise AirflowSkipException(str(nothing)) from nothing
         except Terminal as error:
             raise AirflowFailException(str(error)) from error
 

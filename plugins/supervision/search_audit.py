@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from include.audit.expectations.run_params import arguments
@@ -12,7 +10,7 @@ from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
 from include.audit.search.run_params import SearchAuditRun, refuse_findings
 from include.errors import Terminal
-from supervision.audit_tasks import begin_run
+from supervision.audit_tasks import begin_run, judged
 
 __all__ = ["check_search_audit", "judge_search_audit"]
 
@@ -50,13 +48,14 @@ def judge_search_audit(report: str) -> int:
     """Fails the run when the audit has findings; returns the number of clean audits.
 
     Raises:
+        NothingToJudge: nothing is indexed yet.
         Terminal: some audit has findings; it names the first keys of each kind, `fix` is the command that shows all.
     """
-    content = json.loads(Path(report).read_text(encoding="utf-8"))
+    content = judged("search", report)
     try:
         return refuse_findings(content)
     except Terminal as error:
-        dirty = [row for row in rows_of("search", KeptRun("", 0, content)) if not row.clean]
+        dirty = [row for row in rows_of("search", KeptRun("", 0, content)) if not (row.clean or row.nothing)]
         named = ". ".join(f"{row.what}: {row.said}{_keys(row.details)}" for row in dirty)
         raise Terminal(f"{error.message}. {named}", fix=error.fix) from error
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from include.audit.chain.report import together
+from include.audit.history import History
+from include.audit.nothing import NothingJudged
+from include.settings.environment import state_folder
 from supervision import command
+from supervision.alerts import EndMail
+from supervision.audit_pages import audit_page
 from supervision.chain_audit import check_chain_audit, judge_chain_audit
 from supervision.refusing import GaveUp, refusing
 from tests.support.paths import ROOT
@@ -36,6 +44,13 @@ def loaded() -> Any:
 
 def report(findings: list[dict[str, Any]]) -> str:
     return json.dumps({"clean": not findings, "topics": {"t": {"depth": "names", "findings": findings}}})
+
+
+@pytest.fixture(autouse=True)
+def _no_history() -> Iterator[None]:
+    shutil.rmtree(state_folder() / "audit", ignore_errors=True)
+    yield
+    shutil.rmtree(state_folder() / "audit", ignore_errors=True)
 
 
 def test_the_whole_lake_is_audited_without_a_choice() -> None:
@@ -75,9 +90,16 @@ def test_it_runs_nightly_where_there_are_groups_and_else_when_it_is_asked(
     dag.params.validate()
 
 
-@pytest.mark.parametrize(("findings", "verdict"), [([], "success"), ([FOUND], "failed")])
-def test_what_is_found_fails_the_verdict_alone(
-    monkeypatch: pytest.MonkeyPatch, findings: list[dict[str, Any]], verdict: str
+def nothing_yet() -> str:
+    group = NothingJudged("raw", "2026-11-02T03:30:00+00:00", "nothing is stored below raw/ yet. Start lake_backup.")
+    return json.dumps(together([], [group]))
+
+
+@pytest.mark.parametrize(
+    ("written", "verdict"), [(report([]), "success"), (report([FOUND]), "failed"), (nothing_yet(), "skipped")]
+)
+def test_what_is_found_fails_the_verdict_alone_and_nothing_skips_it_without_a_mail(
+    monkeypatch: pytest.MonkeyPatch, written: str, verdict: str
 ) -> None:
     from airflow.models.dagbundle import DagBundleModel
     from airflow.models.serialized_dag import SerializedDagModel
@@ -87,13 +109,14 @@ def test_what_is_found_fails_the_verdict_alone(
     from airflow.utils.session import create_session
 
     def argv(arguments: list[str]) -> list[str]:
-        write = f"open({arguments[-1]!r}, 'w').write({report(findings)!r}); print('done')"
+        write = f"open({arguments[-1]!r}, 'w').write({written!r}); print('done')"
         return [sys.executable, "-c", write]
 
     monkeypatch.setattr(command, "lyrebird_argv", argv)
     initdb()
     dag = loaded()
-    dag.get_task("verdict").on_failure_callback = None
+    mails: list[str] = []
+    monkeypatch.setattr(EndMail, "__call__", lambda _self, context: mails.append(context["ti"].task_id))
     with create_session() as session:
         if session.get(DagBundleModel, "audit_chain") is None:
             session.add(DagBundleModel(name="audit_chain"))
@@ -104,3 +127,38 @@ def test_what_is_found_fails_the_verdict_alone(
     run = dag.test(run_conf={"topics": [], "groups": [], "deep": False})
     states = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
     assert states == {"check": "success", "audit": "success", "verdict": verdict}
+    assert mails == (["verdict"] if verdict == "failed" else [])
+
+
+def test_a_lake_in_which_nothing_is_yet_is_skipped_and_its_page_says_so() -> None:
+    plan = check_chain_audit(GROUPS, {}, run_id="r1")
+    Path(plan["report"]).write_text(nothing_yet())
+    with pytest.raises(AirflowSkipException, match=r"group raw.*Start lake_backup"):
+        refusing(judge_chain_audit)(plan["report"])
+    page = audit_page("chain", "r1")
+    assert '<tr class="nothing">' in page
+    assert "nothing to judge yet" in page
+    assert "Start lake_backup" in page
+    assert '<tr class="clean">' not in page
+    assert '<tr class="found">' not in page
+
+
+def test_a_group_that_an_earlier_run_has_judged_is_lost_and_red() -> None:
+    plan = check_chain_audit(GROUPS, {}, run_id="r1")
+    judged = {"depth": "names", "findings": [], "groups": [{"group": "raw", "commits": 2}]}
+    Path(plan["report"]).write_text(json.dumps({"clean": True, "topics": {"t": judged}}))
+    assert judge_chain_audit(plan["report"]) == "clean: 1 topic"
+    later = check_chain_audit(GROUPS, {}, run_id="r2")
+    Path(later["report"]).write_text(nothing_yet())
+    with pytest.raises(AirflowFailException, match=r"group raw \(run r1\)"):
+        refusing(judge_chain_audit)(later["report"])
+    assert '<tr class="found">' in audit_page("chain", "r2")
+    assert History.of("chain").run("r2") is not None
+
+
+def test_groups_with_something_are_judged_and_those_with_nothing_named() -> None:
+    plan = check_chain_audit(GROUPS, {}, run_id="r1")
+    content = json.loads(report([]))
+    content["nothing"] = json.loads(nothing_yet())["nothing"]
+    Path(plan["report"]).write_text(json.dumps(content))
+    assert judge_chain_audit(plan["report"]) == "clean: 1 topic; nothing yet of group raw"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +13,12 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.audit.nothing import NothingJudged
+from include.audit.search.report import together as reported
+from include.settings.environment import state_folder
 from supervision import alerts, audit_tasks
+from supervision.alerts import EndMail
+from supervision.audit_pages import audit_page
 from supervision.audit_tasks import AuditJobOperator, judge_expectation
 from supervision.refusing import GaveUp, refusing
 from supervision.search_audit import check_search_audit, judge_search_audit
@@ -32,6 +39,13 @@ WRONG = {
 }
 RIGHT = {**WRONG, "success": True, "unexpected": 0, "examples": []}
 DOUBLED = {**RIGHT, "name": "each_order_once", "kind": "ExpectColumnValuesToBeUnique", "arguments": {}}
+
+
+@pytest.fixture(autouse=True)
+def _no_history() -> Iterator[None]:
+    shutil.rmtree(state_folder() / "audit", ignore_errors=True)
+    yield
+    shutil.rmtree(state_folder() / "audit", ignore_errors=True)
 
 
 def loaded() -> Any:
@@ -166,6 +180,55 @@ def test_each_failure_is_its_own_tasks_and_is_mailed_once(
     if "verdict" in failed:
         assert "2 findings. assembled_order (digest): 2 missing (missing: 17, 18)" in mails[0]
         assert "lyrebird audit search assembled_order" in mails[0]
+
+
+def test_an_index_in_which_nothing_is_yet_skips_verdict_and_expectations_without_a_mail(
+    known_to_airflow: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mails: list[str] = []
+    why = "no index serves this alias yet. Start the application index_orders, which makes one."
+
+    def job(operator: AuditJobOperator, context: Any) -> None:
+        given = list(operator.application_args or ())
+        nothing = NothingJudged("assembled_order", "2026-11-02T02:30:00Z", why, "assembled_order")
+        Path(given[-1]).write_text(json.dumps(reported([nothing])))
+        asked = {**result(), "nothing": ["assembled_order"]}
+        Path(given[given.index("--expectations") + 2]).write_text(json.dumps(asked))
+
+    monkeypatch.setattr(audit_tasks.SparkJobOperator, "execute", job)
+    monkeypatch.setattr(EndMail, "__call__", lambda _self, context: mails.append(context["ti"].task_id))
+    run = known_to_airflow.test(run_conf={"audits": [], "mode": "digest", "repair": False})
+    states = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
+    assert {name for name, state in states.items() if state == "skipped"} == {"verdict", TOTALS, ONCE}
+    assert str(run.state) == "success"
+    assert mails == []
+    page = audit_page("search", run.run_id)
+    assert page.count('<tr class="nothing">') >= 2
+    assert why in page
+
+
+def test_an_index_that_an_earlier_run_has_judged_is_lost() -> None:
+    first = check_search_audit(["a", "b"], [], {}, run_id="before")
+    Path(first["report"]).write_text(json.dumps({"audits": {"a": {"findings": 0}, "b": {"findings": 0}}}))
+    assert judge_search_audit(first["report"]) == 2
+    plan = check_search_audit(["a", "b"], [], {}, run_id="after")
+    nothing = {name: NothingJudged(name, "now", "no index serves this alias yet").to_json() for name in ("b", "new")}
+    Path(plan["report"]).write_text(json.dumps({"audits": {"a": {"findings": 0}, **nothing}}))
+    with pytest.raises(AirflowFailException, match=r"not there any more: b \(run before\)"):
+        refusing(judge_search_audit)(plan["report"])
+    page = audit_page("search", "after")
+    assert "lost: an earlier run has judged it" in page
+    assert "nothing to judge yet" in page
+
+
+def test_what_is_judged_beside_nothing_gives_the_verdict() -> None:
+    plan = check_search_audit(["fresh", "new"], [], {}, run_id="partly")
+    nothing = NothingJudged("new", "now", "no index serves this alias yet").to_json()
+    Path(plan["report"]).write_text(json.dumps({"audits": {"fresh": {"findings": 0}, "new": nothing}}))
+    assert judge_search_audit(plan["report"]) == 1
+    Path(plan["report"]).write_text(json.dumps({"audits": {"fresh": {"findings": 3}, "new": nothing}}))
+    with pytest.raises(AirflowFailException, match="3 findings"):
+        refusing(judge_search_audit)(plan["report"])
 
 
 def test_mode_and_repair_are_asked_of_a_person() -> None:

@@ -14,7 +14,10 @@ __all__ = ["check_pointer", "read_cuts"]
 
 
 def check_pointer(listing: LifeListing, pointer: ReadersPointer, findings: Findings) -> None:
-    """Notes a missing pointer, and generations that it reserves twice, does not reserve or does not know."""
+    """Notes a missing pointer, generations that it reserves twice, does not reserve or does not know, and lost chains.
+
+    A chain is lost where the pointer says how far it had come, and no generation has anything of the partition.
+    """
     topic = listing.topic
     if not listing.pointer:
         findings.add("pointer wrong", topic, "is gone: readers find nothing of this topic", key=topic.pointer)
@@ -35,6 +38,24 @@ def check_pointer(listing: LifeListing, pointer: ReadersPointer, findings: Findi
             "does not know this generation: nobody reserved it, and another may take its number",
             key=topic.pointer,
         )
+    for partition, head in sorted(_reached(pointer).items()):
+        if head > pointer.floor(partition) and all(partition != p for _, p in listing.chains):
+            findings.add(
+                "hole",
+                ChainKey(topic, pointer.live.generation if pointer.live else 1, partition),
+                "the pointer says that readers found them, and no commit is there any more",
+                first=pointer.floor(partition),
+                until=head,
+            )
+
+
+def _reached(pointer: ReadersPointer) -> dict[int, int]:
+    """By partition up to where commits were, as far as the pointer tells."""
+    reached = dict(pointer.heads)
+    for entry in pointer.entries:
+        for partition, ranges in entry.cuts.items():
+            reached[partition] = max([reached.get(partition, 0), *(first for first, _ in ranges)])
+    return reached
 
 
 def read_cuts(

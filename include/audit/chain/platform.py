@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -10,7 +10,8 @@ from include.audit.chain.audit import Options, audit_chain
 from include.audit.chain.listing import ProgressListener
 from include.audit.chain.report import ChainReport
 from include.audit.chain.run_params import ChainAuditRun
-from include.clock import Clock
+from include.audit.nothing import NothingJudged
+from include.clock import Clock, iso
 from include.errors import LyrebirdError, SettingsError
 from include.lake.definition import LakeGroup, declared_groups, group_named
 from include.lake.protocol.inventory import stored_topics
@@ -22,7 +23,7 @@ from include.settings.deployment import Deployment
 from include.store.object_store import ObjectStore
 from include.store.s3 import store_of
 
-__all__ = ["audit_in_bucket", "audit_on_servers", "topics_in"]
+__all__ = ["audit_in_bucket", "audit_on_servers", "groups_of", "topics_in", "without_anything"]
 
 _PATIENCE_S: Final = 10.0
 
@@ -56,7 +57,7 @@ def audit_on_servers(
     if mend:
         chosen = replace(chosen, mend=_eraser(deployment, settings))
     try:
-        yield from audit_in_bucket(store, _groups(deployment, asked.groups), asked.topics, clock, chosen, progress)
+        yield from audit_in_bucket(store, groups_of(deployment, asked), asked.topics, clock, chosen, progress)
     finally:
         store.close()
 
@@ -107,7 +108,25 @@ def _folders(store: ObjectStore, folder: str) -> Iterator[str]:
         after = f"{folder}{name}0" if slash else info.key
 
 
-def _groups(deployment: Deployment, names: tuple[str, ...]) -> dict[str, LakeGroup]:
+def without_anything(
+    groups: Mapping[str, LakeGroup], reports: Sequence[ChainReport], now_us: int
+) -> list[NothingJudged]:
+    """Those of `groups` that have nothing yet of any topic; `reports` are of all topics that there are."""
+    judged = {figures.group for report in reports for figures in report.groups if figures.judged}
+    return [
+        NothingJudged(
+            name,
+            iso(now_us),
+            f"nothing is stored below {group.prefix}/ yet. Start the application {group.application}.",
+        )
+        for name, group in sorted(groups.items())
+        if name not in judged
+    ]
+
+
+def groups_of(deployment: Deployment, asked: ChainAuditRun) -> dict[str, LakeGroup]:
+    """The groups that are asked for, all without a name; raises `SettingsError` where none is declared."""
+    names = asked.groups
     found = {name: group_named(deployment, name) for name in names} if names else declared_groups(deployment)
     if not found:
         raise SettingsError("no group of the lake is declared", path="lake", fix="Declare one in the deployment files.")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final, Literal
 
 from include.audit.chain.finding import ChainFinding, counted
+from include.audit.nothing import NOTHING, NothingJudged
 
 __all__ = ["ChainReport", "GroupFigures", "audit_line", "together"]
 
 _SHOWN = 20
+_NO_CUT: Final = "no cut of it is committed yet. Does its application run? `lyrebird lake status` tells."
 
 
 @dataclass
@@ -40,10 +42,16 @@ class GroupFigures:
     mended: int = 0
     bytes_read: int = 0
 
+    @property
+    def judged(self) -> bool:
+        """Whether anything is or was there: a writer that has begun alone leaves a pointer, and nothing to judge."""
+        heads = [head for found in self.heads.values() for head in found.values()]
+        return any([self.commits, self.objects, *heads])
+
     def to_json(self) -> dict[str, Any]:
         """Plain values, with all keys."""
         heads = {life: {str(p): head for p, head in sorted(found.items())} for life, found in self.heads.items()}
-        return {**asdict(self), "heads": heads}
+        return {**asdict(self), "heads": heads, "judged": self.judged}
 
     def lines(self) -> list[str]:
         """For a person."""
@@ -79,9 +87,14 @@ class ChainReport:
     notes: tuple[str, ...] = ()
 
     @property
+    def verdict(self) -> Literal["clean", "findings", "nothing"]:
+        """What it comes to; nothing: no group has a cut of the topic yet."""
+        return "findings" if self.findings else "clean" if any(group.judged for group in self.groups) else NOTHING
+
+    @property
     def clean(self) -> bool:
-        """Whether nothing was found."""
-        return not self.findings
+        """Whether something was judged, and nothing was found."""
+        return self.verdict == "clean"
 
     @property
     def next_command(self) -> str:
@@ -94,6 +107,8 @@ class ChainReport:
             "topic": self.topic,
             "at": self.at,
             "depth": self.depth,
+            "verdict": self.verdict,
+            "error": _NO_CUT if self.verdict == NOTHING else "",
             "clean": self.clean,
             "groups": [group.to_json() for group in self.groups],
             "findings": [finding.to_json() for finding in self.findings],
@@ -103,6 +118,8 @@ class ChainReport:
 
     def lines(self, shown: int = _SHOWN) -> list[str]:
         """The verdict, what each group has, the findings (at most `shown` of a fault) with their next commands."""
+        if self.verdict == NOTHING:
+            return [f"chains of {self.topic}: nothing to judge: {_NO_CUT}"]
         verdict = "clean" if self.clean else counted(len(self.findings), "finding")
         out = [f"chains of {self.topic}: {verdict} ({self.depth}, {self.at})"]
         for group in self.groups:
@@ -119,15 +136,27 @@ class ChainReport:
         return out
 
 
-def together(reports: Iterable[ChainReport]) -> dict[str, Any]:
-    """Several reports as one: {"clean": …, "topics": {name: report}}."""
+def together(reports: Iterable[ChainReport], nothing: Iterable[NothingJudged] = ()) -> dict[str, Any]:
+    """Several reports as one: {"verdict": …, "clean": …, "topics": {name: report}, "nothing": {group: …}}.
+
+    `nothing` are groups that have stored nothing yet; the verdict is that of the topics that could be judged.
+    """
     topics = {report.topic: report.to_json() for report in reports}
-    return {"clean": all(each["clean"] for each in topics.values()), "topics": topics}
+    verdicts = {each["verdict"] for each in topics.values()}
+    verdict = next((each for each in ("findings", "clean") if each in verdicts), NOTHING)
+    return {
+        "verdict": verdict,
+        "clean": verdict == "clean",
+        "topics": topics,
+        "nothing": {each.what: each.to_json() for each in nothing},
+    }
 
 
 def audit_line(reports: Sequence[ChainReport]) -> str:
     """All reports on one line, for a summary."""
-    topics: Mapping[str, ChainReport] = {report.topic: report for report in reports}
+    topics: Mapping[str, ChainReport] = {report.topic: report for report in reports if report.verdict != NOTHING}
+    if not topics:
+        return "chain audit: nothing to judge, as nothing is stored yet"
     groups = {figures.group for report in reports for figures in report.groups}
     commits = sum(figures.commits for report in reports for figures in report.groups)
     objects = sum(figures.objects for report in reports for figures in report.groups)

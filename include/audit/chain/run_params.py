@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from include.audit.chain.finding import counted
+from include.audit.nothing import judged_nothing
 from include.settings.run import Names, RunParams, knob
 
 __all__ = ["ChainAuditRun", "ChainVerdict", "verdict_of"]
@@ -43,10 +44,14 @@ class ChainVerdict:
 
 
 def verdict_of(report: Mapping[str, Any]) -> ChainVerdict:
-    """Judge a report: {"topics": {name: {"findings": […], …}}}."""
+    """Judge a report: {"topics": {name: {"findings": […], …}}}, at least one of which was judged."""
     findings = {name: each["findings"] for name, each in report["topics"].items() if each["findings"]}
     if not findings:
-        return ChainVerdict(len(report["topics"]), 0, f"clean: {counted(len(report['topics']), 'topic')}", "")
+        nothing = sorted(name for name, each in report["topics"].items() if judged_nothing(each))
+        nothing += [f"group {name}" for name in sorted(report.get("nothing", ()))]
+        judged = sum(not judged_nothing(each) for each in report["topics"].values())
+        text = f"clean: {counted(judged, 'topic')}" + (f"; nothing yet of {', '.join(nothing)}" if nothing else "")
+        return ChainVerdict(judged, 0, text, "")
     count = sum(map(len, findings.values()))
     name, found = next(iter(sorted(findings.items())))
     first = found[0]

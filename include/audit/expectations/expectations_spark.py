@@ -10,6 +10,7 @@ import functools
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +29,7 @@ from include.audit.expectations.great import validated
 from include.audit.expectations.report import ExpectationsReport, Result, TopicFigures
 from include.audit.expectations.run_params import windows_of
 from include.audit.expectations.work import NEWEST, UNREADABLE, decoded, identified
+from include.audit.nothing import NothingJudged
 from include.audit.search.bounds import Window
 from include.audit.search.report import SearchReport, together
 from include.clock import Clock, iso
@@ -73,11 +75,7 @@ def expectations_by_spark(
         Terminal: a topic's values have no named fields, or its index does not say how it was filled.
         Transient: a server did not answer.
     """
-    index = ElasticsearchIndex(deployment.one("elasticsearch", Elasticsearch))
-    try:
-        feeds = feeds_of(deployment, audit, index)
-    finally:
-        index.close()
+    feeds = _feeds(deployment, audit, windows)
     spark = session("audit_expectations")
     try:
         return look(spark, deployment, audit, windows, feeds, clock)
@@ -87,30 +85,35 @@ def expectations_by_spark(
 
 def expectations_after(
     deployment: Deployment, report: Path | None, results: Mapping[str, Path], clock: Clock
-) -> Callable[[SparkSession, Sequence[SearchReport]], None]:
+) -> Callable[[SparkSession, Sequence[SearchReport | NothingJudged]], None]:
     """What to do after search audits in their session: their report to its file, then each audit's expectations.
 
     A result goes to its file in `results` as soon as it is there. What servers and deployment files make impossible
     is logged and leaves no file: the report holds all the same, and who misses a result asks for it again.
     """
 
-    def then(spark: SparkSession, reports: Sequence[SearchReport]) -> None:
+    def then(spark: SparkSession, reports: Sequence[SearchReport | NothingJudged]) -> None:
         merged = together(reports)
         if report is not None:
             write_atomically(report, json.dumps(merged))
         for audit, file in results.items():
-            index = ElasticsearchIndex(deployment.one("elasticsearch", Elasticsearch))
+            windows = windows_of(merged, audit)
             try:
-                feeds = feeds_of(deployment, audit, index)
-                result = look(spark, deployment, audit, windows_of(merged, audit), feeds, clock)
+                result = look(spark, deployment, audit, windows, _feeds(deployment, audit, windows), clock)
             except (LyrebirdError, PySparkException, Py4JError) as error:
                 LOGGER.warning("expectations of %s are not known: %s", audit, str(error).partition("\n")[0])
             else:
                 write_atomically(file, json.dumps(result.to_json()))
-            finally:
-                index.close()
 
     return then
+
+
+def _feeds(deployment: Deployment, audit: str, windows: Mapping[str, Window]) -> dict[str, Feed]:
+    """As `feeds_of`; where nothing is indexed yet there may be no index to ask."""
+    if not any(windows.values()):
+        return {}
+    with closing(ElasticsearchIndex(deployment.one("elasticsearch", Elasticsearch))) as index:
+        return feeds_of(deployment, audit, index)
 
 
 def look(
@@ -127,7 +130,7 @@ def look(
         spark: made by `log.running.batches_spark.session`.
         deployment: the deployment files.
         audit: name of the search audit.
-        windows: topic → the offsets below which it is looked at.
+        windows: topic → the offsets below which it is looked at; of a topic without any nothing is looked at.
         feeds: topic → how its records become documents.
         clock: for the report's time.
 
@@ -141,7 +144,10 @@ def look(
         raise SettingsError("the audit's report does not say where to cut", topics=absent, fix="Run the audit again.")
     figures: list[TopicFigures] = []
     results: list[Result] = []
+    nothing = tuple(topic for topic in entries if not windows[topic])
     for topic, entry in entries.items():
+        if topic in nothing:
+            continue
         newest = documents(spark, deployment, feeds[topic], windows[topic])
         try:
             judged = _results(deployment, topic, entry, newest)
@@ -149,7 +155,7 @@ def look(
         finally:
             newest.forget()
         figures.append(newest.figures)
-    return ExpectationsReport(audit, iso(clock.now_us()), tuple(figures), tuple(results))
+    return ExpectationsReport(audit, iso(clock.now_us()), tuple(figures), tuple(results), nothing)
 
 
 def look_at_table(

@@ -140,12 +140,18 @@ class TopicFigures:
 
 @dataclass(frozen=True)
 class ExpectationsReport:
-    """All expectations that one audit declares, over its topics."""
+    """All expectations that one audit declares, over its topics; `nothing`: those of which nothing is indexed."""
 
     audit: str
     at: str
     topics: tuple[TopicFigures, ...]
     results: tuple[Result, ...] = field(default=())
+    nothing: tuple[str, ...] = ()
+
+    @property
+    def judged(self) -> bool:
+        """Whether something was there that could be as expected, or not."""
+        return bool(self.topics)
 
     @property
     def failed(self) -> tuple[Result, ...]:
@@ -160,11 +166,13 @@ class ExpectationsReport:
             "failed": len(self.failed),
             "topics": [each.to_json() for each in self.topics],
             "results": [each.to_json() for each in self.results],
+            "nothing": list(self.nothing),
         }
 
     def lines(self) -> list[str]:
         """The verdict, what was looked at, each expectation."""
-        verdict = f"{len(self.failed)} failed" if self.failed else "all as expected"
+        met = "all as expected" if self.judged else "nothing to judge"
+        verdict = f"{len(self.failed)} failed" if self.failed else met
         out = [f"expectations of {self.audit}: {verdict} ({self.at})"]
         for figures in self.topics:
             ends = ", ".join(f"{p}:{offset}" for p, offset in sorted(figures.window.items()))
@@ -173,6 +181,7 @@ class ExpectationsReport:
                 out.append(f"  {figures.unreadable:,} records that cannot be read are not judged")
             if figures.left_out:
                 out.append(f"  fields of types that Spark does not have: {', '.join(figures.left_out)}")
+        out += [f"  {topic}: nothing is indexed yet" for topic in self.nothing]
         return [*out, *(result.line() for result in self.results)]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from include.audit.expectations.report import results_of
-from include.errors import SettingsError, Terminal
+from include.errors import NothingToJudge, SettingsError, Terminal
 
 __all__ = ["ExpectationVerdict", "arguments", "verdict_of", "windows_in", "windows_of"]
 
@@ -32,7 +32,7 @@ def arguments(audit: str, report: Path, result: Path) -> list[str]:
 
 
 def windows_of(report: Mapping[str, Any], audit: str) -> dict[str, dict[int, int]]:
-    """Topic -> partition -> the offset that the search audit was cut at.
+    """Topic -> partition -> the offset that the search audit was cut at; no partition where it had nothing to judge.
 
     Args:
         report: {"audits": {name: {"topic": …, "window": {partition: offset}, …}}}; an audit of several topics has an
@@ -40,7 +40,7 @@ def windows_of(report: Mapping[str, Any], audit: str) -> dict[str, dict[int, int
         audit: name in the deployment files.
     """
     return {
-        each["topic"]: {int(partition): offset for partition, offset in each["window"].items()}
+        each["topic"]: {int(partition): offset for partition, offset in each.get("window", {}).items()}
         for name, each in report["audits"].items()
         if name == audit or name.startswith(f"{audit}/")
     }
@@ -68,8 +68,11 @@ def verdict_of(result: Mapping[str, Any], topic: str, name: str, *, assembled: b
         assembled: the topic's documents are ours, so that one can be assembled anew and looked at.
 
     Raises:
+        NothingToJudge: nothing is indexed yet of the topic.
         Terminal: the result does not have it.
     """
+    if topic in result.get("nothing", ()):
+        raise NothingToJudge("nothing is indexed yet, so that no document can be as expected", topic=topic)
     expectation = next((each for each in results_of(result) if (each.topic, each.name) == (topic, name)), None)
     if expectation is None:
         raise Terminal(

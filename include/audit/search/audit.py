@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypedDict, Unpack
 
 from include.audit.definition import SearchAuditSpec
+from include.audit.nothing import NothingJudged
 from include.audit.search.bisect import Bisection, bisect
 from include.audit.search.bounds import NO_LOWS, Window, parts_of
 from include.audit.search.conservation import answers_for_index, look_beside
@@ -34,10 +35,10 @@ from include.audit.search.verdict import judge, judge_counted
 from include.audit.search.views.range_count import IndexView, SeenDocument
 from include.audit.search.views.state_view import MOST_ABOVE, IndexState, StateView, far_ahead
 from include.clock import iso
-from include.errors import Transient
+from include.errors import NothingToJudge, Transient
 from include.index.progress.grown_topics import require_no_growth
 
-__all__ = ["Examined", "How", "Mode", "Since", "audit_and_repair", "audit_search", "examine"]
+__all__ = ["Examined", "How", "Mode", "Since", "audit_and_repair", "audit_search", "examine", "judged_or_nothing"]
 
 Mode = Literal["digest", "bisect"]
 """bisect: the original, by counts; finds missing keys. digest: by sums over states; finds every difference."""
@@ -74,6 +75,24 @@ class Examined:
 def audit_search(spec: SearchAuditSpec, sides: Sides, **how: Unpack[How]) -> SearchReport:
     """`examine`, and its report alone."""
     return examine(spec, sides, **how).report
+
+
+def judged_or_nothing(
+    spec: SearchAuditSpec, sides: Sides, *, repair: bool = False, **how: Unpack[How]
+) -> SearchReport | NothingJudged:
+    """The report of `audit_search` or `audit_and_repair`, or that nothing is there yet that could be judged.
+
+    An audit that finds both sides without a record has judged nothing either. Raises as `examine` otherwise.
+    """
+    at = iso(sides.clock.now_us())
+    try:
+        report = (audit_and_repair if repair else audit_search)(spec, sides, **how)
+    except NothingToJudge as nothing:
+        return NothingJudged.of(spec.name, at, nothing, spec.topic)
+    if report.clean and not any(report.window.values()):
+        why = f"the topic {spec.topic} has no record yet, and {report.index} no document."
+        return NothingJudged(spec.name, at, why, spec.topic)
+    return report
 
 
 def audit_and_repair(spec: SearchAuditSpec, sides: Sides, **how: Unpack[How]) -> SearchReport:
@@ -122,7 +141,8 @@ def examine(
             as a slow bulk takes by default for a `bisect`, and not at all for a `digest`.
 
     Raises:
-        Terminal: it cannot be said: no index, nothing indexed yet, or the topic was made anew or has grown.
+        NothingToJudge: there is no index yet, or nothing was indexed yet.
+        Terminal: it cannot be said: what was there is gone, or the topic was made anew or has grown.
         Transient: a server did not answer, or for a part only.
     """
     if sides.admin.describe(spec.topic) is not None:

@@ -12,8 +12,8 @@ from typing import Final
 
 from include.audit.search.bounds import Bounds, Window
 from include.clock import Clock
-from include.errors import SettingsError, Terminal
-from include.index.generations.active import serving
+from include.errors import NothingToJudge, SettingsError, Terminal
+from include.index.generations.active import read_fed, serving_or_none
 from include.index.mapping.declared import require_metadata
 from include.index.name import IndexName
 from include.index.progress.document import IndexProgress, read_progress
@@ -23,6 +23,8 @@ from include.log.ports import LogReader, TopicAdmin
 __all__ = ["AuditCut", "cut"]
 
 _LOOK_S: Final = 0.2
+_ANY: Final = 2**63 - 1
+"""No version is greater."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +73,11 @@ def cut(
         keyed: whether its records have keys.
 
     Raises:
-        Terminal: it cannot be said: no index, nothing indexed yet, or the topic was made anew or has lost records.
+        NothingToJudge: there is no index yet, or nothing was indexed yet.
+        Terminal: it cannot be said: what was there is gone, or the topic was made anew or has lost records.
         Transient: a server did not answer.
     """
-    info = _index(index, alias)
+    info = _index(index, alias, application)
     require_metadata(info.name, info.mapping)
     description = admin.describe(topic)
     ends = reader.end_offsets(topic) if description is not None and wait_s else {}
@@ -82,7 +85,14 @@ def cut(
     while True:
         progress = read_progress(index, info, topic)
         if progress is None or not progress.acked:
-            raise Terminal(
+            if progress is None and index.living_below(info.name, topic, _ANY, 1):
+                raise Terminal(
+                    "the index has documents, but what it says of its progress is gone",
+                    index=info.name,
+                    topic=topic,
+                    fix=f"Start the application {application}: it reads the topic from its beginning.",
+                )
+            raise NothingToJudge(
                 "nothing was indexed yet, so there is nothing to compare",
                 index=info.name,
                 topic=topic,
@@ -125,12 +135,30 @@ def cut(
     return AuditCut(info, Bounds(window, generation, keyed=keyed), progress)
 
 
-def _index(index: SearchIndex, name: str) -> IndexInfo:
+def _index(index: SearchIndex, name: str, application: str) -> IndexInfo:
     try:
         generation = IndexName.parse(name)
     except SettingsError:
-        return serving(index, name)
+        return _serving(index, name, application)
     info = index.describe(name)
     if info is None:
         raise Terminal("index does not exist", index=name, fix=f"Run `lyrebird index rebuild {generation.alias}`.")
     return info
+
+
+def _serving(index: SearchIndex, alias: str, application: str) -> IndexInfo:
+    info = serving_or_none(index, alias)
+    if info is not None:
+        return info
+    if fed := read_fed(index, alias):
+        # The first application that made one has noted it.
+        raise Terminal(
+            "no index serves this alias any more, though some were filled for it",
+            alias=alias,
+            generations=list(fed),
+            fix=f"`lyrebird index status {alias}` tells what is there; `lyrebird index promote {alias} --generation N` "
+            f"lets one of those serve; without any, the start of {application} makes it anew.",
+        )
+    raise NothingToJudge(
+        "no index serves this alias yet", alias=alias, fix=f"Start the application {application}, which makes one."
+    )

@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame, SparkSession, functions
 from typing_extensions import override
 
 from include.audit.definition import SearchAuditSpec
-from include.audit.search.audit import How, audit_and_repair, audit_search
+from include.audit.nothing import NothingJudged
+from include.audit.search.audit import How, judged_or_nothing
 from include.audit.search.bounds import NO_LOWS, Bounds, Window
 from include.audit.search.cut import AuditCut
 from include.audit.search.expected import Expected, RecordState, reading_of
@@ -67,9 +68,9 @@ def audit_by_spark(
     specs: Sequence[SearchAuditSpec],
     *,
     repair: bool = False,
-    then: Callable[[SparkSession, list[SearchReport]], None] = lambda _spark, _reports: None,
+    then: Callable[[SparkSession, list[SearchReport | NothingJudged]], None] = lambda _spark, _reports: None,
     **how: Unpack[How],
-) -> list[SearchReport]:
+) -> list[SearchReport | NothingJudged]:
     """The search audits of `specs`, one after the other, in one session; raises what `audit_search` raises.
 
     `then` is called with that session and the reports.
@@ -90,7 +91,7 @@ def audits_in(
     *,
     repair: bool = False,
     **how: Unpack[How],
-) -> list[SearchReport]:
+) -> list[SearchReport | NothingJudged]:
     """`audit_by_spark` in a session that stays; what it keeps on disk is freed after each audit."""
     kept: list[SparkExpected] = []
 
@@ -99,11 +100,11 @@ def audits_in(
         kept.append(expected_by_spark(spark, deployment, spec, feed, at, earlier))
         return kept[-1]
 
-    audit, reports = audit_and_repair if repair else audit_search, []
+    reports: list[SearchReport | NothingJudged] = []
     with server_sides(deployment, folding) as sides:
         for spec in specs:
             try:
-                reports.append(audit(spec, sides, **how))
+                reports.append(judged_or_nothing(spec, sides, repair=repair, **how))
             finally:
                 while kept:
                     kept.pop().forget()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from include.audit.chain.finding import counted
+from include.audit.nothing import NothingJudged
 from include.audit.search.bisect import Level
 from include.audit.search.conservation import Beside
 from include.clock import iso
@@ -116,6 +117,11 @@ class SearchReport:
         return self.differing_sides + len(self.set_aside)
 
     @property
+    def verdict(self) -> Literal["clean", "findings"]:
+        """What it comes to."""
+        return "findings" if self.findings else "clean"
+
+    @property
     def clean(self) -> bool:
         """Whether both sides agree, and are as new as the database."""
         return self.findings == 0
@@ -158,6 +164,7 @@ class SearchReport:
             "unsettled": _offsets(self.unsettled),
             "beside": self.beside.to_json(),
             "set_aside": [each.to_json() for each in self.set_aside],
+            "verdict": self.verdict,
             "clean": self.clean,
             "findings": self.findings,
             "next_command": self.next_command,
@@ -265,6 +272,10 @@ def _named(vector: Mapping[int, int]) -> str:
     return ", ".join(f"{p}:{offset}" for p, offset in sorted(vector.items()))
 
 
-def together(reports: Iterable[SearchReport]) -> dict[str, Any]:
+def together(reports: Iterable[SearchReport | NothingJudged]) -> dict[str, Any]:
     """Several reports as one: {"audits": {name: {"findings": count, …}}}."""
-    return {"audits": {report.audit: report.to_json() for report in reports}}
+    return {
+        "audits": {
+            report.what if isinstance(report, NothingJudged) else report.audit: report.to_json() for report in reports
+        }
+    }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from include.audit.nothing import judged_nothing
 from include.audit.search.audit import Mode
 from include.errors import Terminal
 from include.settings.run import Names, RunParams, every, knob
@@ -33,7 +34,9 @@ class SearchAuditRun(RunParams):
 
 
 def refuse_findings(report: Mapping[str, Any]) -> int:
-    """Judge a report: {"audits": {name: {"findings": count, …}}}. Returns how many are clean.
+    """Judge a report: {"audits": {name: {"findings": count, …}}}.
+
+    Returns how many are clean; what judged nothing is not.
 
     Raises:
         Terminal: some audit has findings; `fix` is the command that shows them.
@@ -47,4 +50,4 @@ def refuse_findings(report: Mapping[str, Any]) -> int:
             findings=dirty,
             fix=f"Run {commands} to see the keys.",
         )
-    return len(findings)
+    return sum(not judged_nothing(result) for result in report["audits"].values())

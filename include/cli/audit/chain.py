@@ -51,11 +51,12 @@ def command(
 
     Names missing, changed and extra objects, holes, offsets found twice, and counts in which groups differ, each with
     the next command. Runs beside everything; writes summaries of commits where they are missing. Exit code: 0 clean,
-    1 findings, 2 it cannot be said.
+    1 findings, 2 it cannot be said, 4 nothing is stored yet.
     """
     from include.audit.chain.audit import Options
-    from include.audit.chain.platform import audit_on_servers
+    from include.audit.chain.platform import audit_on_servers, groups_of, without_anything
     from include.audit.chain.report import together
+    from include.audit.nothing import exit_status
     from include.metrics.exporter import write_atomically
     from include.settings.deployment import Deployment
 
@@ -64,17 +65,20 @@ def command(
             raise SettingsError("no topic is named, or all and some", fix="Name topics, or say --all.")
         options = Options("bytes" if deep else "labels" if labels else "names")
         with progress_bar("begins", quiet=as_json) as progress:
-            asked = ChainAuditRun(topics=topics, groups=groups)
-            reports = list(audit_on_servers(Deployment.load(), asked, SystemClock(), options, progress, mend=repair))
+            asked, deployment, clock = ChainAuditRun(topics=topics, groups=groups), Deployment.load(), SystemClock()
+            reports = list(audit_on_servers(deployment, asked, clock, options, progress, mend=repair))
+            # A group may lack a topic that is named.
+            nothing = without_anything(groups_of(deployment, asked), reports, clock.now_us()) if every else []
     except LyrebirdError as error:
         tell_error(error)
         sys.exit(CANNOT_AUDIT)
-    told = orjson.dumps(together(reports)).decode()
-    clean = all(each.clean for each in reports)
+    told = orjson.dumps(together(reports, nothing)).decode()
     if as_json:
         click.echo(told)
     else:
-        click.echo(painted("\n".join(line for each in reports for line in each.lines())) or "no group has any topic")
+        told_lines = [line for each in reports for line in each.lines()]
+        told_lines += [line for each in nothing for line in each.lines()]
+        click.echo(painted("\n".join(told_lines)))
     if report is not None:
         write_atomically(report, told)
-    sys.exit(0 if clean or report is not None else 1)
+    sys.exit(0 if report is not None else exit_status([*reports, *nothing]))

@@ -9,7 +9,8 @@ import click
 import orjson
 
 from include.audit.definition import search_audits
-from include.audit.search.audit import How, audit_and_repair, audit_search
+from include.audit.nothing import exit_status
+from include.audit.search.audit import How, judged_or_nothing
 from include.audit.search.platform import server_sides
 from include.audit.search.report import together
 from include.audit.search.run_params import SearchAuditRun
@@ -59,14 +60,13 @@ def command(name: str, repair: bool, as_json: bool, **how: Unpack[How]) -> None:
     Changes nothing unless --repair is given, and may run under load. Names each document that the index lacks
     (missing), holds without reason (extra), holds in an older state (stale) or in one that no record made (altered),
     tells how many requests that took, and up to which offsets and source position it holds. Exit code: 0 clean (after
-    the repair, if one was asked for), 1 findings, 2 it cannot be said.
+    the repair, if one was asked for), 1 findings, 2 it cannot be said, 4 nothing is indexed yet.
     """
     try:
         deployment = Deployment.load()
         specs = search_audits(deployment, name)
         with server_sides(deployment) as sides:
-            audit = audit_and_repair if repair else audit_search
-            reports = [audit(spec, sides, **how) for spec in specs]
+            reports = [judged_or_nothing(spec, sides, repair=repair, **how) for spec in specs]
     except LyrebirdError as error:
         tell_error(error)
         sys.exit(CANNOT_AUDIT)
@@ -75,4 +75,4 @@ def command(name: str, repair: bool, as_json: bool, **how: Unpack[How]) -> None:
         click.echo(orjson.dumps(found).decode())
     else:
         click.echo(painted("\n".join(line for report in reports for line in report.lines())))
-    sys.exit(0 if all(report.clean for report in reports) else 1)
+    sys.exit(exit_status(reports))

@@ -116,12 +116,11 @@ def test_an_entity_that_no_index_holds_is_refused_with_those_that_there_are(run:
     assert "allowed=['order']" in str(result.exception)
 
 
-def test_an_audit_that_cannot_be_made_ends_with_2_and_the_reason(run: Run, unique: str) -> None:
+def test_an_audit_with_nothing_to_judge_ends_with_4_and_one_that_cannot_be_made_with_2(run: Run, unique: str) -> None:
     result = run("audit", "search", unique)
-    assert result.exit_code == 2
-    assert f"lyrebird index create {unique}" in result.stderr
+    assert result.exit_code == 4
+    assert "no index serves this alias yet" in result.stdout
     run("index", "create", unique)
-    result = run("audit", "search", unique)
-    assert result.exit_code == 2
-    assert "nothing was indexed yet" in result.stderr
+    result = run("audit", "search", unique, "--json")
+    assert (result.exit_code, json.loads(result.stdout)["verdict"]) == (4, "nothing")
     assert run("audit", "search", "nobody").exit_code == 2

@@ -30,6 +30,7 @@ error is JSON, too: `{"error": {"kind": …, "message": …, "details": {…}, "
 | 0 | it is done, or clean |
 | 1 | an error, findings, or nothing of that name |
 | 2 | the command was called wrongly; an audit, a comparison: it cannot be said |
+| 4 | nothing is there yet: an audit has nothing to judge, a backfill nothing to make again |
 | 75 | an error that may pass: the same may succeed later |
 | 130 | stopped by Ctrl-C |
 

@@ -14,6 +14,8 @@ from include.audit.chain.run_params import verdict_of
 from include.cli.audit import commands as audits
 from include.errors import Transient
 from include.lake.protocol import chain
+from include.lake.protocol.pointer import read_pointer
+from include.store.memory import MemoryStore
 from tests.support.lake.chain_harness import GROUPS, ChainHarness
 
 STORE = {"endpoint": "http://127.0.0.1:9", "bucket": "lake", "access_key": "a", "secret_key": "secret-password"}
@@ -123,6 +125,66 @@ def test_mending_needs_credentials_that_may_delete_in_the_same_bucket(run: Run, 
         assert found.exit_code == 2
         assert said in found.stderr
         assert run("e").exit_code == 0
+
+
+def test_a_lake_in_which_nothing_is_yet_is_neither_clean_nor_wrong(run: Run, tmp_path: Path) -> None:
+    run.world.store = MemoryStore(run.world.clock)
+    run.world.store.close = lambda: None
+    found = run("--all")
+    assert (found.exit_code, found.stderr) == (4, "")
+    assert [line.partition(":")[0] for line in found.stdout.splitlines()] == ["by_date", "raw"]
+    assert "nothing is stored below parted/ yet. Start the application lake." in found.stdout
+    told = json.loads(run("--all", "--json").stdout)
+    assert (told["verdict"], told["clean"], set(told["nothing"])) == ("nothing", False, {"by_date", "raw"})
+    report = tmp_path / "report.json"
+    assert run("--all", "--report", str(report)).exit_code == 0
+    assert json.loads(report.read_text("utf-8"))["verdict"] == "nothing"
+
+
+def test_a_group_that_has_nothing_yet_is_named_beside_those_that_are_judged(run: Run) -> None:
+    for key in [info.key for info in run.world.store.list("parted/")]:
+        run.world.store.delete(key)
+    found = run("--all")
+    assert found.exit_code == 0
+    assert found.stdout.startswith("chains of e: clean (")
+    assert found.stdout.splitlines()[-1].startswith("by_date: nothing to judge: ")
+    told = json.loads(run("--all", "--json").stdout)
+    assert (told["verdict"], list(told["nothing"])) == ("clean", ["by_date"])
+    # Whoever names topics asks for these alone.
+    assert json.loads(run("e", "--json").stdout)["nothing"] == {}
+
+
+def test_a_topic_whose_writer_has_begun_and_committed_nothing_is_not_clean(run: Run) -> None:
+    for group in GROUPS:
+        topic = run.world.chain(group).of
+        pointer = replace(read_pointer(run.world.store, topic), heads={}, noted="")
+        for key in [info.key for info in run.world.store.list(f"{topic.prefix}/")]:
+            run.world.store.delete(key)
+        run.world.store.put(topic.pointer, pointer.to_bytes())
+    found = run("--all")
+    assert found.exit_code == 4
+    assert found.stdout.startswith("chains of e: nothing to judge: no cut of it is committed yet")
+    told = json.loads(run("--all", "--json").stdout)
+    assert (told["verdict"], told["topics"]["e"]["verdict"], len(told["nothing"])) == ("nothing", "nothing", 2)
+
+
+def test_a_topic_of_which_only_commits_or_objects_are_left_is_lost_and_wrong(run: Run) -> None:
+    for group in GROUPS.values():
+        for key in [info.key for info in run.world.store.list(f"{group.prefix}/_chain/")]:
+            run.world.store.delete(key)
+    assert run("--all").exit_code == 1
+
+
+def test_a_pointer_that_says_that_data_was_there_makes_an_empty_chain_wrong(run: Run) -> None:
+    topic = run.world.chain("raw").of
+    pointer = replace(read_pointer(run.world.store, topic), heads={0: 122}, noted="2026-11-02")
+    for key in [info.key for info in run.world.store.list("raw/")]:
+        run.world.store.delete(key)
+    run.world.store.put(topic.pointer, pointer.to_bytes())
+    told = json.loads(run("e", "--group", "raw", "--json").stdout)
+    (hole,) = told["topics"]["e"]["findings"]
+    assert (hole["fault"], hole["partition"], hole["first"], hole["until"]) == ("hole", 0, 0, 122)
+    assert run("e", "--group", "raw").exit_code == 1
 
 
 def test_without_a_group_there_is_nothing_to_audit(run: Run, tmp_path: Path) -> None:

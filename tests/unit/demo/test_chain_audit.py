@@ -36,7 +36,9 @@ def test_what_is_found_is_shown_and_not_good(tmp_path: Path) -> None:
 
 
 def test_nothing_stored_is_not_good() -> None:
-    assert not told_of([]).good
+    told = told_of([])
+    assert not told.good
+    assert told.lines == ("lake chain audit: nothing to judge, as nothing is stored yet",)
 
 
 def test_the_audit_follows_what_was_committed() -> None:

@@ -7,9 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from include.audit.search.audit import Mode
+from include.audit.nothing import NothingJudged, exit_status
+from include.audit.search.audit import Mode, judged_or_nothing
 from include.audit.search.report import together
-from include.errors import Terminal
+from include.errors import NothingToJudge, Terminal
+from include.index.generations.active import change_fed
+from include.index.progress.document import NOTES
 from include.index.server.memory import MemoryIndex
 from tests.support.search.audit_harness import AuditHarness
 
@@ -231,15 +234,29 @@ def test_an_audit_that_waits_judges_what_the_topic_held_at_its_start(world: Audi
     ("spoil", "said"),
     [
         (lambda world: world.log.admin().delete("docs"), "not the one that the index was filled from"),
-        (lambda world: world.index.drop(world.name), "lyrebird index create orders"),
+        (lambda world: lose_index(world), "no index serves this alias any more.*lyrebird index promote orders"),
+        (lambda world: lose_progress(world), "what it says of its progress is gone"),
     ],
 )
-def test_what_cannot_be_audited_says_why_and_what_to_do(
+def test_what_cannot_be_audited_because_it_is_lost_says_why_and_what_to_do(
     world: AuditHarness, spoil: Callable[[AuditHarness], None], said: str
 ) -> None:
     spoil(world)
-    with pytest.raises(Terminal, match=said):
-        world.audit()
+    with pytest.raises(Terminal, match=said) as refused:
+        judged_or_nothing(world.spec, world)
+    assert not isinstance(refused.value, NothingToJudge)
+
+
+def lose_index(world: AuditHarness) -> None:
+    assert isinstance(world.index, MemoryIndex)
+    # As whoever makes an index notes it.
+    change_fed(world.index, world.alias, add=[1])
+    world.index.drop(world.name)
+
+
+def lose_progress(world: AuditHarness) -> None:
+    assert world.index.forget_notes(NOTES, world.name)
+    world.index.refresh(world.name)
 
 
 def test_a_generation_is_audited_by_its_own_name(world: AuditHarness) -> None:
@@ -251,9 +268,39 @@ def test_a_generation_is_audited_by_its_own_name(world: AuditHarness) -> None:
         world.audit()
 
 
-def test_an_index_that_nothing_was_written_to_cannot_be_audited() -> None:
-    with pytest.raises(Terminal, match=r"nothing was indexed yet.*index_orders"):
-        AuditHarness(MemoryIndex()).audit()
+def test_an_index_that_nothing_was_written_to_has_nothing_to_judge_though_its_topic_has_documents() -> None:
+    world = AuditHarness(MemoryIndex())
+    world.topic.put(1)
+    with pytest.raises(NothingToJudge, match=r"nothing was indexed yet.*index_orders"):
+        world.audit()
+    told = judged_or_nothing(world.spec, world)
+    assert isinstance(told, NothingJudged)
+    assert (told.what, told.topic, told.clean, exit_status([told])) == ("docs", "docs", False, 4)
+    assert together([told])["audits"]["docs"]["verdict"] == "nothing"
+
+
+def test_an_index_that_nobody_has_made_yet_has_nothing_to_judge() -> None:
+    world = AuditHarness(MemoryIndex())
+    assert isinstance(world.index, MemoryIndex)
+    world.index.drop(world.name)
+    told = judged_or_nothing(world.spec, world)
+    assert isinstance(told, NothingJudged)
+    assert "Start the application index_orders" in told.error
+
+
+def test_an_index_that_is_as_empty_as_its_topic_was_not_judged_clean_but_not_at_all() -> None:
+    world = AuditHarness(MemoryIndex())
+    world.catch_up()
+    assert world.audit().clean
+    assert isinstance(judged_or_nothing(world.spec, world), NothingJudged)
+
+
+def test_what_is_empty_again_after_it_was_written_is_judged(world: AuditHarness) -> None:
+    for n in range(1, 101):
+        world.topic.delete(n)
+    world.catch_up()
+    report = judged_or_nothing(world.spec, world)
+    assert (report.verdict, report.clean) == ("clean", True)
 
 
 def test_reports_together_tell_the_findings_of_each_audit(world: AuditHarness) -> None:

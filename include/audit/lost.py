@@ -1,0 +1,76 @@
+"""Tells what is not there yet from what is lost: what a kept run has judged was there once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from include.audit.history import KeptRun, Kind
+from include.audit.nothing import LOST, judged_nothing
+from include.errors import NothingToJudge, Terminal
+
+__all__ = ["mark_lost", "require_judged"]
+
+_SECTIONS: Final[Mapping[Kind, str]] = {
+    "search": "audits",
+    "join": "audits",
+    "document": "documents",
+    "table": "tables",
+    "chain": "topics",
+}
+"""Where a report has its entries by name. One of chains has, beside them, groups that have nothing."""
+
+
+def mark_lost(kind: Kind, report: dict[str, Any], kept: Iterable[KeptRun]) -> dict[str, str]:
+    """What is lost, by name, with the kept run that has judged it; its entry in `report` says so from now on."""
+    entries = _nothing(kind, report)
+    if not entries:
+        return {}
+    lost: dict[str, str] = {}
+    for run in kept:
+        for name in entries.keys() & _judged(kind, run.report):
+            lost.setdefault(name, run.run_id)
+            entries[name]["verdict"] = LOST
+    return lost
+
+
+def require_judged(kind: Kind, report: Mapping[str, Any], lost: Mapping[str, str]) -> list[str]:
+    """A line for each part of a report of which nothing is yet.
+
+    Args:
+        kind: of the audit.
+        report: as JSON.
+        lost: as `mark_lost` tells it.
+
+    Raises:
+        Terminal: something is lost.
+        NothingToJudge: the report has judged nothing.
+    """
+    entries = _nothing(kind, report)
+    if lost:
+        told = "; ".join(f"{name} (run {run}): {entries[name]['error']}" for name, run in sorted(lost.items()))
+        raise Terminal(
+            f"what an earlier run has judged is not there any more: {told}",
+            fix="`lyrebird status` tells what runs. Bring it back; where it was taken away on purpose, take it out of"
+            " the deployment files.",
+        )
+    lines = [f"nothing to judge: {name}: {entry['error']}" for name, entry in sorted(entries.items())]
+    if len(entries) == len(_entries(kind, report)):
+        raise NothingToJudge("; ".join(lines) or "nothing to judge: nothing of it is there yet")
+    return lines
+
+
+def _nothing(kind: Kind, report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: entry for name, entry in _entries(kind, report).items() if judged_nothing(entry)}
+
+
+def _entries(kind: Kind, report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    groups = {f"group {name}": entry for name, entry in report.get("nothing", {}).items()}
+    return {**report.get(_SECTIONS[kind], {}), **groups}
+
+
+def _judged(kind: Kind, report: Mapping[str, Any]) -> set[str]:
+    section = report.get(_SECTIONS.get(kind, ""), {})
+    judged = {name for name, entry in section.items() if not judged_nothing(entry) and not entry.get("error")}
+    groups = [group for entry in section.values() for group in entry.get("groups", ())] if kind == "chain" else []
+    return judged | {f"group {group['group']}" for group in groups if group.get("judged", True)}
