@@ -9,9 +9,9 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, PrivateAttr
 
 from include.errors import SettingsError
+from include.policy.policy import DeclaredAt, Policy, TableFilter, Verdict
 from include.record.version import MAX_EPOCH
 from include.settings.deployment import Deployment, Strict
-from include.source.policy.policy import DeclaredAt, Policy, TableFilter, Verdict
 
 __all__ = ["SourceDefinition", "declared_sources", "load_source"]
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from include.policy.masks import Mask
 from include.record.schema import Column
-from include.source.policy.masks import Mask
 from include.source.rows.avro import NULL, sized
 from include.source.rows.shape import Invalid, TableShape
 

@@ -30,9 +30,9 @@ from pydantic import Field, PlainValidator, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from include.errors import SettingsError
+from include.policy.masks import MASKS, Hash, Mask, parse_mask
+from include.policy.patterns import TablePattern, covers
 from include.settings.deployment import Deployment, Strict
-from include.source.policy.masks import MASKS, Hash, Mask, parse_mask
-from include.source.policy.patterns import TablePattern, covers
 
 __all__ = ["DeclaredAt", "Policy", "TableFilter", "TablePolicy", "Verdict"]
 
