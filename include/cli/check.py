@@ -41,6 +41,7 @@ SECTIONS = (
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(deployment: Path | None, as_json: bool) -> None:
     """Parse every section with the model of its stage, then follow the names from one to the other."""
+    from include.document.definition import definitions
     from include.source.database.tls import unverified
     from include.source.definition import declared_sources
 
@@ -51,13 +52,18 @@ def command(deployment: Path | None, as_json: bool) -> None:
         for source in declared_sources(loaded).values()
         for each in unverified(source)
     ]
+    masks = {topic: each.masks for topic, each in definitions(loaded).items()}
     if as_json:
-        click.echo(json.dumps({"ok": True, "sections": sections, "warnings": warnings}))
+        told = {topic: {"masked": each.lines(), "unmasked": list(each.unmasked)} for topic, each in masks.items()}
+        click.echo(json.dumps({"ok": True, "sections": sections, "warnings": warnings, "masks": told}))
         return
     for line in warnings:
         click.echo(f"warn: {line}")
     for section, names in sections.items():
         click.echo(f"{section:14} {', '.join(names)}".rstrip())
+    for topic, each in masks.items():
+        if line := each.told():
+            click.echo(f"{topic}: {line}")
     click.echo("all right")
 
 

@@ -9,7 +9,8 @@
 | the same, a hook fails on it | set aside with what the hook raised |
 
 A document shows the snapshot, which is never older than the signal that asked for it: who begins it sees to that
-(`document.reading.read_after`). Reading *later* is harmless: what changed in between signals too.
+(`document.reading.read_after`). Reading *later* is harmless: what changed in between signals too. What the source's
+policy masks is masked before hooks see the body (`document.masks`).
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Assembler:
         self, tables: Tables, keys: Sequence[Key], on_source: Callable[[Key, PartSource], None] | None = None
     ) -> Assembled:
         """Read and decide for `keys` (distinct); each is in exactly one part of the answer."""
-        fact = self.definition.fact
+        fact, masks = self.definition.fact, self.definition.masks
         rows: dict[Key, list[Row]] = {key: [] for key in keys}
         for row in fact_rows(tables, fact.table, self._columns, fact.key, keys):
             found_for = rows.get(tuple(row[name] for name in fact.key))
@@ -69,7 +70,8 @@ class Assembler:
                 out.skipped.append(key)
             else:
                 newest = max(final, key=lambda row: sortable(row[fact.newest_by]))
-                places.append(LookupPlace(len(chosen), newest, shaped(self.definition.fields, newest)))
+                shown = masks.row(fact.table, newest, tables.columns)
+                places.append(LookupPlace(len(chosen), newest, shaped(self.definition.fields, shown)))
                 chosen.append(key)
         missing: dict[int, list[Missing]] = {}
         attach(
@@ -78,6 +80,7 @@ class Assembler:
             places,
             lambda root, what: missing.setdefault(root, []).append(what),
             None if on_source is None else lambda root, source: on_source(chosen[root], source),
+            masks=masks,
         )
         for lookup_place in places:
             key = chosen[lookup_place.root]

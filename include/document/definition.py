@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from include.document.database import DatabaseAddress, Replica
+from include.document.masks import NOTHING_MASKED, ColumnRead, DocumentMasks, obeyed
 from include.errors import SettingsError
 from include.log import topics
+from include.policy.declared import declared_policy
 from include.settings.applications import Application
 from include.settings.deployment import Deployment, Strict, unknown_name
 
@@ -137,6 +139,10 @@ class DocumentDefinition(Strict):
         default_factory=list,
         description="looked-up tables whose rows come with the fact's: only what changes or deletes one signals",
     )
+    unmasked: list[str] = Field(
+        default_factory=list,
+        description="`table.column` that documents have as it is, though the source's `filter` masks or ignores it",
+    )
     read_from: Replica | None = Field(default=None, description="replica that is read instead of the source's server")
     read_rows_per_s: int = Field(
         default=100_000, ge=0, description="most rows a second that are read, by all connections; 0: no limit"
@@ -153,6 +159,20 @@ class DocumentDefinition(Strict):
     )
     dead_ratio: float = Field(default=0.1, gt=0, le=1, description="more set aside than this share stops the stage")
     dead_run: int = Field(default=100, ge=1, description="so many set aside one after the other stop the stage")
+
+    # Of a definition that was loaded: `definitions`.
+    _masks: DocumentMasks = PrivateAttr(default=NOTHING_MASKED)
+
+    @property
+    def masks(self) -> DocumentMasks:
+        """What the source's policy says of its columns; nothing of a definition that no deployment file holds."""
+        return self._masks
+
+    def obeying(self, masks: DocumentMasks) -> Self:
+        """The same definition under a policy."""
+        found = self.model_copy()
+        found._masks = masks  # noqa: SLF001 - an instance of this class
+        return found
 
     def columns(self) -> tuple[str, ...]:
         """Columns of the fact table that are read, sorted."""
@@ -172,6 +192,19 @@ class DocumentDefinition(Strict):
     def ways(self) -> list[Path]:
         """The ways from the fact table to each row that a document reads."""
         return list(_walk(self.lookups, ()))
+
+    def reads(self) -> list[ColumnRead]:
+        """Every place that reads a column."""
+        fact = self.fact
+        inside = [*((name, "key") for name in fact.key), (fact.newest_by, "newest_by"), (fact.state, "state")]
+        found = [ColumnRead(fact.table, column, ("fact", key)) for column, key in inside]
+        shown = [ColumnRead(fact.table, column, ("fields",), shown=True) for column in _columns(self.fields)]
+        return [*found, *shown, *_reads(self.lookups, fact.table, ("lookups",))]
+
+    def told(self) -> set[tuple[str, str]]:
+        """(table, column) of values that are taken from records of changes, or that a way back may write into one."""
+        fact = {(self.fact.table, column) for column in (*self.fact.key, self.fact.state)}
+        return fact | {(hop.table, column) for path in self.paths() for hop in path.hops for column in hop.where}
 
 
 @dataclass(frozen=True)
@@ -230,7 +263,16 @@ def definitions(deployment: Deployment) -> dict[str, DocumentDefinition]:
             raise deployment.error(
                 ("documents", topic, "fields"), "the document must show its key", allowed=definition.fact.key
             )
+        entries[topic] = definition.obeying(_masks(deployment, topic, definition))
     return entries
+
+
+def _masks(deployment: Deployment, topic: str, definition: DocumentDefinition) -> DocumentMasks:
+    def error(place: tuple[str | int, ...], message: str, **details: Any) -> SettingsError:
+        return deployment.error(("documents", topic, *place), message, **details)
+
+    policy = declared_policy(deployment, definition.source)
+    return obeyed(policy, definition.database, definition.reads(), definition.told(), definition.unmasked, error)
 
 
 def _check_heard(deployment: Deployment, topic: str, definition: DocumentDefinition) -> None:
@@ -283,6 +325,21 @@ def _columns(fields: Fields) -> Iterator[str]:
             yield shape
         else:
             yield from shape.values()
+
+
+def _reads(lookups: Mapping[str, Lookup], above: str, place: tuple[str, ...]) -> Iterator[ColumnRead]:
+    for name, lookup in lookups.items():
+        at, table = (*place, name), above
+        for hop in lookup.hops:
+            for column, of in hop.where.items():
+                yield ColumnRead(table, of, (*at, "where"))
+                yield ColumnRead(hop.table, column, (*at, "where"), above=(table, of))
+            table = hop.table
+        yield from (ColumnRead(table, column, (*at, "order_by")) for column in lookup.order_by)
+        if lookup.value is not None:
+            yield ColumnRead(table, lookup.value, (*at, "value"), shown=True)
+        yield from (ColumnRead(table, column, (*at, "fields"), shown=True) for column in _columns(lookup.fields))
+        yield from _reads(lookup.lookups, table, (*at, "lookups"))
 
 
 def _walk(lookups: Mapping[str, Lookup], above: tuple[Hop, ...]) -> Iterator[Path]:

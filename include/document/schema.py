@@ -2,22 +2,21 @@
 
 Each field but the key's is nullable with default null, also where the column is not: so a field may come and go and
 readers of older records keep working (compatibility BACKWARD). A list is never null, its default is the empty one.
-Decimals stay exact decimals. `datetime` columns are taken for UTC: timestamp-micros.
+Of a masked column the type is that of what its mask makes. Decimals stay exact decimals. `datetime` columns are taken
+for UTC: timestamp-micros.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from include.document.definition import DocumentDefinition, Fields, Lookup
+from include.document.masks import ColumnsOf
 from include.errors import SettingsError, Terminal
 from include.record.schema import Column, avro_name
 
-__all__ = ["ColumnsOf", "body_avro", "check_columns", "key_avro"]
-
-ColumnsOf = Callable[[str], Mapping[str, Column]]
-"""Table → its columns by name."""
+__all__ = ["body_avro", "check_columns", "key_avro"]
 
 _KEY_TYPES: Final = ("int", "long", "string")
 
@@ -42,6 +41,7 @@ def key_avro(topic: str, definition: DocumentDefinition, columns_of: ColumnsOf) 
 
 def body_avro(topic: str, definition: DocumentDefinition, columns_of: ColumnsOf) -> dict[str, Any]:
     """Schema of the record's value."""
+    columns_of = definition.masks.columns(columns_of)
     columns = columns_of(definition.fact.table)
     fields = _fields(definition.fields, columns, definition.fact.table, definition.entity)
     fields += [_lookup(name, lookup, columns_of, definition.entity) for name, lookup in definition.lookups.items()]
@@ -72,6 +72,7 @@ def check_columns(definition: DocumentDefinition, columns_of: ColumnsOf) -> None
             fix="Name a column of texts (CHAR, VARCHAR, ENUM).",
         )
     _check_lookups(definition.lookups, fact.table, columns_of)
+    definition.masks.check(columns_of)
     for path in definition.paths():
         for name in path.match:
             kind = _column(columns_of(path.table), path.table, name).avro()

@@ -6,6 +6,7 @@
 | fact row, transient | filtered: a final one follows |
 | row of a signal table, a column that documents show has changed | its values of the path's columns |
 | the same, nothing that documents show has changed | filtered |
+| the same, documents depend on a column that no record shows | its values: it may have changed (`document.masks`) |
 | row of a table under `corrected` | the same, an insert is filtered: it comes with a fact row |
 | row of a looked-up table under neither | filtered; counted where it changed or deleted what documents show |
 | fact row, where the table is under one of both | both: its key, and its values of the path's columns |
@@ -158,6 +159,7 @@ class SignalFold:
         self._decode = decode
         self._fact, self._control, self._requests = inputs.fact, inputs.control, inputs.requests
         self._tables = inputs.tables()
+        self._hidden = inputs.definition.masks.hidden
         self._corrected, self._unheard = inputs.corrected(), inputs.unheard()
         self._obeyed = {inputs.definition.fact.table, *(path.table for path in inputs.definition.paths())}
 
@@ -193,7 +195,7 @@ class SignalFold:
         if ways := self._unheard.get(topic):
             before, after = change.before, change.after
             # As a rule a row that is inserted comes with the fact row whose document shows it.
-            if before is not None and (after is None or any(not _same(before, after, way.columns) for way in ways)):
+            if before is not None and (after is None or any(not self._same(before, after, way) for way in ways)):
                 self.signals.unheard[ways[0].table] += 1
             return "filtered"
         of_fact = self._on_fact(change, version) if topic == self._fact else "filtered"
@@ -234,11 +236,16 @@ class SignalFold:
         keys: list[tuple[int, Key]] = []
         for number, path in paths:
             before, after = change.before, change.after
-            if before is not None and after is not None and _same(before, after, path.columns):
+            if before is not None and after is not None and self._same(before, after, path):
                 continue
             images = [image for image in (before, after) if image is not None]
             keys += [(number, _key(image, path.match)) for image in images]
         return self._newest(self.signals.rows, keys, version) if keys else "filtered"
+
+    def _same(self, before: Row, after: Row, path: Path) -> bool:
+        """Whether all is the same that documents show; no two images are where the policy keeps some of it back."""
+        hidden = any((path.table, name) in self._hidden for name in path.columns)
+        return not hidden and all(before[name] == after[name] for name in path.columns)
 
     def _newest(self, into: dict[Any, int], keys: Iterable[Any], version: int) -> str:
         """Fold; a key with a null names no row that a document could show."""
@@ -261,7 +268,3 @@ def _take_newest(mine: dict[Any, int], theirs: Mapping[Any, int]) -> int:
 
 def _key(row: Row, columns: Iterable[str]) -> Key:
     return tuple(row[name] for name in columns)
-
-
-def _same(before: Row, after: Row, columns: Iterable[str]) -> bool:
-    return all(before[name] == after[name] for name in columns)

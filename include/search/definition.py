@@ -144,6 +144,13 @@ def targets(deployment: Deployment) -> dict[str, SearchTarget]:
                 raise deployment.error(
                     (*where, "user"), "the fact table's row does not show this field", got=search.user, allowed=columns
                 )
+            if document.fields[search.user] in document.masks.shown.get(document.fact.table, {}):
+                raise deployment.error(
+                    (*where, "user"),
+                    "documents show this field masked, so nobody is found by it",
+                    got=search.user,
+                    fix=f"Name the column under `unmasked` in `documents.{search.documents}`.",
+                )
         target = SearchTarget(name, search, index, topics[0], mapping_of(deployment, index), document)
         _check_fields(deployment, target)
         by_name[name] = target

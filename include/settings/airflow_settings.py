@@ -84,7 +84,8 @@ class AirflowSettings:
             found.append(SettingFault(told, fix))
         if self.min_heartbeat_interval_s > _LONGEST_INTERVAL_S:
             told = f"each event of a stream waits for min_heartbeat_interval, {self.min_heartbeat_interval_s:g} s"
-            found.append(SettingFault(told, f"Set [workers] min_heartbeat_interval to 1; {_LONGEST_INTERVAL_S:g} at most."))
+            fix = f"Set [workers] min_heartbeat_interval to 1; {_LONGEST_INTERVAL_S:g} at most."
+            found.append(SettingFault(told, fix))
         most_s = shortest_lease_s - _STARTED_AGAIN_WITHIN_S
         if self.heartbeat_timeout_s > most_s:
             told = (

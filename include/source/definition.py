@@ -6,19 +6,14 @@ import functools
 import zlib
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from include.errors import SettingsError
+from include.policy.policy import DeclaredAt, Filters, Policy, Verdict
 from include.record.version import MAX_EPOCH
 from include.settings.deployment import Deployment, Strict
-from include.source.policy.policy import DeclaredAt, Policy, TableFilter, Verdict
 
 __all__ = ["SourceDefinition", "declared_sources", "load_source"]
-
-
-def _listed_empty(value: object) -> object:
-    """`table:` with nothing after it is an entry without keys."""
-    return {} if value is None else value
 
 
 class SourceDefinition(Strict):
@@ -40,7 +35,7 @@ class SourceDefinition(Strict):
     password: str = Field(repr=False, description="its password")
     databases: list[str] = Field(min_length=1, description="databases that are captured")
     filter_policy: Verdict = Field(default="accept", description="whether tables pass that no entry of `filter` names")
-    filter: dict[str, Annotated[TableFilter, BeforeValidator(_listed_empty)]] = Field(
+    filter: Filters = Field(
         default={}, description="table or pattern -> passed or dropped, without which columns, behind which masks"
     )
     mask_salt: str = Field(default="", repr=False, description="goes before every value that is hashed; a secret")

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal
+from include.policy.policy import Policy
 from include.source.catalog.catalog import TableCatalog
 from include.source.database.server import read_server
 from include.source.database.table_info import load_tables
-from include.source.policy.policy import Policy
 from include.source.rows.decoder import NativeImages
 from include.source.rows.other_types import inet6_text
 from include.source.rows.text import row_reader, select_list

@@ -37,6 +37,7 @@ from include.log.registry.confluent import ConfluentRegistry
 from include.log.resolved import Resolved
 from include.log.running import batches_spark as stream
 from include.log.running.worker_memory import keep_imports
+from include.policy.masks import Hash, KeepLast
 from include.record.fields import EnvelopeFields
 from include.record.schema import avro_name
 from include.settings.connections import Kafka, Registry
@@ -44,7 +45,6 @@ from include.settings.deployment import Deployment
 from include.source.hashes.columns import ComparedColumn, ComparedRows
 from include.source.hashes.scan import Scanned
 from include.source.hashes.sums import LEAF_BITS, HashSum
-from include.source.policy.masks import Hash, KeepLast
 from include.source.snapshot.watermark_window import Span
 from include.source.state.key_range import KeyRange
 

@@ -15,9 +15,9 @@ from include.cli.table import table
 from include.errors import Terminal, Transient
 
 if TYPE_CHECKING:
+    from include.policy.checks import TableColumns
+    from include.policy.report import TablePolicyReport
     from include.source.definition import SourceDefinition
-    from include.source.policy.checks import TableColumns
-    from include.source.policy.report import TablePolicyReport
 
 __all__ = ["show_policy"]
 
@@ -32,10 +32,10 @@ def show_policy(name: str, explained: str | None, as_json: bool) -> None:
     Asks the server for its tables and columns. Where it does not answer, says so and shows what the file alone tells.
     Exit code 1: the policy does not fit the tables, and capture would not start.
     """
+    from include.policy.checks import findings
+    from include.policy.report import named_tables, report, tables_meant
     from include.settings.deployment import Deployment
     from include.source.definition import load_source
-    from include.source.policy.checks import findings
-    from include.source.policy.report import named_tables, report, tables_meant
 
     source = load_source(Deployment.load(), name)
     policy = source.policy
@@ -78,9 +78,9 @@ def show_policy(name: str, explained: str | None, as_json: bool) -> None:
 
 def _tables(source: SourceDefinition) -> tuple[dict[tuple[str, str], TableColumns] | None, str]:
     """The tables of the captured databases; else None, and why the server did not tell."""
+    from include.policy.checks import TableColumns
     from include.source.database.connection import connect, query
     from include.source.database.table_info import load_tables
-    from include.source.policy.checks import TableColumns
 
     try:
         connection = connect(source)

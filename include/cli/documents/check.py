@@ -41,6 +41,8 @@ def command(topic: str | None, as_json: bool) -> None:
                     "looked_up": len(looked_up(definition)),
                     "unindexed": values,
                     "unheard": definition.unheard(),
+                    "masked": definition.masks.lines(),
+                    "unmasked": list(definition.masks.unmasked),
                 }
             ).decode()
         )
@@ -49,6 +51,8 @@ def command(topic: str | None, as_json: bool) -> None:
             click.echo(f"no index: {each.table} by {', '.join(each.columns)}, for {each.why}")
         for table in definition.unheard():
             click.echo(f"not heard: {table}; a change of its rows alone alters no document (`signals`, `corrected`)")
+        if line := definition.masks.told():
+            click.echo(f"{topic}: {line}")
         if not lacking:
             click.echo(f"{topic}: rows of {len(looked_up(definition))} tables and columns are found by an index")
     if lacking:

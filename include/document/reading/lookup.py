@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.document.definition import Fact, Fields, Hop, Lookup, Path
+from include.document.masks import NOTHING_MASKED, DocumentMasks
 from include.document.reading.tables import Keys, NoSuchTable, Row, Tables
 
 __all__ = [
@@ -63,6 +64,7 @@ def attach(
     on_missing: Callable[[int, Missing], None],
     on_source: Callable[[int, PartSource], None] | None = None,
     path: str = "",
+    masks: DocumentMasks = NOTHING_MASKED,
 ) -> None:
     """Puts each look-up's value into the places' bodies; a required row that is missing is told, its field is null.
 
@@ -73,6 +75,7 @@ def attach(
         on_missing: hears of a document's number and its missing row.
         on_source: hears of a document's number and what a part of it was read from.
         path: of the look-ups in the document: empty, or with a point at its end.
+        masks: for what leaves: values of fields, and those looked for that are told.
 
     Raises:
         NoSuchTable: a table that a look-up reads is not there.
@@ -85,15 +88,18 @@ def attach(
             last = number == len(lookup.hops) - 1
             columns = lookup.columns() if last else sorted({*hop.where, *lookup.hops[number + 1].where.values()})
             above = rows_by_place
-            rows_by_place = _step(tables, hop, columns, above, on_source and _telling(on_source, places, where, hop))
+            values = functools.partial(_values, tables, masks, hop)
+            telling = on_source and _telling(on_source, places, where, hop.table, values)
+            rows_by_place = _step(tables, hop, columns, above, telling)
             for place, rows_above, rows in zip(places, above, rows_by_place, strict=True):
                 if not rows and rows_above and lookup.required and not lookup.many:
-                    on_missing(place.root, Missing(where, hop.table, _values(hop, rows_above[0])))
+                    on_missing(place.root, Missing(where, hop.table, values(rows_above[0])))
         below: list[LookupPlace] = []
+        show = functools.partial(masks.row, lookup.table, columns=tables.columns)
         for place, rows in zip(places, rows_by_place, strict=True):
-            place.body[name] = _value(lookup, rows, place.root, below)
+            place.body[name] = _value(lookup, rows, place.root, below, show)
         if below and lookup.lookups:
-            attach(tables, lookup.lookups, below, on_missing, on_source, f"{where}.")
+            attach(tables, lookup.lookups, below, on_missing, on_source, f"{where}.", masks)
 
 
 def shaped(fields: Fields, row: Row) -> dict[str, Any]:
@@ -217,20 +223,24 @@ def _step(
 
 
 def _telling(
-    on_source: Callable[[int, PartSource], None], places: Sequence[LookupPlace], path: str, hop: Hop
+    on_source: Callable[[int, PartSource], None],
+    places: Sequence[LookupPlace],
+    path: str,
+    table: str,
+    values: Callable[[Row], Row],
 ) -> Callable[[int, Row, int], None]:
-    return lambda place, row, rows: on_source(places[place].root, PartSource(path, hop.table, _values(hop, row), rows))
+    return lambda place, row, rows: on_source(places[place].root, PartSource(path, table, values(row), rows))
 
 
-def _values(hop: Hop, above: Row) -> dict[str, Any]:
-    return {column: above[of] for column, of in hop.where.items()}
+def _values(tables: Tables, masks: DocumentMasks, hop: Hop, above: Row) -> Row:
+    return masks.values(hop.table, {column: above[of] for column, of in hop.where.items()}, tables.columns)
 
 
 def _key(row: Row, columns: Iterable[str]) -> tuple[Any, ...]:
     return tuple(row[column] for column in columns)
 
 
-def _value(lookup: Lookup, rows: Sequence[Row], root: int, below: list[LookupPlace]) -> Any:
+def _value(lookup: Lookup, rows: Sequence[Row], root: int, below: list[LookupPlace], show: Callable[[Row], Row]) -> Any:
     # Where `order_by` leaves two rows equal their other columns decide: the same rows make the same document.
     names = [*lookup.order_by, *sorted(rows[0].keys() - set(lookup.order_by))] if len(rows) > 1 else []
     ordered = sorted(rows, key=lambda row: tuple(sortable(row[name]) for name in names))
@@ -239,9 +249,9 @@ def _value(lookup: Lookup, rows: Sequence[Row], root: int, below: list[LookupPla
     values: list[Any] = []
     for row in ordered:
         if lookup.value is not None:
-            values.append(row[lookup.value])
+            values.append(show(row)[lookup.value])
             continue
-        body = shaped(lookup.fields, row)
+        body = shaped(lookup.fields, show(row))
         below.append(LookupPlace(root, row, body))
         values.append(body)
     if lookup.many:

@@ -96,7 +96,7 @@ class MysqlTables(SourceTables, Tables):
         if table not in self._known:
             rows = self._execute(
                 "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, character_set_name,"
-                " collation_name, column_key FROM information_schema.columns"
+                " collation_name, column_key, datetime_precision FROM information_schema.columns"
                 " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
                 (self._database, table),
             )
@@ -109,11 +109,11 @@ class MysqlTables(SourceTables, Tables):
                     fix="Mend the entry in `documents`, or grant SELECT on it.",
                 )
             self._known[table] = {}
-            self._primary[table] = [name for name, *_, indexed in rows if indexed == "PRI"]
-            for name, kind, full, precision, scale, charset, collation, _ in rows:
+            self._primary[table] = [name for name, *_, indexed, _ in rows if indexed == "PRI"]
+            for name, kind, full, precision, scale, charset, collation, _, digits in rows:
                 length = precision if kind.lower() == "bit" else 0
                 self._known[table][name] = Column(
-                    name, kind.lower(), "unsigned" in full, precision, scale, charset, length=length
+                    name, kind.lower(), "unsigned" in full, precision, scale, charset, digits=digits or 0, length=length
                 )
                 self._collations[table, name] = charset or "", collation or ""
         return self._known[table]

@@ -135,3 +135,6 @@ class _MeteredTables:
         found = self._tables.keys_after(table, columns, after, limit, where)
         self._load.read(len(found))
         return found
+
+    def columns(self, table: str) -> dict[str, Column]:
+        return self._tables.columns(table)

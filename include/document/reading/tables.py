@@ -81,6 +81,9 @@ class Tables(Protocol):
         rows in which these columns equal these values.
         """
 
+    def columns(self, table: str) -> dict[str, Column]:
+        """As `SourceTables.columns`: by them the values of `rows` have been read."""
+
 
 class SourceTables(Protocol):
     """The database."""
@@ -126,6 +129,7 @@ class MemoryTables(Tables):
             self.reads += copy.reads
             self.given += copy.given
 
+    @override
     def columns(self, table: str) -> dict[str, Column]:
         """As declared at construction."""
         return {column.name: column for column in self._columns[table]}

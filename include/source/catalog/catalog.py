@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from include.policy.policy import Policy
 from include.record.gtid import Flavour
 from include.source.binlog.events import TableMap
 from include.source.catalog.description import Misfit, TableDescriber
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
-from include.source.policy.policy import Policy
 from include.source.rows.layout import Layout
 from include.source.rows.shape import TableShape
 

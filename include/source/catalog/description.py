@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from include.errors import Terminal
+from include.policy.checks import check_columns, check_key
+from include.policy.policy import Policy
 from include.record.schema import Column
 from include.source.binlog.table_map import TableMap
 from include.source.catalog.system_versioning import altered_until, logged_columns, until_of
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo, unlogged
-from include.source.policy.checks import check_columns, check_key
-from include.source.policy.policy import Policy
 from include.source.rows.columns import hidden_hashes, mapped
 from include.source.rows.layout import Layout, layout, layout_of, mismatch
 from include.source.rows.leaving import shape_of

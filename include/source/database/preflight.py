@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from include.errors import SettingsError, Terminal
+from include.policy.checks import TableColumns, findings
 from include.source.database.account import account
 from include.source.database.cascades import cascading_keys, traces
 from include.source.database.connection import asked
@@ -19,7 +20,6 @@ from include.source.database.tls import unverified
 from include.source.database.unlogged_writes import gaps
 from include.source.database.warnings import needs_care
 from include.source.definition import SourceDefinition
-from include.source.policy.checks import TableColumns, findings
 from include.source.rows.leaving import shape_of
 
 __all__ = ["Level", "ServerFinding", "first_look", "preflight", "refuse", "second_look", "short_horizon"]

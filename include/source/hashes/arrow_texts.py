@@ -16,9 +16,9 @@ import pyarrow.compute
 import pyarrow.lib as pa
 from pyarrow.types import is_decimal
 
+from include.policy.masks import Hash
 from include.record.schema import avro_name
 from include.source.hashes.columns import ComparedColumn, ComparedRows
-from include.source.policy.masks import Hash
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -28,9 +28,9 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, Self
 
 from include.errors import Terminal
+from include.policy.masks import Hash, KeepLast, Mask, Null
+from include.policy.policy import TablePolicy
 from include.record.schema import GEOMETRIES, Column, TableSchema
-from include.source.policy.masks import Hash, KeepLast, Mask, Null
-from include.source.policy.policy import TablePolicy
 from include.source.rows.text import text_charset
 
 __all__ = ["ComparedColumn", "ComparedRows", "Digest", "Incomparable", "Kind", "server_digest"]

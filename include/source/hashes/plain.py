@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Decimal
 from typing import Any, Final
 
+from include.policy.masks import Hash
 from include.record.schema import Column, avro_name
 from include.source.hashes.columns import ComparedColumn, ComparedRows, Digest, Kind
 from include.source.hashes.printed import printed_date, printed_moment
-from include.source.policy.masks import Hash
 
 __all__ = ["key_text", "row_hash", "row_text", "value_text"]
 

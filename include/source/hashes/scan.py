@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.errors import Terminal
+from include.policy.policy import TablePolicy
 from include.record.position import SourcePosition
 from include.source.database.table_info import TableInfo
 from include.source.hashes.columns import ComparedRows, Incomparable, server_digest
 from include.source.hashes.server_sql import UNHASHED, leaf_rows, leaf_sums
 from include.source.hashes.sums import HashSum
-from include.source.policy.policy import TablePolicy
 from include.source.rows.shape import TableShape
 from include.source.snapshot.condition import Condition, leaving
 from include.source.snapshot.key_order import KeyOrder, quoted

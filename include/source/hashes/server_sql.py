@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from include.policy.masks import Hash, KeepLast, Null
 from include.record.schema import GEOMETRIES
 from include.source.hashes.columns import ComparedColumn, ComparedRows, Digest
 from include.source.hashes.sums import LEAF_BITS
-from include.source.policy.masks import Hash, KeepLast, Null
 from include.source.snapshot.key_order import quoted
 
 __all__ = ["UNHASHED", "key_text", "leaf_rows", "leaf_sums", "row_hash", "row_text", "value_text"]

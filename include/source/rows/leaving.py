@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from include.errors import Terminal
+from include.policy.masks import Mask, masked_column
+from include.policy.policy import TablePolicy
 from include.record.schema import DATES, Column, TableSchema
-from include.source.policy.masks import Mask, masked_column
-from include.source.policy.policy import TablePolicy
 from include.source.rows.render import masked, masked_text
 from include.source.rows.shape import TableShape
 

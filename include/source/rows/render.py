@@ -7,23 +7,19 @@ and infinities, which no server stores, strings); binary values `{"hex": …}`; 
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from include.policy.masks import Mask
 from include.record.schema import Column
-from include.source.policy.masks import Mask
+from include.record.value_texts import shortest, temporal_text
 from include.source.rows.avro import NULL, sized
 from include.source.rows.shape import Invalid, TableShape
 
 __all__ = ["Renderer", "json_row", "masked", "masked_text", "text_of"]
-
-_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - arithmetic alone
-_DAY: Final = dt.date(1970, 1, 1)
-_LEAST_NORMAL: Final = 2.0**-126
 
 _Read = Callable[[bytes, int], tuple[Any, int]]
 """(data, at) → (JSON value, end) of a value whose branch of the union has been read."""
@@ -88,7 +84,7 @@ def _reader(column: Column) -> _Read:
     avro = column.avro()
     kind = avro if isinstance(avro, str) else avro["type"]
     if kind in ("int", "long"):
-        show = _temporal(column)
+        show = temporal_text(column)
         return _long if show is None else lambda data, at: _through(show, _long(data, at))
     if isinstance(avro, dict) and avro.get("logicalType") == "decimal":
         scale = int(avro["scale"])
@@ -147,50 +143,10 @@ def _finite(value: float) -> float | str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def shortest(data: bytes) -> float:
-    """The number whose shortest text reads back to this float32."""
-    value: float = struct.unpack("<f", data)[0]
-    if not math.isfinite(value):
-        return value
-    # Six digits are always told apart, but by those too small to have all their bits.
-    for digits in range(1 if abs(value) < _LEAST_NORMAL else 6, 10):
-        text = float(f"{value:.{digits}g}")
-        if struct.pack("<f", text) == data:
-            return text
-    return value
-
-
 def _decimal(number: int, scale: int) -> str:
     digits = f"{abs(number):0{scale + 1}}"
     text = f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits
     return f"-{text}" if number < 0 else text
-
-
-def _temporal(column: Column) -> Callable[[int], str] | None:
-    digits = column.digits
-    if column.type == "date":
-        return lambda days: (_DAY + dt.timedelta(days=days)).isoformat()
-    if column.type in ("datetime", "timestamp"):
-
-        def moment(us: int) -> str:
-            at = _EPOCH + dt.timedelta(microseconds=us)
-            return _cut(f"{at.year:04}-{at:%m-%d %H:%M:%S}.{at.microsecond:06}", digits)
-
-        return moment
-    if column.type == "time":
-
-        def clock(us: int) -> str:
-            seconds, micros = divmod(abs(us), 1_000_000)
-            text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{micros:06}"
-            return ("-" if us < 0 else "") + _cut(text, digits)
-
-        return clock
-    return None
-
-
-def _cut(text: str, digits: int) -> str:
-    """A text with six digits of a fraction, down to `digits`."""
-    return text[: len(text) - (6 - digits)] if digits else text[:-7]
 
 
 def masked(column: Column, mask: Mask) -> Callable[[bytes], bytes]:

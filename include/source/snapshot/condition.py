@@ -21,7 +21,7 @@ from decimal import Decimal
 from typing import Final, NamedTuple, NoReturn
 
 from include.errors import Terminal
-from include.source.policy.policy import TablePolicy
+from include.policy.policy import TablePolicy
 from include.source.rows.shape import TableShape
 from include.source.snapshot.key_order import quoted
 

@@ -12,6 +12,8 @@ import pytest
 
 from include.errors import Terminal
 from include.lake.formats.avro_schemas import plain_schema
+from include.policy.masks import Hash, KeepLast
+from include.policy.policy import Policy, TableFilter
 from include.record.schema import Column, TableSchema
 from include.source.catalog.catalog import TableCatalog
 from include.source.database.server import read_server
@@ -19,8 +21,6 @@ from include.source.database.table_info import load_tables
 from include.source.hashes import plain, server_sql
 from include.source.hashes.columns import ComparedRows, server_digest
 from include.source.hashes.sums import HashSum, bits_for, leaf_of
-from include.source.policy.masks import Hash, KeepLast
-from include.source.policy.policy import Policy, TableFilter
 from include.source.rows.text import row_reader, select_list
 from tests.support.binlog.random_tables import columns, literals
 from tests.support.servers.fixture import PROVE, Give, server

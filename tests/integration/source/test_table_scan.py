@@ -14,12 +14,12 @@ from include.audit.merkle.database import DatabaseSide, Load
 from include.audit.merkle.tree import Tree
 from include.clock import Clock, SystemClock
 from include.errors import Terminal
+from include.policy.policy import Policy
 from include.source.catalog.catalog import TableCatalog
 from include.source.definition import SourceDefinition
 from include.source.hashes import plain
 from include.source.hashes.scan import TableScan
 from include.source.hashes.sums import HashSum, bits_for
-from include.source.policy.policy import Policy
 from include.source.snapshot.reader import SnapshotReader
 from include.source.state.key_range import WHOLE, KeyRange
 from tests.support.servers.fixture import Give, server

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from include.errors import Terminal
+from include.policy.policy import Policy
 from include.source.hashes.columns import ComparedRows, server_digest
 from include.source.hashes.server_sql import row_text
-from include.source.policy.policy import Policy
 from tests.support.binlog.decoded_recording import server_of, shape_of
 from tests.support.golden.case import Case
 from tests.support.golden.observer import Observer, quoted

@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 from include.cli.capture import policy as capture_policy
 from include.cli.capture.commands import command
 from include.errors import SettingsError, Terminal, Transient
+from include.policy.checks import TableColumns
 from include.record.schema import Column
 from include.source.database import connection
-from include.source.policy.checks import TableColumns
 
 SOURCES = """\
 sources:

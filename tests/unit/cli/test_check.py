@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from include.cli.check import check
+from include.cli.check import check, command
 from include.errors import SettingsError, Terminal
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
@@ -50,6 +52,27 @@ def test_the_projects_own_deployment_is_right(folder: Path) -> None:
     assert found["dark_rows"] == ["order_lines"]
     assert found["lake"] == ["by_date", "raw"]
     assert found["tables"] == ["shop"]
+
+
+def test_what_documents_show_masked_and_what_as_it_is_has_a_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ENV.items():
+        monkeypatch.setenv(name, value)
+    assert "assembled_order: " not in CliRunner().invoke(command, ["--deployment", str(folder)]).output
+    policy = "    filter:\n      addresses: {masks: {street: null, city: {keep_last: 1}}}\n"
+    _edit(folder / "sources.yaml", "    databases: [shop]\n", "    databases: [shop]\n" + policy)
+    _edit(folder / "documents.yaml", "    partitions: 4\n", "    partitions: 4\n    unmasked: [addresses.city]\n")
+    answer = CliRunner().invoke(command, ["--deployment", str(folder)])
+    assert "assembled_order: masked addresses.street (null); unmasked addresses.city" in answer.output.splitlines()
+    told = json.loads(CliRunner().invoke(command, ["--deployment", str(folder), "--json"]).output)["masks"]
+    assert told == {"assembled_order": {"masked": ["addresses.street (null)"], "unmasked": ["addresses.city"]}}
+
+
+def test_a_search_by_a_masked_user_is_refused(folder: Path) -> None:
+    policy = "    filter:\n      orders: {masks: {user_id: hash}}\n    mask_salt: 0123456789abcdef\n"
+    _edit(folder / "sources.yaml", "    databases: [shop]\n", "    databases: [shop]\n" + policy)
+    with pytest.raises(SettingsError) as refused:
+        check(Deployment.load(folder, ENV))
+    assert refused.value.details["path"] == "searches.orders.user"
 
 
 def test_a_mapping_without_the_metadata_fields_is_refused_before_an_index_is_made(folder: Path) -> None:

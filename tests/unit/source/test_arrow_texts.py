@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 from include.lake.formats.arrow_columns import columns_of
+from include.policy.policy import Policy
 from include.record.schema import Column, TableSchema
 from include.source.hashes import plain
 from include.source.hashes.arrow_texts import ArrowTexts, crcs
 from include.source.hashes.columns import ComparedRows, Digest
 from include.source.hashes.printed import values_of
 from include.source.hashes.sums import LEAF_BITS, HashSum, leaf_of
-from include.source.policy.policy import Policy
 
 ROWS = 2_000
 SEED = Random().randrange(1 << 32)

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from include.errors import Terminal
+from include.policy.policy import Policy
 from include.record.schema import Column
 from include.source.binlog.step import RowsEvent
 from include.source.catalog.catalog import TableCatalog
 from include.source.catalog.description import Misfit, TableDescriber
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
-from include.source.policy.policy import Policy
 from include.source.rows.layout import Layout
 from tests.support.binlog.decoded_recording import HASHED, info_of, server_of, transactions
 from tests.support.binlog.recorded_mariadb import MAP, SCHEMA

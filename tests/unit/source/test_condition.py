@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pymysql.converters import escape_item
 
+from include.policy.policy import Policy, TableFilter
 from include.record.schema import Column, TableSchema
-from include.source.policy.policy import Policy, TableFilter
 from include.source.rows.shape import TableShape
 from include.source.snapshot.condition import Condition, ConditionError, Predicate, leaving, require_policy
 

@@ -13,6 +13,7 @@ import pytest
 from include.clock import ManualClock
 from include.errors import Terminal
 from include.log.memory import MemoryLog, MemoryRegistry
+from include.policy.policy import Policy
 from include.record.gtid import MariadbGtidSet, MysqlGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column
@@ -24,7 +25,6 @@ from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
 from include.source.definition import SourceDefinition
 from include.source.log.direct_log import memory_log
-from include.source.policy.policy import Policy
 from include.source.replicator import Replicator
 from include.source.rows.encode import TableEncoders
 from include.source.rows.images import RowImages

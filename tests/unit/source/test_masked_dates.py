@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
+from include.policy.masks import Hash, Mask, Null
+from include.policy.policy import TablePolicy
 from include.record.schema import Column
 from include.source.binlog.table_map import TableMap
-from include.source.policy.masks import Hash, Mask, Null
-from include.source.policy.policy import TablePolicy
 from include.source.rows.avro import NULL, sized
 from include.source.rows.compiled import text_rows_of
 from include.source.rows.decoder import NativeImages

@@ -10,6 +10,7 @@ from include.clock import ManualClock
 from include.errors import Terminal
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.topics import change
+from include.policy.policy import Policy
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.step import RowsEvent
@@ -18,7 +19,6 @@ from include.source.catalog.system_versioning import altered_until
 from include.source.database.table_info import TableInfo
 from include.source.definition import SourceDefinition
 from include.source.log.direct_log import memory_log
-from include.source.policy.policy import Policy
 from include.source.replicator import Replicator
 from include.source.rows.encode import TableEncoders
 from include.source.rows.images import RowImages

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import SettingsError
+from include.policy.checks import TableColumns, check_columns, check_key, findings
+from include.policy.masks import Hash, KeepLast, Mask, Null
+from include.policy.policy import Policy, TableFilter, Verdict
 from include.record.schema import Column
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 from include.source.definition import SourceDefinition, load_source
-from include.source.policy.checks import TableColumns, check_columns, check_key, findings
-from include.source.policy.masks import Hash, KeepLast, Mask, Null
-from include.source.policy.policy import Policy, TableFilter, Verdict
 
 SALT = "0123456789abcdef"
 DATABASES = ("x", "y")

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.record.schema import Column, TableSchema
+from include.record.value_texts import shortest
 from include.source.rows.avro import NULL, decimal, long_piece
 from include.source.rows.columns import column_of
 from include.source.rows.other_types import vector_piece
-from include.source.rows.render import Renderer, shortest, text_of
+from include.source.rows.render import Renderer, text_of
 from include.source.rows.shape import TableShape
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Terminal, Transient
+from include.policy.policy import TableFilter
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.preflight import ServerFinding
 from include.source.definition import SourceDefinition
-from include.source.policy.policy import TableFilter
 from include.source.ports import ResumePoint
 from include.source.run import Capture, Mode
 from include.source.state.capture_state import CaptureState

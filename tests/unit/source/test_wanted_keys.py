@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal
+from include.policy.policy import Policy
 from include.record.schema import Column, TableSchema
 from include.source.hashes import plain
 from include.source.hashes.columns import ComparedRows
 from include.source.hashes.printed import printed_key
-from include.source.policy.policy import Policy
 from include.source.rows.shape import TableShape
 from include.source.rows.text import row_reader
 from include.source.snapshot.wanted_keys import WantedKeys, key_text

@@ -22,11 +22,11 @@ from include.audit.merkle.repair import requests_of
 from include.audit.merkle.report import RowFinding, TableAuditReport, summary
 from include.audit.merkle.rows import DifferingRow
 from include.errors import SettingsError
+from include.policy.policy import Policy
 from include.record.schema import Column, TableSchema
 from include.settings.deployment import Deployment
 from include.source.definition import declared_sources
 from include.source.hashes.columns import ComparedRows
-from include.source.policy.policy import Policy
 
 pytestmark = pytest.mark.unit
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from include.audit.merkle.rows import DifferingRow, differences
 from include.audit.merkle.tree import Tree
+from include.policy.policy import Policy
 from include.record.schema import Column, TableSchema
 from include.source.hashes import plain
 from include.source.hashes.columns import ComparedColumn, ComparedRows
 from include.source.hashes.printed import values_of
 from include.source.hashes.sums import HashSum, bits_for, leaf_of
-from include.source.policy.policy import Policy
 
 pytestmark = pytest.mark.unit
 

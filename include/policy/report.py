@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from include.source.policy.checks import TableColumns, table_findings
-from include.source.policy.policy import Policy, TablePolicy
+from include.policy.checks import TableColumns, table_findings
+from include.policy.policy import Policy, TablePolicy
 
 __all__ = ["ColumnReport", "Fate", "TablePolicyReport", "named_tables", "report", "tables_meant"]
 

@@ -26,15 +26,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, PlainValidator, StringConstraints
+from pydantic import BeforeValidator, Field, PlainValidator, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from include.errors import SettingsError
+from include.policy.masks import MASKS, Hash, Mask, parse_mask
+from include.policy.patterns import TablePattern, covers
 from include.settings.deployment import Deployment, Strict
-from include.source.policy.masks import MASKS, Hash, Mask, parse_mask
-from include.source.policy.patterns import TablePattern, covers
 
-__all__ = ["DeclaredAt", "Policy", "TableFilter", "TablePolicy", "Verdict"]
+__all__ = ["DeclaredAt", "Filters", "Policy", "TableFilter", "TablePolicy", "Verdict"]
 
 Verdict = Literal["accept", "drop"]
 """`accept`: what no entry names passes. `drop`: it does not."""
@@ -60,6 +60,15 @@ class TableFilter(Strict):
     masks: dict[Name, Annotated[Mask, PlainValidator(_mask)]] = Field(
         default={}, min_length=1, description="column -> what leaves in the place of its values"
     )
+
+
+def _listed_empty(value: object) -> object:
+    """`table:` with nothing after it is an entry without keys."""
+    return {} if value is None else value
+
+
+Filters = dict[str, Annotated[TableFilter, BeforeValidator(_listed_empty)]]
+"""Table or pattern -> its entry."""
 
 
 @dataclass(frozen=True)

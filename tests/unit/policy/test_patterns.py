@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.source.policy.patterns import TablePattern, covers
+from include.policy.patterns import TablePattern, covers
 
 NAMES = ["".join(letters) for n in range(1, 6) for letters in itertools.product("abz", repeat=n)]
 PARTS = st.text("ab*?", min_size=1, max_size=3)

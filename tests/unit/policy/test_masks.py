@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from include.policy.masks import Hash, KeepLast, Mask, Null, masked_column, parse_mask
 from include.record.schema import Column
-from include.source.policy.masks import Hash, KeepLast, Mask, Null, masked_column, parse_mask
 
 SALT = "0123456789abcdef"
 TEXT = st.text(st.characters(exclude_categories=("Cs",)))

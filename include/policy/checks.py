@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from include.errors import SettingsError
+from include.policy.masks import MASKS, Null
+from include.policy.patterns import TablePattern
+from include.policy.policy import Policy
 from include.record.schema import Column
-from include.source.policy.masks import MASKS, Null
-from include.source.policy.patterns import TablePattern
-from include.source.policy.policy import Policy
 
 __all__ = ["TableColumns", "check_columns", "check_key", "findings", "table_findings"]
 

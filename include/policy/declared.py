@@ -1,0 +1,33 @@
+"""The policy of a source, for those who read its database beside capture."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from include.policy.policy import DeclaredAt, Filters, Policy, Verdict
+from include.settings.deployment import Deployment
+
+__all__ = ["declared_policy"]
+
+
+class _Declared(BaseModel):
+    """Of an entry of `sources` what its policy is made of; capture's own definition describes the keys."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    databases: list[str] = []
+    filter_policy: Verdict = "accept"
+    filter: Filters = {}
+    mask_salt: str = Field(default="", repr=False)
+
+
+def declared_policy(deployment: Deployment, source: str) -> Policy:
+    """The policy of an entry of `sources` that is there; raises `SettingsError` as `Policy.declared` does."""
+    declared = deployment.section("sources", _Declared)[source]
+    return Policy.declared(
+        declared.filter_policy,
+        declared.filter,
+        declared.databases,
+        declared.mask_salt,
+        origin=DeclaredAt(deployment, ("sources", source)),
+    )
