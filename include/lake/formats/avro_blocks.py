@@ -8,11 +8,10 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final, TypeVar
 
-import fastavro
-
 from include.errors import Terminal
 from include.lake.formats.avro_schemas import plain_schema
 from include.lake.formats.unpacking import MOST_BYTES, bunzip, inflate, unsnap, unxz, unzstd
+from include.record.codec import DatumReader
 
 __all__ = ["AvroFile", "read_bodies"]
 
@@ -42,7 +41,7 @@ class AvroFile:
 
     Attributes:
         metadata: of its header.
-        schema: without logical types, as fastavro parsed it.
+        codec: its name.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -54,7 +53,7 @@ class AvroFile:
         self.metadata: dict[str, bytes] = dict(_pairs(source))
         self._marker = source.take(_MARKER)
         try:
-            self.schema: Any = fastavro.parse_schema(plain_schema(json.loads(self.metadata["avro.schema"])))
+            self._read = DatumReader(plain_schema(json.loads(self.metadata["avro.schema"])))
             self.codec = self.metadata.get("avro.codec", b"null").decode()
         except Exception as error:
             raise source.damaged(f"metadata of an Avro file that cannot be: {error!r}", len(_MAGIC)) from error
@@ -76,7 +75,7 @@ class AvroFile:
             if source.take(_MARKER) != self._marker:
                 raise source.damaged("a block does not end with the marker", source.place - _MARKER)
             try:
-                found = [part(*each) for each in _values(_decompressed(data, self.codec), count, self.schema)]
+                found = [part(*each) for each in _values(_decompressed(data, self.codec), count, self._read)]
             except Exception as error:
                 raise source.damaged(f"a block is damaged: {error!r}", begin) from error
             yield from found
@@ -148,13 +147,13 @@ def _decompressed(data: bytes, codec: str) -> bytes:
     raise ValueError(f"codec {codec}")
 
 
-def _values(block: bytes, count: int, schema: Any) -> Iterator[tuple[Any, bytes]]:
+def _values(block: bytes, count: int, read: DatumReader) -> Iterator[tuple[Any, bytes]]:
     """Each value of a block with its bytes."""
     if count > len(block) + _MOST_EMPTY:
         raise ValueError("more values than bytes")
     stream, begin = io.BytesIO(block), 0
     for _ in range(count):
-        value = fastavro.schemaless_reader(stream, schema, None)
+        value = read.next(stream)
         end = stream.tell()
         yield value, block[begin:end]
         begin = end
