@@ -14,8 +14,10 @@ from typing import Any, Final
 import fastavro
 
 from include.errors import InvalidRecord
+from include.record.extent import within_bounds
+from include.record.plain_fields import Walk
 
-__all__ = ["Decoder", "Encoder", "frame", "unframe"]
+__all__ = ["DatumReader", "Decoder", "Encoder", "frame", "unframe"]
 
 _HEADER: Final = struct.Struct(">bI")
 
@@ -51,41 +53,69 @@ class Encoder:
         return out.getvalue()
 
 
+class DatumReader:
+    """Reads values of one schema, logical types as Python's (`Decimal`, `date`, `datetime`).
+
+    Attributes:
+        schema: as fastavro parsed it.
+    """
+
+    def __init__(self, schema: Any, /, **place: Any) -> None:
+        """Raises `InvalidRecord` at `place` for what is no Avro schema, or one beyond the bounds of `record.extent`."""
+        try:
+            self.schema: Any = fastavro.parse_schema(schema)
+        except Exception as error:
+            raise InvalidRecord("schema is not Avro's", reason=repr(error), **place) from error
+        self._place = place
+        # fastavro recurses and loops as it is told: what only bytes tell is looked at before it reads them.
+        self._walk = Walk(self.schema, **place) if within_bounds(self.schema, **place).walked else None
+
+    def __call__(self, body: bytes | memoryview) -> Any:
+        """The value; raises `InvalidRecord` for bytes that are not what the schema says, to the last byte."""
+        stream = io.BytesIO(body)
+        value = self.next(stream)
+        if stream.tell() != len(body):
+            raise InvalidRecord("value is longer than its schema says", reason="trailing bytes", **self._place)
+        return value
+
+    def next(self, stream: io.BytesIO) -> Any:
+        """The value that begins where `stream` stands, which is moved behind it; raises as a call does."""
+        if self._walk is not None and (reason := self._walk.refusal(stream.getvalue(), stream.tell())):
+            raise InvalidRecord("value is not what its schema says", reason=reason, **self._place)
+        try:
+            return fastavro.schemaless_reader(stream, self.schema, None)
+        except Exception as error:
+            # fastavro names its stream by an address in memory, which would be another each time.
+            reason = "it ends too early" if isinstance(error, EOFError) else repr(error)
+            raise InvalidRecord("value is not what its schema says", reason=reason, **self._place) from error
+
+
 class Decoder:
     """Reads values of any schema; `lookup` gives the schema of an id as JSON text or parsed JSON."""
 
     def __init__(self, lookup: Callable[[int], str | Mapping[str, Any]]) -> None:
         self._lookup = lookup
-        self._parsed: dict[int, Any] = {}
+        self._readers: dict[int, DatumReader] = {}
 
     def __call__(self, data: bytes) -> Any:
-        """The value, logical types as Python's (`Decimal`, `date`, `datetime`).
-
-        Raises `InvalidRecord` for bytes that are not what their schema says, to the last byte.
-        """
+        """The value of framed bytes, as `DatumReader` reads it; raises as that one does."""
         schema_id, body = unframe(data)
-        schema = self.schema(schema_id)
-        stream = io.BytesIO(body)
-        try:
-            value = fastavro.schemaless_reader(stream, schema, None)
-        except Exception as error:
-            # fastavro names its stream by an address in memory, which would be another each time.
-            reason = "it ends too early" if isinstance(error, EOFError) else repr(error)
-            raise InvalidRecord("value is not what its schema says", reason=reason, schema_id=schema_id) from error
-        if stream.tell() != len(body):
-            raise InvalidRecord("value is longer than its schema says", reason="trailing bytes", schema_id=schema_id)
-        return value
+        return self._reader(schema_id)(body)
 
     def schema(self, schema_id: int) -> Any:
-        """The parsed schema of an id, as fastavro wants it; raises `InvalidRecord` for one that is not Avro's."""
-        if schema_id not in self._parsed:
+        """The parsed schema of an id, as fastavro wants it; raises `InvalidRecord` as `DatumReader` does."""
+        return self._reader(schema_id).schema
+
+    def _reader(self, schema_id: int) -> DatumReader:
+        reader = self._readers.get(schema_id)
+        if reader is None:
             found = self._lookup(schema_id)
             try:
                 loaded = json.loads(found) if isinstance(found, str) else dict(found)
-                if isinstance(loaded, dict) and isinstance(loaded.get("type"), list):
-                    # A union, in the form in which registries' clients hand out what is no record.
-                    loaded = loaded["type"]
-                self._parsed[schema_id] = fastavro.parse_schema(loaded)
-            except Exception as error:
+            except (ValueError, RecursionError) as error:
                 raise InvalidRecord("schema is not Avro's", reason=repr(error), schema_id=schema_id) from error
-        return self._parsed[schema_id]
+            if isinstance(loaded, dict) and isinstance(loaded.get("type"), list):
+                # A union, in the form in which registries' clients hand out what is no record.
+                loaded = loaded["type"]
+            reader = self._readers[schema_id] = DatumReader(loaded, schema_id=schema_id)
+        return reader

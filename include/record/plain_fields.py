@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from include.errors import InvalidRecord
+from include.record.extent import DEEPEST, MOST_EMPTY, within_bounds
 
-__all__ = ["PlainFields"]
+__all__ = ["PlainFields", "Walk"]
 
 Pass = Callable[[bytes, int, int], int]
 """(data, begin of a value, end of the data) → end of the value; raises `_BrokenError`."""
@@ -24,10 +26,9 @@ class PlainFields:
     """Finds the fields of one schema's records; the contract is that of `record.fields.Fields`."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        made = _Passes()
-        # The record's own name may stand in its fields.
-        made.of(schema)
-        self._fields = [made.of(field["type"]) for field in schema["fields"]]
+        """Raises `InvalidRecord` for a schema beyond the bounds of `record.extent`."""
+        self._walk = made = Walk(schema, schema=schema["name"])
+        self._fields = made.fields[schema["name"]]
         self._types = [made.known(field["type"]) for field in schema["fields"]]
 
     def borders(self, data: bytes, begin: int, end: int) -> tuple[int, ...]:
@@ -35,6 +36,7 @@ class PlainFields:
         if not 0 <= begin <= end <= len(data):
             raise InvalidRecord("value is not what its schema says", reason="it ends too early", begin=begin)
         offsets, offset = [begin], begin
+        self._walk.begin()
         try:
             for each in self._fields:
                 offset = each(data, offset, end)
@@ -43,8 +45,6 @@ class PlainFields:
             raise InvalidRecord(
                 "value is not what its schema says", reason=str(error), field=len(offsets) - 1
             ) from error
-        except RecursionError as error:
-            raise InvalidRecord("value is not what its schema says", reason="it is too deep") from error
         if offset != end:
             raise InvalidRecord("value is longer than its schema says", reason="trailing bytes", size=end - offset)
         return tuple(offsets)
@@ -74,42 +74,82 @@ class PlainFields:
         return data[begin:end]
 
 
-class _Passes:
-    """What passes over values, by schema; named types are looked up when a value comes, so they may name themselves."""
+class _Spent(threading.local):
+    """Of what a record may have, in this thread."""
 
-    def __init__(self) -> None:
+    depth = 0
+    empties = 0
+
+
+class Walk:
+    """Passes over values of one schema; named types are looked up when a value comes, so they may name themselves.
+
+    Attributes:
+        fields: what passes over the fields of each record, by its name.
+        needed: whether other readers need it before them, as only bytes tell whether a record is within the bounds.
+    """
+
+    def __init__(self, schema: Any, /, **place: Any) -> None:
+        """`schema` as fastavro parsed it. Raises `InvalidRecord` at `place` for one beyond the bounds."""
         self._named: dict[str, Pass] = {}
         self._schemas: dict[str, Any] = {}
+        self._around: dict[str, int] = {}
+        self._level = 0
+        self._spent = _Spent()
+        self._extents = within_bounds(schema, **place)
+        self.needed = self._extents.walked
+        self.fields: dict[str, list[Pass]] = {}
+        self._whole = self.of(schema)
+
+    def refusal(self, data: bytes, begin: int) -> str:
+        """Why at `begin` in `data` no value within the bounds begins; empty where one does."""
+        self.begin()
+        try:
+            self._whole(data, begin, len(data))
+        except _BrokenError as error:
+            return str(error)
+        return ""
+
+    def begin(self) -> None:
+        """Nothing is spent yet of what a record may have."""
+        if self.needed:
+            self._spent.depth = self._spent.empties = 0
 
     def known(self, schema: Any) -> Any:
         """The schema, or the one that its name stands for."""
         return self._schemas.get(schema, schema) if isinstance(schema, str) else schema
 
     def of(self, schema: Any) -> Pass:
-        """What passes over values of `schema`, as fastavro parsed it."""
+        """What passes over values of `schema`, a part of the whole."""
+        self._level += 1
+        found = self._of(schema)
+        self._level -= 1
+        return found
+
+    def _of(self, schema: Any) -> Pass:
         if isinstance(schema, list):
             return self._union(schema)
         if isinstance(schema, str):
             return _PLAIN[schema] if schema in _PLAIN else self._reference(schema)
         kind = schema["type"]
         if isinstance(kind, list | dict):
-            return self.of(kind)
+            return self._of(kind)
         if kind in ("record", "error", "enum", "fixed"):
             self._schemas[schema["name"]] = schema
+            self._around[schema["name"]] = self._level
             self._named[schema["name"]] = found = self._definition(schema, kind)
+            del self._around[schema["name"]]
             return found
-        if kind == "array":
-            return _items(self.of(schema["items"]), keyed=False, empty=self._is_empty(schema["items"], ()))
-        if kind == "map":
-            return _items(self.of(schema["values"]), keyed=True, empty=False)
-        return self.of(kind)
+        if kind in ("array", "map"):
+            return self._items(schema["items" if kind == "array" else "values"], keyed=kind == "map")
+        return self._of(kind)
 
     def _definition(self, schema: Mapping[str, Any], kind: str) -> Pass:
         if kind == "fixed":
             return _fixed(schema["size"])
         if kind == "enum":
             return _enum(len(schema["symbols"]))
-        fields = [self.of(field["type"]) for field in schema["fields"]]
+        fields = self.fields[schema["name"]] = [self.of(field["type"]) for field in schema["fields"]]
 
         def record(data: bytes, at: int, end: int) -> int:
             for each in fields:
@@ -130,19 +170,47 @@ class _Passes:
         return union
 
     def _reference(self, name: str) -> Pass:
-        return lambda data, at, end: self._named[name](data, at, end)
+        if name not in self._around:
+            return self._named[name]
+        levels, spent = self._level - self._around[name], self._spent
 
-    def _is_empty(self, schema: Any, above: tuple[str, ...]) -> bool:
-        """Whether each value of it takes no bytes."""
-        schema = self.known(schema)
-        if not isinstance(schema, dict):
-            return bool(schema == "null")
-        if schema["type"] == "fixed":
-            return bool(schema["size"] == 0)
-        if schema["type"] not in ("record", "error") or schema["name"] in above:
-            return bool(schema["type"] == "null")
-        inside = (*above, schema["name"])
-        return all(self._is_empty(field["type"], inside) for field in schema["fields"])
+        def itself(data: bytes, at: int, end: int) -> int:
+            spent.depth += levels
+            if spent.depth > DEEPEST:
+                raise _BrokenError("it is too deep")
+            at = self._named[name](data, at, end)
+            spent.depth -= levels
+            return at
+
+        return itself
+
+    def _items(self, schema: Any, *, keyed: bool) -> Pass:
+        """Blocks of items: their number, or its negative and their bytes; none ends them."""
+        item, spent, extent = self.of(schema), self._spent, self._extents.of(schema)
+        # A loop over nothing could be one without end.
+        nothing = extent.empty and not keyed
+
+        def items(data: bytes, at: int, end: int) -> int:
+            while True:
+                at, count = _varint(data, at, end)
+                size = -1
+                if count < 0:
+                    at, size = _varint(data, at, end)
+                    if not 0 <= size <= end - at:
+                        raise _BrokenError("it ends too early" if size > 0 else "a size is negative")
+                if not count:
+                    return at
+                begin, count = at, abs(count)
+                if extent.empties:
+                    spent.empties += count * extent.empties
+                    if spent.empties > MOST_EMPTY:
+                        raise _BrokenError("it has too many values without bytes")
+                for _ in range(0 if nothing else count):
+                    at = item(data, _string(data, at, end) if keyed else at, end)
+                if size >= 0 and at - begin != size:
+                    raise _BrokenError("a block has another size than it says")
+
+        return items
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
@@ -211,29 +279,6 @@ def _enum(symbols: int) -> Pass:
         return at
 
     return enum
-
-
-def _items(item: Pass, *, keyed: bool, empty: bool) -> Pass:
-    """Blocks of items: their number, or its negative and their bytes; none ends them."""
-
-    def items(data: bytes, at: int, end: int) -> int:
-        while True:
-            at, count = _varint(data, at, end)
-            size = -1
-            if count < 0:
-                at, size = _varint(data, at, end)
-                if not 0 <= size <= end - at:
-                    raise _BrokenError("it ends too early" if size > 0 else "a size is negative")
-            if not count:
-                return at
-            begin = at
-            # As many as there may be: a loop over nothing could be one without end.
-            for _ in range(0 if empty else abs(count)):
-                at = item(data, _string(data, at, end) if keyed else at, end)
-            if size >= 0 and at - begin != size:
-                raise _BrokenError("a block has another size than it says")
-
-    return items
 
 
 _PLAIN: Final[dict[str, Pass]] = {

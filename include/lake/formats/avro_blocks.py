@@ -1,25 +1,25 @@
-"""Reads Avro object container files back into the bodies that they were made of."""
+"""Reads Avro object container files, whoever wrote them; the lake's back into the bodies that they were made of."""
 
 from __future__ import annotations
 
 import io
 import json
 import zlib
-from collections.abc import Iterator
-from typing import Any, BinaryIO, Final
-
-import fastavro
-import zstandard
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, Final, TypeVar
 
 from include.errors import Terminal
 from include.lake.formats.avro_schemas import plain_schema
+from include.lake.formats.unpacking import MOST_BYTES, bunzip, inflate, unsnap, unxz, unzstd
+from include.record.codec import DatumReader
 
-__all__ = ["read_bodies"]
+__all__ = ["AvroFile", "read_bodies"]
 
 _MAGIC: Final = b"Obj\x01"
 _MARKER: Final = 16
-# Longer ones are damage: no writer makes blocks of this size.
-_MOST: Final = 1 << 30
+T = TypeVar("T")
+# A block of values without bytes could have as many as its count says.
+_MOST_EMPTY: Final = 1 << 20
 
 
 def read_bodies(stream: BinaryIO, schema_id_name: str) -> Iterator[tuple[int, bytes]]:
@@ -27,29 +27,58 @@ def read_bodies(stream: BinaryIO, schema_id_name: str) -> Iterator[tuple[int, by
 
     `schema_id_name` is the metadata that holds the id. Raises `Terminal` naming the byte.
     """
-    source = _Source(stream)
-    if source.take(len(_MAGIC)) != _MAGIC:
-        raise source.damaged("no Avro container file", 0)
-    metadata = dict(_pairs(source))
-    marker = source.take(_MARKER)
+    file = AvroFile(stream)
     try:
-        schema = fastavro.parse_schema(plain_schema(json.loads(metadata["avro.schema"])))
-        schema_id = int(metadata[schema_id_name])
-        codec = metadata.get("avro.codec", b"null").decode()
-    except (KeyError, ValueError, fastavro.schema.SchemaParseException) as error:
-        raise source.damaged(f"metadata of an Avro file that is not ours: {error!r}", len(_MAGIC)) from error
-    while not source.ended:
-        begin = source.place
-        count, size = source.long(), source.long()
-        data = source.take(size)
-        if source.take(_MARKER) != marker:
-            raise source.damaged("a block does not end with the marker", source.place - _MARKER)
+        schema_id = int(file.metadata[schema_id_name])
+    except (KeyError, ValueError) as error:
+        raise file.damaged(f"metadata of an Avro file that is not ours: {error!r}", len(_MAGIC)) from error
+    for body in file.bodies():
+        yield schema_id, body
+
+
+class AvroFile:
+    """An Avro container file of anybody's, read at once up to its first block.
+
+    Attributes:
+        metadata: of its header.
+        codec: its name.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        """Raises `Terminal` where there is no such file, or its schema is none."""
+        self._source = source = _Source(stream)
+        self.damaged = source.damaged
+        if source.take(len(_MAGIC)) != _MAGIC:
+            raise source.damaged("no Avro container file", 0)
+        self.metadata: dict[str, bytes] = dict(_pairs(source))
+        self._marker = source.take(_MARKER)
         try:
-            yield from [(schema_id, body) for body in _bodies(_decompressed(data, codec), count, schema)]
+            self._read = DatumReader(plain_schema(json.loads(self.metadata["avro.schema"])))
+            self.codec = self.metadata.get("avro.codec", b"null").decode()
         except Exception as error:
-            if isinstance(error, Terminal):
-                raise
-            raise source.damaged(f"a block is damaged: {error!r}", begin) from error
+            raise source.damaged(f"metadata of an Avro file that cannot be: {error!r}", len(_MAGIC)) from error
+
+    def values(self) -> Iterator[Any]:
+        """Each value; raises `Terminal` naming the byte of a damaged block, after all blocks before."""
+        return self._each(lambda value, _: value)
+
+    def bodies(self) -> Iterator[bytes]:
+        """The bytes of each value; raises as `values`."""
+        return self._each(lambda _, body: body)
+
+    def _each(self, part: Callable[[Any, bytes], T]) -> Iterator[T]:
+        source = self._source
+        while not source.ended:
+            begin = source.place
+            count, size = source.long(), source.long()
+            data = source.take(size)
+            if source.take(_MARKER) != self._marker:
+                raise source.damaged("a block does not end with the marker", source.place - _MARKER)
+            try:
+                found = [part(*each) for each in _values(_decompressed(data, self.codec), count, self._read)]
+            except Exception as error:
+                raise source.damaged(f"a block is damaged: {error!r}", begin) from error
+            yield from found
 
 
 class _Source:
@@ -63,7 +92,7 @@ class _Source:
         return not self._next
 
     def take(self, size: int) -> bytes:
-        if not 0 <= size <= _MOST:
+        if not 0 <= size <= MOST_BYTES:
             raise self.damaged("a length that nothing has", self.place)
         if size == 0:
             return b""
@@ -103,36 +132,30 @@ def _decompressed(data: bytes, codec: str) -> bytes:
         case "null":
             return data
         case "deflate":
-            return zlib.decompress(data, -zlib.MAX_WBITS)
+            return inflate(data, MOST_BYTES, -zlib.MAX_WBITS)
         case "zstandard":
-            return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+            return unzstd(data, MOST_BYTES)
+        case "bzip2":
+            return bunzip(data, MOST_BYTES)
+        case "xz":
+            return unxz(data, MOST_BYTES)
         case "snappy":
-            return _unsnapped(data)
+            content = unsnap(data[:-4], MOST_BYTES)
+            if zlib.crc32(content) != int.from_bytes(data[-4:], "big"):
+                raise ValueError("checksum")
+            return content
     raise ValueError(f"codec {codec}")
 
 
-def _unsnapped(data: bytes) -> bytes:
-    from pyarrow.lib import Codec
-
-    size = shift = 0
-    for byte in data[:5]:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    content: Any = Codec("snappy").decompress(data[:-4], decompressed_size=size, asbytes=True)
-    if zlib.crc32(content) != int.from_bytes(data[-4:], "big"):
-        raise ValueError("checksum")
-    return bytes(content)
-
-
-def _bodies(block: bytes, count: int, schema: Any) -> list[bytes]:
-    stream, bodies, begin = io.BytesIO(block), [], 0
+def _values(block: bytes, count: int, read: DatumReader) -> Iterator[tuple[Any, bytes]]:
+    """Each value of a block with its bytes."""
+    if count > len(block) + _MOST_EMPTY:
+        raise ValueError("more values than bytes")
+    stream, begin = io.BytesIO(block), 0
     for _ in range(count):
-        fastavro.schemaless_reader(stream, schema, None)
+        value = read.next(stream)
         end = stream.tell()
-        bodies.append(block[begin:end])
+        yield value, block[begin:end]
         begin = end
     if begin != len(block):
         raise ValueError("more bytes than values")
-    return bodies

@@ -8,17 +8,14 @@ its producers wrote, bodies stay byte for byte, and which object a record is in 
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import fastavro
-
 from include.errors import InvalidRecord, Terminal
 from include.lake.formats.port import FileIdentity
 from include.lake.message import Message
-from include.record.codec import unframe
+from include.record.codec import DatumReader, unframe
 
 __all__ = ["SchemaLookup", "WireSchemas", "plain_schema"]
 
@@ -34,7 +31,7 @@ class WireSchemas:
     def __init__(self, lookup: SchemaLookup, schema_id: int | None = None) -> None:
         self._lookup = lookup
         self._schema_id = schema_id
-        self._known: dict[int, tuple[Mapping[str, Any], Any]] = {}
+        self._known: dict[int, tuple[Mapping[str, Any], DatumReader]] = {}
 
     def source(self, schema_id: int) -> Mapping[str, Any]:
         """The schema as it was registered; `InvalidRecord` for an id that nobody registered."""
@@ -62,14 +59,7 @@ class WireSchemas:
 
     def datum(self, schema_id: int, body: bytes | memoryview) -> Any:
         """The value of a body, logical types as the plain ones below; `InvalidRecord` unless it is all of the body."""
-        schema, stream = self._of(schema_id)[1], io.BytesIO(body)
-        try:
-            value = fastavro.schemaless_reader(stream, schema, None)
-        except Exception as error:
-            raise InvalidRecord("value is not what its schema says", reason=repr(error), schema_id=schema_id) from error
-        if stream.tell() != len(body):
-            raise InvalidRecord("value is longer than its schema says", reason="trailing bytes", schema_id=schema_id)
-        return value
+        return self._of(schema_id)[1](body)
 
     def refused(self, message: Message) -> str | tuple[int, Any]:
         """Why a message is in no file, else its schema's id and its `datum`."""
@@ -83,14 +73,11 @@ class WireSchemas:
         except InvalidRecord as error:
             return str(error)
 
-    def _of(self, schema_id: int) -> tuple[Mapping[str, Any], Any]:
+    def _of(self, schema_id: int) -> tuple[Mapping[str, Any], DatumReader]:
         known = self._known.get(schema_id)
         if known is None:
             source = self._lookup(schema_id)
-            try:
-                known = self._known[schema_id] = source, fastavro.parse_schema(plain_schema(source))
-            except Exception as error:
-                raise InvalidRecord("schema is no Avro schema", reason=repr(error), schema_id=schema_id) from error
+            known = self._known[schema_id] = source, DatumReader(plain_schema(source), schema_id=schema_id)
         return known
 
 

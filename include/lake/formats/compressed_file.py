@@ -18,8 +18,10 @@ from pydantic import Field, model_validator
 
 from include.errors import Terminal
 from include.lake.formats.port import Closed
+from include.lake.formats.unpacking import MOST_BYTES
 from include.lake.formats.zstd_frame import zstd_frame, zstd_version
 from include.settings.deployment import Strict
+from include.zstd_blocks import zstd_blocks
 
 __all__ = ["CompressedFile", "Compression", "read_lines"]
 
@@ -157,49 +159,76 @@ class CompressedFile:
 def read_lines(stream: BinaryIO, compression: Compression) -> Iterator[bytes]:
     r"""The lines of a finished file, each without its `\n`; all lines before a damage come before the error.
 
+    Memory holds a line and a piece of the file, unpacked, however well it was packed.
+
     Raises:
-        Terminal: the file is cut off or changed; details name the `byte`, of the text when it ends within a line.
+        Terminal: the file is cut off or changed, or a line has more than `MOST_BYTES`; details name the `byte`, of the
+            text when it ends within a line.
     """
-    offset, rest = 0, b""
+    offset, begun, size = 0, [], 0
     for content in _content(stream, compression):
-        lines = (rest + content).split(b"\n") if rest else content.split(b"\n")
+        first, *lines = content.split(b"\n")
+        begun.append(first)
+        size += len(first)
+        if size > MOST_BYTES:
+            raise _damaged("file has a line that nothing has", offset, allowed=MOST_BYTES)
+        if not lines:
+            continue
+        yield b"".join(begun)
+        offset += size + 1
         rest = lines.pop()
         for line in lines:
             yield line
             offset += len(line) + 1
-    if rest:
+        begun, size = [rest], len(rest)
+    if size:
         raise _damaged("file ends within a line", offset)
 
 
 def _content(stream: BinaryIO, compression: Compression) -> Iterator[bytes]:
-    if compression.codec == "none":
-        while data := stream.read(_LINES_READ):
-            yield data
-        return
-    gzip = compression.codec == "gzip"
-    reader, offset = _reader(gzip), 0
+    match compression.codec:
+        case "none":
+            while data := stream.read(_LINES_READ):
+                yield data
+        case "gzip":
+            yield from _gunzipped(stream)
+        case "zstd":
+            yield from _unzstd(stream)
+
+
+def _gunzipped(stream: BinaryIO) -> Iterator[bytes]:
+    machine, offset = zlib.decompressobj(zlib.MAX_WBITS | 16), 0
     while data := stream.read(_READ):
         while data:
-            if reader.eof:
-                if gzip:
-                    raise _damaged("file goes on after its end", offset)
-                reader = _reader(gzip)
+            if machine.eof:
+                raise _damaged("file goes on after its end", offset)
             try:
-                content = reader.decompress(data)
-            except (zlib.error, zstandard.ZstdError) as error:
+                content = machine.decompress(data, _LINES_READ)
+            except zlib.error as error:
                 raise _damaged("compressed file is damaged", offset, cause=str(error)) from error
             yield content
-            offset += len(data) - len(reader.unused_data)
-            data = reader.unused_data
-    if not reader.eof:
-        raise _damaged("compressed file ends too early", offset)
+            left = machine.unused_data or machine.unconsumed_tail
+            offset += len(data) - len(left)
+            data = left
+    while not machine.eof:
+        # What the last bytes stand for may be more than a piece.
+        content = machine.decompress(b"", _LINES_READ)
+        if not content:
+            raise _damaged("compressed file ends too early", offset)
+        yield content
 
 
-def _reader(gzip: bool) -> Any:
-    """Of one gzip member or one zstd frame."""
-    return zlib.decompressobj(zlib.MAX_WBITS | 16) if gzip else zstandard.ZstdDecompressor().decompressobj()
+def _unzstd(stream: BinaryIO) -> Iterator[bytes]:
+    offset = 0
+    try:
+        for content, offset in zstd_blocks(stream.read):  # noqa: B007 - the place of an error
+            yield content
+    except EOFError as error:
+        raise _damaged("compressed file ends too early", offset) from error
+    except zstandard.ZstdError as error:
+        raise _damaged("compressed file is damaged", offset, cause=str(error)) from error
 
 
-def _damaged(message: str, byte: int, **details: str) -> Terminal:
+def _damaged(message: str, byte: int, **details: str | int) -> Terminal:
     fix = "Compare its sha256 with its commit: `lyrebird audit chain --deep`."
     return Terminal(message, byte=byte, **details, fix=fix)

@@ -7,19 +7,16 @@ deployment declares on how their lines are to be read.
 from __future__ import annotations
 
 import io
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-import fastavro
 import orjson
 
 from include.errors import Terminal
 from include.lake.definition import FormatDefinition
-from include.lake.formats.avro_blocks import read_bodies
+from include.lake.formats.avro_blocks import AvroFile, read_bodies
 from include.lake.formats.avro_container import SCHEMA_ID
-from include.lake.formats.avro_schemas import plain_schema
 from include.lake.formats.compressed_file import Compression, read_lines
 from include.lake.formats.delimited_text import DelimitedText, DelimitedTextOptions
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
@@ -131,30 +128,16 @@ _LAYOUTS: Final = {"Offset": "offset", "MessagePack": "message_pack", "Verbatim"
 
 
 def _avro(body: bytes, *, raw: bool) -> Contents:
-    try:
-        blocks = fastavro.block_reader(io.BytesIO(body))
-        metadata: dict[str, Any] = dict(blocks.metadata)
-        schema = fastavro.parse_schema(plain_schema(json.loads(metadata["avro.schema"])))
-    except Exception as error:
-        raise _damaged("Avro", error) from error
-    ours = SCHEMA_ID in metadata
-    detail = f"Avro container, codec {metadata.get('avro.codec', 'null')}"
+    file = AvroFile(io.BytesIO(body))
+    ours = SCHEMA_ID in file.metadata
+    detail = f"Avro container, codec {file.codec}"
     if ours:
-        detail += f", schema id {metadata[SCHEMA_ID]}"
+        detail += f", schema id {file.metadata[SCHEMA_ID].decode()}"
     if raw and ours:
         bodies = (frame(schema_id, each) for schema_id, each in read_bodies(io.BytesIO(body), SCHEMA_ID))
         return Contents("avro", detail, offsets=False, messages=(Message(-1, None, each) for each in bodies))
-    return Contents("avro", detail, offsets=False, messages=_avro_rows(blocks, schema))
-
-
-def _avro_rows(blocks: Iterable[Any], schema: Any) -> Iterator[Message]:
-    try:
-        for block in blocks:
-            for _ in range(block.num_records):
-                row = fastavro.schemaless_reader(block.bytes_, schema, None)
-                yield Message(-1, None, as_json_value(row))
-    except Exception as error:
-        raise _damaged("Avro", error) from error
+    rows = (Message(-1, None, as_json_value(value)) for value in file.values())
+    return Contents("avro", detail, offsets=False, messages=rows)
 
 
 def as_json_value(row: Any) -> bytes:

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import fastavro
-
 from include.errors import InvalidRecord, Terminal
 from include.lake.formats.avro_schemas import plain_schema
 from include.lake.tables.columns import BUCKET, KEY, VERSION, Columns
 from include.lake.tables.rows import RefusedRow, RowChange
+from include.record.codec import DatumReader
 
 __all__ = ["Rewritten", "RowColumns", "bucket_batches", "rewritten"]
 
@@ -35,7 +34,7 @@ class RowColumns:
     def __init__(self, topic: str, row_schema: Callable[[int], Mapping[str, Any]]) -> None:
         """`row_schema`: of the rows in values of a schema id."""
         self._topic, self._row_schema = topic, row_schema
-        self._known: dict[int, tuple[Any, Columns]] = {}
+        self._known: dict[int, tuple[DatumReader, Columns]] = {}
 
     def columns(self, schema_id: int) -> Columns:
         """Those of the rows in values of this schema; raises `InvalidRecord` where they cannot be columns."""
@@ -88,18 +87,13 @@ class RowColumns:
                 yield [change], table
 
     def _decoded(self, schema_id: int, change: RowChange) -> Any:
-        parsed, _ = self._of(schema_id)
-        stream = io.BytesIO(change.row or b"")
-        try:
-            return fastavro.schemaless_reader(stream, parsed, None)
-        except Exception as error:
-            raise InvalidRecord("row is not what its schema says", reason=repr(error), schema_id=schema_id) from error
+        return self._of(schema_id)[0].next(io.BytesIO(change.row or b""))
 
-    def _of(self, schema_id: int) -> tuple[Any, Columns]:
+    def _of(self, schema_id: int) -> tuple[DatumReader, Columns]:
         known = self._known.get(schema_id)
         if known is None:
             schema = self._row_schema(schema_id)
-            known = self._known[schema_id] = fastavro.parse_schema(plain_schema(schema)), Columns(schema)
+            known = self._known[schema_id] = DatumReader(plain_schema(schema), schema_id=schema_id), Columns(schema)
         return known
 
 

@@ -35,7 +35,7 @@ def why_not(*modules: str, form: int) -> str:
     return ""
 
 
-WHY_NOT: Final = why_not("include.record.native._avro", form=2)
+WHY_NOT: Final = why_not("include.record.native._avro", form=3)
 """Why they are not there; empty when they are."""
 
 

@@ -9,7 +9,7 @@ which says what is wrong.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
 # Raised with each change of what it offers or takes.
-FORM = 2
+FORM = 3
 
 include "avro.pxi"
 include "murmur2.pxi"

@@ -17,6 +17,10 @@ cdef dict CODES = {
     "decimal": DECIMAL, "array": ARRAY, "map": MAP, "union": UNION, "record": RECORD,
 }
 
+cdef enum:
+    # `extent.MOST_EMPTY`.
+    MOST_EMPTY = 1 << 20
+
 cdef uint64_t TOP_BITS = 0x8080808080808080ULL
 
 

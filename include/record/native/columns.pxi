@@ -69,6 +69,7 @@ cdef class Columnar(Steps):
         column.code = code
 
     def columns_of(self, list rows not None):
+        global empties_left
         cdef Py_ssize_t count = len(rows), i
         cdef int64_t total = 0
         cdef uint32_t j
@@ -88,6 +89,7 @@ cdef class Columnar(Steps):
                 row = rows[i]
                 r = <In> PyBytes_AS_STRING(row)
                 end = r + PyBytes_GET_SIZE(row)
+                empties_left = MOST_EMPTY
                 for j in range(self.width):
                     column = &self.columns[j]
                     after = passed(self.steps, column.field, r, end)

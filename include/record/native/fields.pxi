@@ -1,6 +1,11 @@
 # Where a record's fields are: values are passed over, never read.
 
 
+# What is left of the values without bytes that a record may have. Nobody gives the interpreter's lock away while one is
+# walked over.
+cdef int64_t empties_left = MOST_EMPTY
+
+
 cdef In passed(const Step *steps, uint32_t index, In r, In end) noexcept nogil:
     # Behind the value; steps are no deeper than `program.py` lets them be.
     cdef const Step *step = &steps[index]
@@ -46,6 +51,7 @@ cdef In passed(const Step *steps, uint32_t index, In r, In end) noexcept nogil:
 
 
 cdef In items_passed(const Step *steps, const Step *step, In r, In end) noexcept nogil:
+    global empties_left
     cdef int64_t count = 0, size, key
     cdef In begin
     while True:
@@ -53,9 +59,13 @@ cdef In items_passed(const Step *steps, const Step *step, In r, In end) noexcept
         if r == NULL or not count:
             return r
         begin = r
-        if step.code == ARRAY and not steps[step.children[0]].least:
-            # As many as there may be: a loop over nothing could be one without end.
-            count = 0
+        if step.b:
+            if count > empties_left // step.b:
+                return NULL
+            empties_left -= count * step.b
+            if step.code == ARRAY and not steps[step.children[0]].least:
+                # Each is the same nothing.
+                count = 0
         if count > end - r:
             return NULL
         while count:
@@ -85,6 +95,8 @@ cdef class Fields(Steps):
         cdef In whole = <In> PyBytes_AS_STRING(data)
         cdef In r = whole + begin
         cdef uint32_t i
+        global empties_left
+        empties_left = MOST_EMPTY
         if not 0 <= begin <= end <= PyBytes_GET_SIZE(data):
             return NULL
         for i in range(step.count):

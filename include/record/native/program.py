@@ -1,7 +1,7 @@
 """A parsed Avro schema as compiled readers take it: a flat list of steps, children before their parents.
 
-What they do not know is refused here as a whole (None), and the Python way does it: recursive types, declarations that
-fastavro reads in a way of its own.
+What they do not know is refused here as a whole (None), and the Python way does it: recursive types, schemas beyond
+the bounds of `record.extent`, declarations that fastavro reads in a way of its own.
 """
 
 from __future__ import annotations
@@ -9,10 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from include.errors import InvalidRecord
+from include.record.extent import Extents, within_bounds
+
 __all__ = ["LOGICAL", "Step", "steps_of"]
 
 Step = tuple[str, int, int, tuple[int, ...], tuple[str, ...], tuple[int, ...]]
-"""Code, two numbers, children as indexes of steps, names of fields or symbols, a record's fields in names' order."""
+"""Code, two numbers, children as indexes of steps, names of fields or symbols, a record's fields in names' order.
+
+The second number of an array or a map is how many values without bytes each item holds (`Extent.empties`).
+"""
 
 _PLAIN: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "string", "bytes"})
 LOGICAL: Final[dict[tuple[str, str], tuple[str, int, int]]] = {
@@ -26,7 +32,6 @@ LOGICAL: Final[dict[tuple[str, str], tuple[str, int, int]]] = {
     ("long", "local-timestamp-micros"): ("timestamp", 1, 0),
 }
 """Code, microseconds in a unit, whether there is a zone; by the names that fastavro has logical readers for."""
-_DEEPEST: Final = 60
 _MOST_STEPS: Final = 20_000
 _MOST_SCALE: Final = 1000
 
@@ -37,25 +42,26 @@ class _UnknownError(Exception):
 
 def steps_of(schema: Any) -> list[Step] | None:
     """The steps of a schema that fastavro has parsed; the last is the whole. None: for the Python way."""
-    made = _Steps()
     try:
-        made.add(schema, 0)
-    except _UnknownError:
+        made = _Steps(within_bounds(schema))
+        made.add(schema)
+    except (_UnknownError, InvalidRecord):
         return None
     return made.steps
 
 
 class _Steps:
-    def __init__(self) -> None:
+    def __init__(self, extents: Extents) -> None:
         self.steps: list[Step] = []
+        self._extents = extents
         self._named: dict[str, int | None] = {}
 
-    def add(self, schema: Any, depth: int) -> int:
+    def add(self, schema: Any) -> int:
         """Index of the step that writes `schema`."""
-        if depth > _DEEPEST or len(self.steps) > _MOST_STEPS:
+        if len(self.steps) > _MOST_STEPS:
             raise _UnknownError
         if isinstance(schema, list):
-            return self._put("union", children=[self.add(each, depth + 1) for each in schema])
+            return self._put("union", children=[self.add(each) for each in schema])
         if isinstance(schema, str):
             if schema in _PLAIN:
                 return self._put(schema)
@@ -68,11 +74,11 @@ class _Steps:
         if isinstance(kind, str) and "name" in schema and kind in ("record", "error", "enum", "fixed"):
             # What names itself inside itself finds None.
             self._named[schema["name"]] = None
-            self._named[schema["name"]] = index = self._of_type(schema, kind, depth)
+            self._named[schema["name"]] = index = self._of_type(schema, kind)
             return index
-        return self._of_type(schema, kind, depth)
+        return self._of_type(schema, kind)
 
-    def _of_type(self, schema: Mapping[str, Any], kind: Any, depth: int) -> int:
+    def _of_type(self, schema: Mapping[str, Any], kind: Any) -> int:
         logical = schema.get("logicalType")
         if logical == "decimal" and kind in ("bytes", "fixed"):
             return self._decimal(schema, kind)
@@ -84,12 +90,11 @@ class _Steps:
             return self._put("bytes", _natural(schema["size"]) + 1)
         if kind == "enum":
             return self._put("enum", labels=[_text(symbol) for symbol in schema["symbols"]])
-        if kind == "array":
-            return self._put("array", children=[self.add(schema["items"], depth + 1)])
-        if kind == "map":
-            return self._put("map", children=[self.add(schema["values"], depth + 1)])
+        if kind in ("array", "map"):
+            items = schema["items" if kind == "array" else "values"]
+            return self._put(kind, 0, self._extents.of(items).empties, children=[self.add(items)])
         if kind in ("record", "error"):
-            return self._record(schema["fields"], depth)
+            return self._record(schema["fields"])
         raise _UnknownError
 
     def _decimal(self, schema: Mapping[str, Any], kind: str) -> int:
@@ -100,11 +105,11 @@ class _Steps:
         # A record's order is no part of a decimal: it carries what is left to say.
         return self._put("decimal", size, scale, order=[min(precision, 1 << 30)])
 
-    def _record(self, fields: Sequence[Mapping[str, Any]], depth: int) -> int:
+    def _record(self, fields: Sequence[Mapping[str, Any]]) -> int:
         names = [_text(field["name"]) for field in fields]
         if len(set(names)) != len(names):
             raise _UnknownError
-        children = [self.add(field["type"], depth + 1) for field in fields]
+        children = [self.add(field["type"]) for field in fields]
         order = sorted(range(len(names)), key=lambda i: names[i].encode())
         return self._put("record", children=children, labels=names, order=order)
 

@@ -8,11 +8,12 @@ import lzma
 import tarfile
 import zipfile
 import zlib
-from typing import IO, Any, Final, Protocol, cast
+from typing import IO, Final, Protocol, cast
 
 import zstandard
 
 from include.errors import Terminal
+from include.zstd_blocks import zstd_blocks
 
 __all__ = ["DAMAGE", "BinlogFileError", "BinlogInput", "Readable", "unpacked"]
 
@@ -29,7 +30,7 @@ DAMAGE: Final = (
 
 _HEAD_BYTES: Final = 512
 _PIECE: Final = 1 << 17
-_WINDOW: Final = 1 << 27
+_XZ_MEMORY: Final = 1 << 28
 _DEEPEST: Final = 4
 
 
@@ -80,7 +81,10 @@ class BinlogInput:
 
 
 def unpacked(source: BinlogInput, place: str) -> BinlogInput:
-    """The stream below all compression, told by first bytes; raises what `DAMAGE` lists for a damaged one."""
+    """The stream below all compression, told by first bytes; raises what `DAMAGE` lists for a damaged one.
+
+    Memory holds some hundred KiB of content and what the algorithm needs, 256 MiB at most, whatever the bytes ask for.
+    """
     for _ in range(_DEEPEST):
         head, stream = source.head, cast(IO[bytes], source)
         inner: Readable | None = None
@@ -89,7 +93,7 @@ def unpacked(source: BinlogInput, place: str) -> BinlogInput:
         elif head.startswith(b"\x28\xb5\x2f\xfd"):
             inner = _Zstd(source)
         elif head.startswith(b"\xfd7zXZ\0"):
-            inner = lzma.LZMAFile(stream)  # noqa: SIM115 - the caller closes what lies below
+            inner = _Xz(source, place)
         elif head.startswith(b"BZh"):
             inner = bz2.BZ2File(stream)
         if inner is None:
@@ -99,27 +103,55 @@ def unpacked(source: BinlogInput, place: str) -> BinlogInput:
 
 
 class _Zstd:
-    """Unlike the library's own reader this one says when its input ends inside of a frame."""
-
     def __init__(self, source: BinlogInput) -> None:
-        self._source = source
-        self._machine: Any = None
-        self._rest = b""
-        self._out = b""
+        self._blocks = zstd_blocks(source.read)
+        self._rest = memoryview(b"")
 
     def read(self, size: int, /) -> bytes:
-        while not self._out:
-            data = self._rest or self._source.read(_PIECE)
-            self._rest = b""
-            if not data:
-                if self._machine is not None:
-                    raise EOFError("zstd frame is cut short")
-                return b""
-            if self._machine is None:
-                self._machine = zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
-            self._out = self._machine.decompress(data)
-            if self._machine.eof:
-                self._rest = self._machine.unused_data
-                self._machine = None
-        found, self._out = self._out[:size], self._out[size:]
+        if not self._rest:
+            self._rest = memoryview(next(self._blocks, (b"", 0))[0])
+        found, self._rest = bytes(self._rest[:size]), self._rest[size:]
         return found
+
+
+class _Xz:
+    """Unlike the library's own reader this one has a bound for memory, which the file asks for."""
+
+    def __init__(self, source: BinlogInput, place: str) -> None:
+        self._source = source
+        self._place = place
+        self._machine = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
+
+    def read(self, size: int, /) -> bytes:
+        found = b""
+        while not found:
+            data = b""
+            if self._machine.eof:
+                data = self._machine.unused_data.lstrip(b"\0")
+                # Zeros may stand behind a stream, and then another one.
+                while not data and (piece := self._source.read(_PIECE)):
+                    data = piece.lstrip(b"\0")
+                if not data:
+                    return b""
+                self._machine = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
+            elif self._machine.needs_input:
+                data = self._source.read(_PIECE)
+                if not data:
+                    raise EOFError("xz stream is cut short")
+            found = self._unpacked(data, size)
+        return found
+
+    def _unpacked(self, data: bytes, size: int) -> bytes:
+        try:
+            return self._machine.decompress(data, size)
+        except lzma.LZMAError as error:
+            # The library has one class for all that is wrong.
+            if "emory usage limit" not in str(error):
+                raise
+            raise BinlogFileError(
+                "unpacking the xz file takes more memory than is allowed",
+                file=self._place,
+                byte=0,
+                allowed=_XZ_MEMORY,
+                fix="Unpack it by `xz -d`, or pack it by `xz -9` at most, which takes 65 MiB.",
+            ) from error

@@ -7,7 +7,7 @@ import struct
 from random import Random
 from typing import Any, Final
 
-__all__ = ["damaged", "encoded", "key_schema_of", "long", "schema_of", "wire"]
+__all__ = ["damaged", "encoded", "key_schema_of", "ladder", "long", "schema_of", "wire"]
 
 _LOGICAL: Final[list[dict[str, Any]]] = [
     {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2},
@@ -272,3 +272,13 @@ class _Encoder:
         if logical.startswith("time-"):
             return us // (1000 if logical.endswith("millis") else 1)
         return (day * 86_400_000_000 + us) // (1000 if logical.endswith("millis") else 1)
+
+
+def ladder(rungs: int) -> dict[str, Any]:
+    """A record of so many fields, each of which holds the one before by name; two levels deeper than fields."""
+    rung: Any = {"type": "record", "name": "R0", "fields": [{"name": "n", "type": "int"}]}
+    fields = [{"name": "f0", "type": rung}]
+    for i in range(1, rungs):
+        rung = {"type": "record", "name": f"R{i}", "fields": [{"name": "r", "type": f"R{i - 1}"}]}
+        fields.append({"name": f"f{i}", "type": rung})
+    return {"type": "record", "name": "Ladder", "fields": fields}

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
+from include.record.extent import DEEPEST
 from include.record.fields import EnvelopeFields, Fields, _definitions
 from include.record.references import whole_avro
 from include.record.schema import Column, TableSchema
-from tests.support.record.random_avro import damaged, encoded, long, schema_of
+from tests.support.record.random_avro import damaged, encoded, ladder, long, schema_of
 
 seeds = st.integers(0, 2**64 - 1)
 TABLE = TableSchema(
@@ -31,6 +32,9 @@ TREE: Any = {
     "name": "Tree",
     "fields": [{"name": "n", "type": "int"}, {"name": "below", "type": {"type": "array", "items": "Tree"}}],
 }
+
+
+NOTHING = {"type": "record", "name": "Nothing", "fields": [{"name": n, "type": "null"} for n in "ab"]}
 
 
 def record(*types: Any) -> Any:
@@ -178,7 +182,13 @@ def test_texts_are_judged_as_python_does(data: bytes, text: str) -> None:
         ({"type": "array", "items": "int"}, long(-2) + long(1) + long(1) + long(2) + long(0), False),
         ({"type": "array", "items": "int"}, long(-2) + long(-1) + long(1) + long(2) + long(0), False),
         ({"type": "array", "items": "int"}, b"\xff" * 9 + b"\x01" + long(0) + long(0), False),
-        ({"type": "array", "items": "null"}, long(2**62) + long(0), True),
+        ({"type": "array", "items": "null"}, long(2**20) + long(0), True),
+        ({"type": "array", "items": "null"}, long(2**20 - 1) + long(1) + long(1) + long(0), False),
+        ({"type": "array", "items": "null"}, long(2**62) + long(0), False),
+        ({"type": "array", "items": "null"}, long(-(2**62)) + long(0) + long(0), False),
+        ({"type": "array", "items": NOTHING}, long(2**20 // 3) + long(0), True),
+        ({"type": "array", "items": NOTHING}, long(2**20 // 3 + 1) + long(0), False),
+        ({"type": "array", "items": {"type": "fixed", "name": "F", "size": 0}}, long(2**20 + 1) + long(0), False),
         ({"type": "array", "items": "null"}, long(-5) + long(0) + long(0), True),
         ({"type": "map", "values": "int"}, long(-1) + long(3) + long(1) + b"k" + long(7) + long(0), True),
         ({"type": "map", "values": "null"}, long(1) + long(1) + b"\xff" + long(0), False),
@@ -195,6 +205,26 @@ def test_types_that_name_themselves_are_passed_over_and_endless_ones_refused() -
     deep = (long(1) + long(1)) * 100_000 + leaf + long(0) * 100_000
     with pytest.raises(InvalidRecord, match="too deep"):
         fields.borders(deep)
+
+
+def test_what_names_itself_is_passed_over_down_to_the_bound() -> None:
+    fields, leaf = Fields(copy.deepcopy(TREE)), long(1) + long(0)
+    for times, taken in ((DEEPEST // 2, True), (DEEPEST // 2 + 1, False)):
+        data = (long(1) + long(1)) * times + leaf + long(0) * times
+        assert (borders(fields, data) != "refused") is taken
+
+
+def test_a_record_has_its_own_values_without_bytes_and_not_those_of_the_last() -> None:
+    fields = Fields(record({"type": "array", "items": "null"}))
+    full = long(2**20) + long(0)
+    assert borders(fields, full) == borders(fields, full) == (0, len(full))
+
+
+def test_a_schema_that_is_too_deep_by_names_is_refused_and_named() -> None:
+    assert len(Fields(ladder(DEEPEST - 2)).names) == DEEPEST - 2
+    with pytest.raises(InvalidRecord) as refused:
+        Fields(ladder(DEEPEST - 1))
+    assert (refused.value.details["reason"], refused.value.details["schema"]) == ("depth", "Ladder")
 
 
 def test_a_refusal_says_which_field_and_why() -> None:

@@ -7,7 +7,9 @@ import gzip
 import io
 import lzma
 import tarfile
+import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +17,9 @@ import pytest
 import zstandard
 
 from include.source.binlog.files import BinlogFileError, binlog_files, read_events
+from include.source.binlog.unpack import BinlogInput, unpacked
 from tests.support.binlog.builder import description, query_body, raw
+from tests.support.zstd_bomb import zstd_bomb
 
 EVENTS = [description(end=120), *(raw(2, query_body(f"statement {n}" * n)) for n in range(30)), raw(3, b"")]
 BINLOG = b"\xfebin" + b"".join(EVENTS)
@@ -162,6 +166,37 @@ def test_a_size_that_cannot_be_is_refused_at_its_byte() -> None:
     huge = b"\xfebin" + bytes(9) + b"\xff\xff\xff\xff" + bytes(6) + b"x" * 100
     with pytest.raises(BinlogFileError, match=r"ends inside of an event \(file='stream', byte=4\)"):
         list(read_events(io.BytesIO(huge)))
+
+
+def test_a_zstd_file_that_unpacks_to_gigabytes_takes_the_memory_of_a_block() -> None:
+    tracemalloc.start()
+    try:
+        whole = unpacked(BinlogInput(io.BytesIO(zstd_bomb(1 << 29))), "bin.000001.zst")
+        size = sum(len(whole.read(1 << 20)) for _ in range(100))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size == 100 << 20
+    assert peak < 8 << 20
+
+
+def test_an_xz_file_that_asks_for_gigabytes_is_refused_by_name() -> None:
+    asking = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 25}]
+    packed = bytearray(lzma.compress(BINLOG, filters=asking))
+    # 4 GiB, as the byte of a dictionary's size has it; the block's header is summed.
+    at = packed.index(b"\x21\x01", 12) + 2
+    packed[at] = 40
+    begin, end = 12, 12 + 4 * (packed[12] + 1)
+    packed[end - 4 : end] = zlib.crc32(packed[begin : end - 4]).to_bytes(4, "little")
+    with pytest.raises(BinlogFileError) as refused:
+        list(read_events(io.BytesIO(bytes(packed))))
+    assert (refused.value.details["allowed"], refused.value.details["file"]) == (1 << 28, "stream")
+
+
+def test_what_xz_packs_best_is_read_and_zeros_behind_it_too() -> None:
+    packed = lzma.compress(BINLOG, preset=9 | lzma.PRESET_EXTREME)
+    assert list(read_events(io.BytesIO(packed + bytes(8)))) == EVENTS
+    assert list(read_events(io.BytesIO(lzma.compress(BINLOG[:99]) + bytes(4) + lzma.compress(BINLOG[99:])))) == EVENTS
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

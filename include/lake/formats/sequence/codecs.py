@@ -11,7 +11,6 @@ Why no ISA-L, several times as fast as zlib: it picks its code by the processor,
 from __future__ import annotations
 
 import bz2
-import gzip
 import importlib.metadata
 import platform
 import zlib
@@ -24,6 +23,7 @@ from typing import Any, Final, Literal
 import zstandard
 
 from include.errors import Terminal
+from include.lake.formats.unpacking import MOST_BYTES, TooLargeError, bunzip, gunzip, inflate, unsnap, unzstd
 
 __all__ = ["DAMAGED", "LEVELS", "Codec", "CodecName", "codec", "codec_of_class"]
 
@@ -57,7 +57,6 @@ _NAMES: Final[Mapping[str, CodecName]] = {
 _SNAPPY_CHUNK: Final = (1 << 18) - ((1 << 18) // 6 + 32)
 _LZ4_CHUNK: Final = (1 << 18) - ((1 << 18) // 255 + 16)
 # More than so many bytes no byte can stand for: what tells to is damaged, and is given no room.
-_SNAPPY_RATIO: Final = 22
 _LZ4_RATIO: Final = 255
 # No compression method has flags, a time or an operating system's name in Hadoop's.
 _GZIP_HEADER: Final = bytes.fromhex("1f8b0800000000000000")
@@ -71,8 +70,12 @@ class Codec:
 
     class_name: str
     compress: Callable[[bytes], bytes]
-    decompress: Callable[[bytes], bytes]
+    unpack: Callable[[bytes, int], bytes]
     versions: Mapping[str, str]
+
+    def decompress(self, data: bytes, most: int = MOST_BYTES) -> bytes:
+        """The content; raises what `DAMAGED` lists, `TooLargeError` among it for more than `most` bytes."""
+        return self.unpack(data, most)
 
 
 def codec(name: CodecName, level: int | None = None) -> Codec:
@@ -100,7 +103,7 @@ def codec_of_class(class_name: str) -> Codec:
 
 
 def _zlib(class_name: str, level: int) -> Codec:
-    return Codec(class_name, partial(zlib.compress, level=level), zlib.decompress, {"zlib": zlib.ZLIB_RUNTIME_VERSION})
+    return Codec(class_name, partial(zlib.compress, level=level), inflate, {"zlib": zlib.ZLIB_RUNTIME_VERSION})
 
 
 def _gzip(class_name: str, level: int) -> Codec:
@@ -108,32 +111,21 @@ def _gzip(class_name: str, level: int) -> Codec:
         body = zlib.compress(data, level, -zlib.MAX_WBITS)
         return _GZIP_HEADER + body + _TRAILER.pack(zlib.crc32(data), len(data) & 0xFFFFFFFF)
 
-    return Codec(class_name, compress, gzip.decompress, {"zlib": zlib.ZLIB_RUNTIME_VERSION})
+    return Codec(class_name, compress, gunzip, {"zlib": zlib.ZLIB_RUNTIME_VERSION})
 
 
 def _bzip2(class_name: str, level: int) -> Codec:
     # The library's own version cannot be asked for; it comes with the interpreter.
     versions = {"python": platform.python_version()}
-    return Codec(class_name, partial(bz2.compress, compresslevel=level), bz2.decompress, versions)
+    return Codec(class_name, partial(bz2.compress, compresslevel=level), bunzip, versions)
 
 
 def _zstd(class_name: str, level: int) -> Codec:
     def compress(data: bytes) -> bytes:
         return zstandard.ZstdCompressor(level=level).compress(data)
 
-    def decompress(data: bytes) -> bytes:
-        parts = []
-        while data:
-            # Hadoop's frames do not tell their length, which the one-shot call would ask for.
-            frame = zstandard.ZstdDecompressor().decompressobj()
-            parts.append(frame.decompress(data))
-            if not frame.eof:
-                raise EOFError("the last frame is not whole")
-            data = frame.unused_data
-        return b"".join(parts)
-
     versions = {"zstandard": zstandard.__version__, "zstd": ".".join(map(str, zstandard.ZSTD_VERSION))}
-    return Codec(class_name, compress, decompress, versions)
+    return Codec(class_name, compress, unzstd, versions)
 
 
 def _framed(compress: Callable[[bytes], bytes], chunk: int, data: bytes) -> bytes:
@@ -148,14 +140,17 @@ def _framed(compress: Callable[[bytes], bytes], chunk: int, data: bytes) -> byte
     return b"".join(parts)
 
 
-def _unframed(decompress: Callable[[bytes, int], bytes], data: bytes) -> bytes:
+def _unframed(decompress: Callable[[bytes, int], bytes], data: bytes, most: int) -> bytes:
     """Sections {raw length, {chunk length, chunk}…} up to an empty one or the end; `decompress(chunk, most)`."""
-    parts, offset = [], 0
+    parts, offset, room = [], 0, most
     while offset < len(data):
         (left,) = _LENGTH.unpack_from(_whole(data, offset, 4))
         offset += 4
         if left == 0:
             break
+        if left > room:
+            raise TooLargeError(most)
+        room -= left
         while left > 0:
             (size,) = _LENGTH.unpack_from(_whole(data, offset, 4))
             part = decompress(_whole(data, offset + 4, size), left)
@@ -183,22 +178,11 @@ def _arrow(name: str) -> Any:
 def _snappy(class_name: str, _level: int | None) -> Codec:
     arrow = _arrow("snappy")
 
-    def decompress(chunk: bytes, most: int) -> bytes:
-        size = shift = 0
-        for byte in chunk[:5]:
-            size |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-        if size > min(most, len(chunk) * _SNAPPY_RATIO):
-            raise ValueError("a chunk tells to hold more than its section, or than it can")
-        return bytes(arrow.decompress(chunk, decompressed_size=size, asbytes=True))
-
     compress = partial(arrow.compress, asbytes=True)
     return Codec(
         class_name,
         partial(_framed, compress, _SNAPPY_CHUNK),
-        partial(_unframed, decompress),
+        partial(_unframed, unsnap),
         {"pyarrow": importlib.metadata.version("pyarrow")},
     )
 

@@ -23,6 +23,7 @@ from include.lake.formats.sequence.sequence_header import BYTES_WRITABLE, LONG_W
 from include.lake.formats.sequence.sequence_reader import SequenceReader
 from include.lake.formats.sequence.sequence_writer import BLOCK_BYTES, BlockWriter, RecordWriter, sync_markers
 from include.lake.formats.sequence.verbatim import PROFILE, VerbatimKey
+from include.lake.formats.unpacking import MOST_BYTES
 from include.lake.message import Message
 from include.settings.deployment import Strict
 
@@ -49,7 +50,7 @@ class SequenceFile(Strict):
     """Not with NONE. `zstd` needs readers with native libhadoop, which the PySpark wheel has not."""
     level: int | None = None
     """The codec's level (default: the codec's own); not with snappy and lz4."""
-    block_bytes: int = Field(default=BLOCK_BYTES, ge=1, le=1 << 30)
+    block_bytes: int = Field(default=BLOCK_BYTES, ge=1, le=MOST_BYTES >> 1)
     """BLOCK only: bytes of keys and values that end a block."""
     extension: str = Field(default="", pattern=_EXTENSION, max_length=32)
     """What object names end in."""

@@ -241,8 +241,8 @@ class SequenceReader:
             if decompress:
                 try:
                     value = decompress(value)
-                except DAMAGED:
-                    raise _Damaged("a value cannot be decompressed") from None
+                except DAMAGED as error:
+                    raise _Damaged(f"a value cannot be decompressed, {error}") from None
             yield data[begin:middle], value
         self._end()
 
@@ -270,8 +270,8 @@ class SequenceReader:
             data = self._take(self._take_vint())
             try:
                 parts.append(decompress(data))
-            except DAMAGED:
-                raise _Damaged("a block cannot be decompressed") from None
+            except DAMAGED as error:
+                raise _Damaged(f"a block cannot be decompressed, {error}") from None
         return _split(parts[1], _vints(parts[0], records)), _split(parts[3], _vints(parts[2], records))
 
 

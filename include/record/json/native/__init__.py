@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WHY_NOT", "body_program", "change_program", "key_program"]
 
-WHY_NOT: Final = why_not("include.record.json.native._avro_json", form=1)
+WHY_NOT: Final = why_not("include.record.json.native._avro_json", form=2)
 """Why it is not there; empty when it is."""
 
 

@@ -7,7 +7,7 @@ way, which reads the same in its own manner or says what is wrong.
 """
 
 # Raised with each change of what it offers or takes.
-FORM = 1
+FORM = 2
 
 include "../../native/avro.pxi"
 include "out.pxi"

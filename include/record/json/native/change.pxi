@@ -8,8 +8,9 @@ cdef tuple change_of(Program program, bytes wire, int64_t op, int64_t before, in
     cdef In end = <In> PyBytes_AS_STRING(wire) + PyBytes_GET_SIZE(wire)
     cdef bytes kind = None, old = None, new = None
     cdef int64_t i
-    if PyBytes_GET_SIZE(wire) < 5 or PyBytes_AS_STRING(wire)[0] != 0:
+    if step.code != RECORD or PyBytes_GET_SIZE(wire) < 5 or PyBytes_AS_STRING(wire)[0] != 0:
         return None
+    program.empties = MOST_EMPTY
     for i in range(step.count):
         out.at = 0
         r = program._value(step.children[i], r, end)

@@ -8,8 +8,9 @@ cdef bint key_text(Program program, bytes wire) except -1:
     cdef In end = <In> PyBytes_AS_STRING(wire) + PyBytes_GET_SIZE(wire)
     cdef bint several = step.count > 1
     cdef uint32_t i
-    if PyBytes_GET_SIZE(wire) < 5 or PyBytes_AS_STRING(wire)[0] != 0:
+    if step.code != RECORD or PyBytes_GET_SIZE(wire) < 5 or PyBytes_AS_STRING(wire)[0] != 0:
         return False
+    program.empties = MOST_EMPTY
     for i in range(step.count):
         out.reserve(8)
         if several:

@@ -28,9 +28,12 @@ cdef class Lines:
         cdef Py_ssize_t i = begin
         cdef int64_t left = room, more
         cdef tuple raw, found, there
-        cdef object topic = (<tuple> raws[begin])[0], partition = (<tuple> raws[begin])[1]
+        cdef object topic, partition
         cdef bytes value
         cdef bytes fit = b""
+        if not 0 <= begin < len(raws):
+            return begin, 0
+        topic, partition = (<tuple> raws[begin])[0], (<tuple> raws[begin])[1]
         while i < len(raws):
             raw = <tuple> raws[i]
             if (raw[0] is not topic and raw[0] != topic) or raw[1] != partition:

@@ -20,6 +20,8 @@ cdef class Program(Steps):
     cdef list labels
     cdef Bytes out
     cdef bint busy
+    # What is left of the values without bytes that a record may have.
+    cdef int64_t empties
 
     def __cinit__(self, list steps not None):
         self.out, self.busy, self.labels = Bytes(), False, []
@@ -44,6 +46,7 @@ cdef class Program(Steps):
         cdef In r
         if PyBytes_GET_SIZE(wire) < 5 or PyBytes_AS_STRING(wire)[0] != 0:
             return False
+        self.empties = MOST_EMPTY
         r = self._value(self.count - 1, <In> PyBytes_AS_STRING(wire) + 5, end)
         return r != NULL and r == end
 
@@ -142,11 +145,15 @@ cdef class Program(Steps):
         out.at -= stop - begin
         return r
 
-    cdef In _block(self, In r, In end, uint64_t least, int64_t *count) noexcept:
-        # How many items come; more than bytes can hold are Python's.
+    cdef In _block(self, const Step *step, In r, In end, uint64_t least, int64_t *count) noexcept:
+        # How many items come; more than bytes can hold, and more without bytes than there may be, are Python's.
         cdef int64_t size
         r = block(r, end, count, &size)
-        return NULL if r != NULL and count[0] > end - r and (least or count[0] > KEPT) else r
+        if r != NULL and step.b:
+            if count[0] > self.empties // step.b:
+                return NULL
+            self.empties -= count[0] * step.b
+        return NULL if r != NULL and least and count[0] > end - r else r
 
     cdef In _array(self, const Step *step, In r, In end) except? NULL:
         cdef Bytes out = self.out
@@ -155,7 +162,7 @@ cdef class Program(Steps):
         out.reserve(8)
         out.byte(91)
         while True:
-            r = self._block(r, end, self.steps[step.children[0]].least, &count)
+            r = self._block(step, r, end, self.steps[step.children[0]].least, &count)
             if r == NULL:
                 return NULL
             if not count:
@@ -181,7 +188,7 @@ cdef class Program(Steps):
         cdef int64_t count = 0, size
         try:
             while True:
-                r = self._block(r, end, 1, &count)
+                r = self._block(step, r, end, 1, &count)
                 if r == NULL:
                     return NULL
                 if not count:

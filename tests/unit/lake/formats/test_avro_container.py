@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from include.errors import InvalidRecord, Terminal, Transient
+from include.lake.formats import avro_blocks
+from include.lake.formats.avro_blocks import read_bodies
 from include.lake.formats.avro_container import SCHEMA_ID, AvroContainer, AvroContainerOptions, sync_marker
 from include.lake.formats.port import FileIdentity
 from include.lake.message import Message
@@ -165,7 +167,7 @@ def test_values_that_would_spoil_a_block_are_refused(value: bytes | None, reason
 
 def test_a_schema_that_fastavro_cannot_read_is_a_reason() -> None:
     broken = AvroContainer(AvroContainerOptions(), lambda _: {"type": "nothing"})
-    assert "no Avro schema" in broken.refuses(seven(1))
+    assert "not Avro's" in broken.refuses(seven(1))
 
 
 def test_a_registry_that_does_not_answer_refuses_nothing() -> None:
@@ -220,6 +222,25 @@ def test_a_flipped_byte_is_an_error_or_another_value_never_a_crash(codec: str) -
         except Terminal:
             continue
         assert found <= 3
+
+
+@pytest.mark.parametrize("codec", ["deflate", "zstandard", "snappy"])
+def test_a_block_that_unpacks_to_more_than_is_allowed_is_damaged(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = file_of(container(codec=codec), [[nine(bytes(5000))]], NINE)
+    assert len(values(container(), data)) == 1
+    monkeypatch.setattr(avro_blocks, "MOST_BYTES", 5000)
+    with pytest.raises(Terminal, match=r"TooLargeError.*byte="):
+        values(container(), data)
+
+
+def test_a_block_that_tells_of_more_values_without_bytes_than_anybody_has_is_damaged() -> None:
+    theirs, empty = io.BytesIO(), {"type": "record", "name": "Empty", "fields": []}
+    fastavro.writer(theirs, empty, [{}, {}], metadata={SCHEMA_ID: "7"})
+    data, marker = theirs.getvalue(), theirs.getvalue()[-16:]
+    assert len(list(read_bodies(io.BytesIO(data), SCHEMA_ID))) == 2
+    told = data[: data.index(marker) + 16] + b"\xfe" + b"\xff" * 8 + b"\x01\0" + marker
+    with pytest.raises(Terminal, match="byte="):
+        list(read_bodies(io.BytesIO(told), SCHEMA_ID))
 
 
 def test_a_file_that_is_not_ours_is_refused() -> None:

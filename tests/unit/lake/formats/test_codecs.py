@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 import struct
+import tracemalloc
 from contextlib import suppress
 from typing import Any, get_args
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from include.errors import Terminal
 from include.lake.formats.sequence.codecs import DAMAGED, LEVELS, CodecName, codec, codec_of_class
+from include.lake.formats.unpacking import TooLargeError
 
 NAMES: tuple[CodecName, ...] = get_args(CodecName)
 SIZES = [0, 1, 5, 218_421, 218_422, 218_423, 261_100, 261_101, 600_000]
@@ -111,6 +113,31 @@ def test_a_chunk_that_is_empty_or_tells_of_gigabytes_is_refused(name: Any, chunk
     data = bytes.fromhex(chunk)
     with pytest.raises(DAMAGED):
         codec(name).decompress(struct.pack(">II", 0xFFFFFFFF, len(data)) + data)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_unpacks_to_more_than_is_allowed_is_refused_before_it_is_there(name: CodecName) -> None:
+    most, made = 1 << 20, codec(name)
+    assert len(made.decompress(made.compress(bytes(most)), most)) == most
+    packed = made.compress(bytes(most << 5))
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLargeError) as refused:
+            made.decompress(packed, most)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(refused.value, DAMAGED)
+    assert peak < 4 * most
+
+
+@pytest.mark.parametrize("name", ["gzip", "bzip2", "zstd"])
+def test_streams_that_follow_each_other_share_the_bound(name: Any) -> None:
+    made = codec(name)
+    packed = made.compress(bytes(1000))
+    assert len(made.decompress(packed * 3, 3000)) == 3000
+    with pytest.raises(TooLargeError, match="2999"):
+        made.decompress(packed * 3, 2999)
 
 
 def test_several_frames_of_zstd_are_one_stream() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import tracemalloc
 import zlib
 
 import pytest
@@ -14,7 +15,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from include.errors import Terminal
+from include.lake.formats import compressed_file
 from include.lake.formats.compressed_file import CompressedFile, Compression, read_lines
+from tests.support.zstd_bomb import zstd_bomb
 
 NONE, GZIP, ZSTD = Compression(), Compression(codec="gzip"), Compression(codec="zstd")
 ALL = pytest.mark.parametrize("compression", [NONE, GZIP, ZSTD], ids=lambda c: c.codec)
@@ -114,6 +117,39 @@ def test_bytes_after_the_end_are_refused(compression: Compression) -> None:
     lines, error = lines_until_error(data + b"more", compression)
     assert lines == [b"a"]
     assert error.details["byte"] == len(data)
+
+
+@pytest.mark.parametrize(
+    ("compression", "packed"),
+    [(GZIP, gzip.compress(bytes(1 << 26) + b"\n")), (ZSTD, zstd_bomb(1 << 29))],
+    ids=["gzip", "zstd"],
+)
+def test_a_line_that_unpacks_to_more_than_is_allowed_is_refused_before_it_is_there(
+    compression: Compression, packed: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compressed_file, "MOST_BYTES", 1 << 20)
+    tracemalloc.start()
+    try:
+        lines, error = lines_until_error(packed, compression)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (lines, error.details["allowed"]) == ([], 1 << 20)
+    assert peak < 8 << 20
+
+
+@ALL
+def test_a_long_line_comes_whole_and_what_follows_it(compression: Compression) -> None:
+    lines = [b"a", b"long " * 700_000, b"", b"z"]
+    stream = io.BytesIO(written([b"\n".join(lines), b"\n"], compression))
+    assert list(read_lines(stream, compression)) == lines
+
+
+def test_what_the_last_bytes_of_a_gzip_file_stand_for_comes_in_pieces() -> None:
+    packed = gzip.compress(bytes(1 << 24) + b"\nend\n")
+    assert len(packed) < 20_000
+    assert list(read_lines(io.BytesIO(packed), GZIP)) == [bytes(1 << 24), b"end"]
+    assert lines_until_error(packed[:-9], GZIP)[1].details["byte"] > 0
 
 
 @pytest.mark.parametrize(("codec", "level"), [("gzip", 10), ("zstd", 20), ("none", 1)])

@@ -81,13 +81,14 @@ def test_what_is_declared_decides_how_lines_are_read() -> None:
     assert not open_contents(whole, "1.jsonl", payload).offsets
 
 
-def test_avro_of_the_lake_shows_json_and_its_wire_form_when_asked() -> None:
+@pytest.mark.parametrize("packed", ["null", "deflate", "zstandard", "snappy"])
+def test_avro_of_the_lake_shows_json_and_its_wire_form_when_asked(packed: str) -> None:
     registry = MemoryRegistry()
     number = registry.register("events-value", SCHEMA)
     encode = Encoder(number, SCHEMA)
     values = [encode({"n": n, "blob": b"\xff"}) for n in range(3)]
     messages = [Message(n, None, value) for n, value in enumerate(values)]
-    body = written({"avro": {"codec": "deflate"}}, messages, registry)
+    body = written({"avro": {"codec": packed}}, messages, registry)
     contents = open_contents(body, "1.avro")
     assert f"schema id {number}" in contents.detail
     shown = [json.loads(each.value or b"") for each in contents.messages]
@@ -115,6 +116,15 @@ def test_parquet_shows_rows_and_offsets_where_it_has_them() -> None:
         found = list(contents.messages)
         assert [each.offset for each in found] == ([7, 8] if coordinates else [-1, -1])
         assert [json.loads(each.value or b"")["n"] for each in found] == [0, 1]
+
+
+@pytest.mark.parametrize("codec_", ["null", "deflate", "bzip2", "xz"])
+def test_avro_files_of_others_open_with_each_codec_of_avro(codec_: str) -> None:
+    stream = io.BytesIO()
+    fastavro.writer(stream, fastavro.parse_schema(SCHEMA), [{"n": 1, "blob": b"x"}], codec=codec_)
+    contents = open_contents(stream.getvalue(), "1.avro")
+    assert f"codec {codec_}" in contents.detail
+    assert [json.loads(each.value or b"")["n"] for each in contents.messages] == [1]
 
 
 @pytest.mark.parametrize("layout", ["offset", "message_pack"])

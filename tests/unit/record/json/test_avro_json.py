@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from include.errors import InvalidRecord, Transient
 from include.record.codec import Decoder, Encoder
+from include.record.extent import DEEPEST
 from include.record.json import avro
 from include.record.json.avro import AvroKeys, Bodies, Changes
 from include.record.json.body import body_json
 from include.record.key import doc_id
 from include.record.native.program import LOGICAL
 from include.record.schema import Column, TableSchema
-from tests.support.record.random_avro import damaged, encoded, key_schema_of, long, schema_of, wire
+from tests.support.record.random_avro import damaged, encoded, key_schema_of, ladder, long, schema_of, wire
 
 seeds = st.integers(0, 2**64 - 1)
 ORDER = {
@@ -195,6 +196,61 @@ def test_a_recursive_schema_goes_the_python_way() -> None:
     }
     value = {"n": 1, "next": {"n": 2, "next": None}}
     assert Bodies(lambda _: schema)(Encoder(1, schema)(value)) == b'{"n":1,"next":{"n":2,"next":null}}'
+
+
+def test_a_schema_that_is_too_deep_is_refused_by_its_id_whoever_reads() -> None:
+    data = wire(7, bytes(DEEPEST))
+    for way in (Bodies, AvroKeys, Changes, Decoder):
+        with pytest.raises(InvalidRecord) as refused:
+            way(lambda _: ladder(19_000))(data)
+        assert (refused.value.details["schema_id"], refused.value.details["reason"]) == (7, "depth")
+    assert Bodies(lambda _: ladder(DEEPEST - 2))(wire(7, bytes(DEEPEST - 2)))[:14] == b'{"f0":{"n":0},'
+
+
+def test_a_record_that_is_too_deep_is_refused_before_a_reader_in_c_falls_over_it() -> None:
+    node = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
+    for way in (Bodies, AvroKeys, Changes, Decoder):
+        with pytest.raises(InvalidRecord) as refused:
+            way(lambda _: node)(wire(7, long(1) * 100_000 + long(0)))
+        assert refused.value.details["reason"] == "it is too deep"
+
+
+@pytest.mark.parametrize("way", [Bodies, Changes, Decoder])
+@pytest.mark.parametrize("items", ["null", {"type": "record", "name": "E", "fields": []}])
+def test_values_without_bytes_are_counted_over_all_blocks_of_a_record(way: Any, items: Any) -> None:
+    kind = {"type": "array", "items": items}
+    named = kind if items == "null" else {"type": "array", "items": "E"}
+    schema = {"type": "record", "name": "R", "fields": [{"name": "op", "type": kind}, {"name": "after", "type": named}]}
+    for blocks in (long(2**62), long(2**19) * 3, long(2**20) + long(0) + long(1)):
+        with pytest.raises(InvalidRecord) as refused:
+            way(lambda _: schema)(wire(7, blocks + long(0) * 2))
+        assert refused.value.details["reason"] == "it has too many values without bytes"
+    few = wire(7, long(2) + long(1) + long(0) + long(1) + long(0))
+    word = b"null" if items == "null" else b"{}"
+    assert Bodies(lambda _: schema)(few) == b'{"after":[%b],"op":[%b]}' % (word, b",".join([word] * 3))
+
+
+def test_types_that_double_at_each_step_are_refused_at_once() -> None:
+    kind: Any = {"type": "record", "name": "T0", "fields": [{"name": n, "type": "null"} for n in "ab"]}
+    fields = [{"name": "f0", "type": kind}]
+    for i in range(1, 60):
+        inner = [{"name": n, "type": f"T{i - 1}"} for n in "ab"]
+        fields.append({"name": f"f{i}", "type": {"type": "record", "name": f"T{i}", "fields": inner}})
+    with pytest.raises(InvalidRecord) as refused:
+        Bodies(lambda _: {"type": "record", "name": "R", "fields": fields})(wire(7, b""))
+    assert (refused.value.details["schema_id"], refused.value.details["reason"]) == (7, "empty")
+
+
+@pytest.mark.compiled
+def test_compiled_classes_leave_what_is_no_record_to_python() -> None:
+    from include.record.json.native._avro_json import Lines, Program
+
+    program = Program([("enum", 0, 0, (), (b'"A"', b'"B"'), ())])
+    assert program.doc_id(wire(7, long(1))) is None
+    assert program.change(wire(7, long(1)), (0, -1, 0)) is None
+    lines = Lines(lambda _: None, lambda _: None, b"e", b"m", (0, 0))
+    for begin in (0, 1, -1):
+        assert lines.enter([], begin, {}, {}, set(), 0, 0, 100) == (begin, 0)
 
 
 def test_a_schema_is_looked_up_once_and_its_absence_every_time() -> None:

@@ -1,0 +1,99 @@
+"""How deep a schema's values are, and how many of them take no bytes: bounds that hold whoever reads.
+
+A schema of a few kilobytes may nest thousands of types, each named once and used by the next; and an array of values
+that take no bytes may say in eight bytes that it has 2⁶² of them. Readers in C recurse and loop as they are told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from include.errors import InvalidRecord
+
+__all__ = ["DEEPEST", "MOST_EMPTY", "Extent", "Extents", "within_bounds"]
+
+DEEPEST: Final = 256
+"""Types within types, also where they stand by their names, and levels of a type that names itself."""
+MOST_EMPTY: Final = 1 << 20
+"""Values without bytes in one record. `avro.pxi` has it too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Of a type."""
+
+    depth: int
+    """Levels of types, its own among them; a type inside itself adds none."""
+    empty: bool = False
+    """Each of its values takes no bytes."""
+    empties: int = 0
+    """Most values without bytes that one value holds beyond one for each byte, itself among them; items of arrays and
+    maps are not, as their number stands in the bytes."""
+
+
+class Extents:
+    """Extents of the types of one schema, as fastavro parsed it.
+
+    Attributes:
+        walked: whether it depends on a record's bytes how deep it is, or how many values without bytes it has.
+    """
+
+    def __init__(self) -> None:
+        self.walked = False
+        self._named: dict[str, Extent | None] = {}
+
+    def of(self, schema: Any) -> Extent:
+        """The extent of `schema`; what it names has been asked for before, or is around it."""
+        if isinstance(schema, list):
+            branches = [self.of(each) for each in schema]
+            # The number of the branch takes a byte.
+            empties = max((each.empties for each in branches), default=0)
+            return Extent(1 + _deepest(branches), empties=max(empties - 1, 0))
+        if isinstance(schema, str):
+            return self._of_name(schema)
+        kind = schema["type"]
+        if kind in ("array", "map"):
+            item = self.of(schema["items" if kind == "array" else "values"])
+            self.walked |= item.empties > 0
+            return Extent(1 + item.depth)
+        if kind in ("record", "error"):
+            self._named[schema["name"]] = None
+            self._named[schema["name"]] = found = self._of_record([self.of(each["type"]) for each in schema["fields"]])
+            return found
+        if kind in ("enum", "fixed"):
+            empty = kind == "fixed" and schema["size"] == 0
+            self._named[schema["name"]] = found = Extent(1, empty, int(empty))
+            return found
+        return self.of(kind)
+
+    def _of_name(self, name: str) -> Extent:
+        if name not in self._named:
+            return Extent(1, name == "null", int(name == "null"))
+        found = self._named[name]
+        if found is None:
+            self.walked = True
+        return found or Extent(0)
+
+    @staticmethod
+    def _of_record(fields: list[Extent]) -> Extent:
+        empty = all(each.empty for each in fields)
+        return Extent(1 + _deepest(fields), empty, sum(each.empties for each in fields) + empty)
+
+
+def within_bounds(schema: Any, /, **place: Any) -> Extents:
+    """The extents of a parsed schema; raises `InvalidRecord` at `place` for one that has too many of either."""
+    extents = Extents()
+    try:
+        whole = extents.of(schema)
+    except RecursionError as error:
+        raise InvalidRecord("schema is too deep", reason="depth", **place, allowed=DEEPEST) from error
+    if whole.depth > DEEPEST:
+        raise InvalidRecord("schema is too deep", reason="depth", **place, got=whole.depth, allowed=DEEPEST)
+    if whole.empties > MOST_EMPTY:
+        raise InvalidRecord("schema has too many values without bytes", reason="empty", **place, allowed=MOST_EMPTY)
+    return extents
+
+
+def _deepest(parts: list[Extent]) -> int:
+    return max((each.depth for each in parts), default=0)
