@@ -90,9 +90,7 @@ def test_it_runs_nightly_and_each_expectation_is_a_task_behind_the_audit() -> No
         assert verdict.on_failure_callback
     (link,) = dag.get_task(TOTALS).operator_extra_links
     key = SimpleNamespace(dag_id="audit_search", run_id="manual__2026-11-02T00:00:00+00:00")
-    assert link.get_link(dag.get_task(TOTALS), ti_key=key).startswith(
-        "/lyrebird/audits/search/manual__2026-11-02T00%3A"
-    )
+    assert link.get_link(dag.get_task(TOTALS), ti_key=key).startswith("lyrebird/audits/search/manual__2026-11-02T00%3A")
 
 
 @pytest.fixture
