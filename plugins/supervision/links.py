@@ -1,4 +1,7 @@
-"""Links from a task to the log of the application that it keeps running, and to what its audit has found."""
+"""Links from a task to the log of the application that it keeps running, and to what its audit has found.
+
+All of them are relative: Airflow's page and ours (`pages/frame.py`) have the path of `[api] base_url` for their base.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,12 @@ from include.audit.history import kind_of
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
 
-__all__ = ["LOG_ROUTE", "ApplicationLogLink", "AuditResultLink"]
+__all__ = ["ApplicationLogLink", "AuditResultLink", "joined"]
 
-LOG_ROUTE = "/lyrebird"
-"""Where lyrebird_plugin.py serves the pages."""
+
+def joined(*names: str) -> str:
+    """A path relative to Airflow's base: each name is one part of it, whatever signs it has."""
+    return "/".join(quote(name, safe="") for name in names)
 
 
 class ApplicationLogLink(BaseOperatorLink):
@@ -24,9 +29,9 @@ class ApplicationLogLink(BaseOperatorLink):
     name = "Application log"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
-        """Path of the page, on Airflow's own address."""
+        """Path of the page, relative to Airflow's own address."""
         del ti_key
-        return f"{LOG_ROUTE}/applications/{quote(str(getattr(operator, 'application', '')), safe='')}/log"
+        return joined("lyrebird", "applications", str(getattr(operator, "application", "")), "log")
 
 
 class AuditResultLink(BaseOperatorLink):
@@ -35,7 +40,6 @@ class AuditResultLink(BaseOperatorLink):
     name = "Audit result"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
-        """Path of the page, on Airflow's own address."""
+        """Path of the page, relative to Airflow's own address."""
         del operator
-        kind = kind_of(ti_key.dag_id) or ti_key.dag_id
-        return f"{LOG_ROUTE}/audits/{quote(kind, safe='')}/{quote(ti_key.run_id, safe='')}"
+        return joined("lyrebird", "audits", kind_of(ti_key.dag_id) or ti_key.dag_id, ti_key.run_id)

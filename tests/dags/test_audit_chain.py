@@ -19,8 +19,8 @@ from include.audit.nothing import NothingJudged
 from include.settings.environment import state_folder
 from supervision import command
 from supervision.alerts import EndMail
-from supervision.audit_pages import audit_page
 from supervision.chain_audit import check_chain_audit, judge_chain_audit
+from supervision.pages.audits import audit_page
 from supervision.refusing import GaveUp, refusing
 from tests.support.paths import ROOT
 

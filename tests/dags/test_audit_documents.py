@@ -15,8 +15,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from include.audit.documents.report import DocumentFinding, DocumentsReport
 from include.errors import Terminal
 from include.settings.environment import state_folder
-from supervision.audit_pages import audit_page
 from supervision.document_audit import check_document_audit, judge_document_audit
+from supervision.pages.audits import audit_page
 from supervision.refusing import refusing
 from tests.support.paths import ROOT
 

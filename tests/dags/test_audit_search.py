@@ -18,8 +18,8 @@ from include.audit.search.report import together as reported
 from include.settings.environment import state_folder
 from supervision import alerts, audit_tasks
 from supervision.alerts import EndMail
-from supervision.audit_pages import audit_page
 from supervision.audit_tasks import AuditJobOperator, judge_expectation
+from supervision.pages.audits import audit_page
 from supervision.refusing import GaveUp, refusing
 from supervision.search_audit import check_search_audit, judge_search_audit
 from tests.support.paths import ROOT
@@ -104,9 +104,7 @@ def test_it_runs_nightly_and_each_expectation_is_a_task_behind_the_audit() -> No
         assert verdict.on_failure_callback
     (link,) = dag.get_task(TOTALS).operator_extra_links
     key = SimpleNamespace(dag_id="audit_search", run_id="manual__2026-11-02T00:00:00+00:00")
-    assert link.get_link(dag.get_task(TOTALS), ti_key=key).startswith(
-        "/lyrebird/audits/search/manual__2026-11-02T00%3A"
-    )
+    assert link.get_link(dag.get_task(TOTALS), ti_key=key).startswith("lyrebird/audits/search/manual__2026-11-02T00%3A")
 
 
 @pytest.fixture

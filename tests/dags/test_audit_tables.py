@@ -19,8 +19,8 @@ from include.audit.merkle.tree import Tree
 from include.errors import Terminal
 from include.settings.environment import state_folder
 from include.source.hashes.sums import HashSum
-from supervision.audit_pages import audit_page
 from supervision.audit_tasks import AuditJobOperator
+from supervision.pages.audits import audit_page
 from supervision.refusing import refusing
 from supervision.table_audit import check_table_audit, judge_table_audit
 from tests.support.paths import ROOT
@@ -158,8 +158,8 @@ def test_a_runs_page_draws_the_tree_with_what_differed_and_what_changed() -> Non
     assert page.count("<rect ") == 4 + 7
     # The root and the half of leaf 1 are red as it is; the other half is as its changed leaf.
     assert (page.count('fill="#c33"'), page.count('fill="#e0a030"'), page.count('fill="#5b9a68"')) == (4, 3, 2)
-    assert "<title>15 rows</title>" in page
-    assert 'href="/dags/audit_tables/runs/r1"' in page
+    assert "<title>15 rows: differed from the copy</title>" in page
+    assert 'href="dags/audit_tables/runs/r1"' in page
     assert "shop 0-1-7" in page
 
 

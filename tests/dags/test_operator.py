@@ -386,11 +386,11 @@ def test_events_are_held_by_the_interval_that_airflow_is_configured_with(
 def test_the_plugin_names_settings_that_supervision_cannot_work_with(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from lyrebird_plugin import LyrebirdPlugin
+    from lyrebird_schedules_plugin import LyrebirdSchedules
 
     monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "CeleryExecutor")
     monkeypatch.setenv("AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT", "90")
-    LyrebirdPlugin.on_load()
+    LyrebirdSchedules.on_load()
     [record] = caplog.records
     assert record.levelname == "ERROR"
     assert "CeleryExecutor" in record.getMessage()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from markupsafe import Markup
+
 from include.audit.merkle.tree import Tree
 
 __all__ = ["LEGEND", "tree_picture"]
@@ -20,23 +22,33 @@ _KINDS: Final = {
     _SAME: "as it was, and equal",
     _EMPTY: "no rows",
 }
-LEGEND: Final = "".join(
-    f'<span class="told"><svg width="12" height="12"><rect width="12" height="12" fill="{colour}"/></svg> {what}</span>'
+LEGEND: Final = Markup("").join(
+    Markup(
+        '<span class="told"><svg width="12" height="12" aria-hidden="true">'
+        '<rect width="12" height="12" fill="{}"/></svg> {}</span>'
+    ).format(colour, what)
     for colour, what in _KINDS.items()
 )
 
 
-def tree_picture(report: Mapping[str, Any]) -> str:
-    """SVG of a table's report (`TableReport.to_json`); each node says how many rows it has."""
+def tree_picture(report: Mapping[str, Any]) -> Markup:
+    """SVG of a table's report (`TableReport.to_json`); each node says how many rows it has, and how it is."""
     tree = Tree.from_json(report["tree"])
     wrong, changed = set(report.get("wrong") or ()), set(report.get("changed") or ())
     deepest = min(tree.bits, _DEEPEST)
-    nodes = "".join(_level(tree, bits, wrong, changed) for bits in range(deepest + 1))
+    nodes = Markup("").join(_level(tree, bits, wrong, changed) for bits in range(deepest + 1))
     height = (deepest + 1) * _HEIGHT
-    return f'<svg viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" style="max-width:100%" role="img">{nodes}</svg>'
+    return Markup(
+        '<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{said}">{nodes}</svg>'
+    ).format(
+        width=_WIDTH,
+        height=height,
+        said=f"Of {1 << tree.bits:,} leaves {len(wrong):,} differed from the copy, {len(changed):,} changed",
+        nodes=nodes,
+    )
 
 
-def _level(tree: Tree, bits: int, wrong: set[int], changed: set[int]) -> str:
+def _level(tree: Tree, bits: int, wrong: set[int], changed: set[int]) -> Markup:
     below = tree.bits - bits
     bad, moved = {leaf >> below for leaf in wrong}, {leaf >> below for leaf in changed}
     sums, width = tree.level(bits), _WIDTH / (1 << bits)
@@ -44,8 +56,9 @@ def _level(tree: Tree, bits: int, wrong: set[int], changed: set[int]) -> str:
     for node in range(1 << bits):
         rows = sums[node].rows if node in sums else 0
         colour = _WRONG if node in bad else _CHANGED if node in moved else _SAME if rows else _EMPTY
-        place = (
-            f'x="{node * width:.2f}" y="{bits * _HEIGHT}" width="{max(width - 0.5, 0.5):.2f}" height="{_HEIGHT - 1}"'
+        rectangles.append(
+            Markup(
+                '<rect x="{:.2f}" y="{}" width="{:.2f}" height="{}" fill="{}"><title>{:,} rows: {}</title></rect>'
+            ).format(node * width, bits * _HEIGHT, max(width - 0.5, 0.5), _HEIGHT - 1, colour, rows, _KINDS[colour])
         )
-        rectangles.append(f'<rect {place} fill="{colour}"><title>{rows:,} rows</title></rect>')
-    return "".join(rectangles)
+    return Markup("").join(rectangles)

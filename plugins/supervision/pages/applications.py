@@ -1,0 +1,120 @@
+"""Makes the pages of applications: which run on this host, and the end of one's log."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from markupsafe import Markup, escape
+
+from include.settings.environment import state_folder
+from supervision.decisions import incidents
+from supervision.links import joined
+from supervision.pages.frame import framed, link, table, time_text
+from supervision.run_folder import Observed, Run, RunFolder, run_folder
+
+__all__ = ["application_folder", "applications_page", "held_by", "log_page"]
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_LINES: Final = 2000
+_UNSAID: Final[tuple[Any, ...]] = (None, "", [], {})
+_COLUMNS: Final = ("application", "state", "since", "held by", "last report")
+
+
+def application_folder(name: str) -> RunFolder | None:
+    """The run folder of an application, None without one. The name may be anything: nothing leads out of the folder."""
+    if not _NAME.fullmatch(name) or name.startswith("."):
+        return None
+    folder = run_folder(name)
+    return folder if folder.path.is_dir() else None
+
+
+def held_by(folder: RunFolder) -> str | None:
+    """The DAG that started its newest generation; None where no DAG has, as when somebody runs it by hand."""
+    run = folder.observe().run
+    return _task_of(run)[0] if run else None
+
+
+def applications_page(may_read: Callable[[str | None], bool]) -> str:
+    """A table of the applications of this host whose DAG (`held_by`) may be read."""
+    runs = state_folder() / "run"
+    folders = {name: application_folder(name) for name in sorted(os.listdir(runs) if runs.is_dir() else ())}
+    rows = Markup("").join(_row(name, each) for name, each in folders.items() if each and may_read(held_by(each)))
+    body = table("Applications of this host whose DAGs you may read", _COLUMNS, rows)
+    if not rows:
+        body = Markup("<p>Nothing that you may read has been started on this host yet.</p>")
+    return framed("Applications", body, path=joined("lyrebird", "applications"))
+
+
+def log_page(name: str) -> str:
+    """The last lines of one application's log."""
+    folder = run_folder(name)
+    body = Markup("{}<h2>Log: the last {} lines at most</h2><pre>{}</pre>").format(
+        table("This application", _COLUMNS, _row(name, folder)), f"{_LINES:,}", "\n".join(folder.log_tail(_LINES))
+    )
+    return framed(name, body, path=joined("lyrebird", "applications", name, "log"))
+
+
+def _told(key: str, value: object) -> Markup:
+    """One field of a report as people read it: times with their zone, no braces."""
+    if key.endswith("_us") and isinstance(value, int):
+        key, value = key.removesuffix("_us"), time_text(value)
+    elif isinstance(value, dict):
+        value = ", ".join(f"{name} {each}" for name, each in value.items() if each is not None)
+    return Markup('<span class="told"><b>{}</b> {}</span>').format(key, value)
+
+
+def _task_of(run: Run) -> tuple[str | None, str, str]:
+    """DAG, run and task of an owner; the DAG is None in one that names no task."""
+    dag, run_id, task, *_ = (*run.owner.split("|"), "", "", "")
+    return (dag, run_id, task) if dag and task else (None, "", "")
+
+
+def _owner(run: Run) -> Markup:
+    """The task that keeps it running, with the way there on Airflow's own page."""
+    dag, run_id, task = _task_of(run)
+    if dag is None:
+        return escape(run.owner)
+    return link(f"{dag}.{task}", "dags", dag, "runs", run_id, "tasks", task)
+
+
+def _state(seen: Observed) -> str:
+    if seen.held:
+        return "ending" if seen.stop else "running"
+    if seen.ended is None:
+        return "not running"
+    if seen.ended.rc and seen.ended.gave_up is not None:
+        return "gave up"
+    return f"ended: {seen.ended.why or f'status {seen.ended.rc}'}"
+
+
+def _row(name: str, folder: RunFolder) -> Markup:
+    seen = folder.observe()
+    _, report = folder.progress()
+    cells = (
+        _state(seen),
+        time_text(seen.run.started_us) if seen.run else "",
+        _owner(seen.run) if seen.run else "",
+        Markup(" ").join(
+            _told(key, value) for key, value in report.items() if key != "incidents" and value not in _UNSAID
+        ),
+    )
+    found = incidents(report)
+    gave_up = seen.ended.gave_up if seen.ended is not None and seen.ended.rc else None
+    if gave_up is not None and gave_up.get("id") not in {each["id"] for each in found}:
+        found.append(gave_up)
+    return Markup('<tr><th scope="row">{}<td>{}</tr>{}').format(
+        link(name, "lyrebird", "applications", name, "log"),
+        Markup("<td>").join(cells),
+        Markup("").join(map(_incident, found)),
+    )
+
+
+def _incident(each: dict[str, Any]) -> Markup:
+    """A row of its own, with the command to run next."""
+    text, command = (each.get(name) or "" for name in ("text", "fix"))
+    return Markup('<tr class="incident"><td colspan="{}">{}<br><code>{}</code></tr>').format(
+        len(_COLUMNS), text, command
+    )
