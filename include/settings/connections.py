@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Self
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from include.settings.deployment import Strict
+from include.settings.secret import login_apart
 
 __all__ = ["Addressing", "Checksums", "Cluster", "Elasticsearch", "Encryption", "Kafka", "Registry", "StoreSettings"]
 
@@ -66,7 +68,7 @@ class Kafka(Strict):
 
     bootstrap: str
     """`host:port` of brokers, with commas between."""
-    options: dict[str, str | int | bool] = Field(default_factory=dict)
+    options: dict[str, str | int | bool] = Field(default_factory=dict, repr=False)
     """Of librdkafka, for every client."""
 
 
@@ -77,7 +79,7 @@ class Registry(Strict):
     """
 
     url: str
-    """May name a user and a password itself; those of the fields win."""
+    """May name a user and a password itself, which are taken out of it; those of the fields win."""
     user: str | None = None
     """For basic authentication."""
     password: str | None = Field(default=None, min_length=1, repr=False)
@@ -90,6 +92,11 @@ class Registry(Strict):
     """This client's certificate (PEM)."""
     client_key: str | None = None
     """Its key; without it, the key is in `client_cert`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _login_apart(cls, values: Any) -> Any:
+        return login_apart(values, "token")
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -105,7 +112,7 @@ class Elasticsearch(Strict):
     What is named here by path has to be on every host that runs tasks.
     """
 
-    url: Annotated[str, BeforeValidator(_joined)]
+    url: str
     """Of one node or of several: a list, or addresses with commas between. They take turns; one that does not answer is
     left out for a while."""
     user: str | None = None
@@ -127,6 +134,13 @@ class Elasticsearch(Strict):
     def urls(self) -> tuple[str, ...]:
         """The address of each node."""
         return tuple(self.url.split(","))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _login_apart(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and "url" in values:
+            values = {**values, "url": _joined(values["url"])}
+        return login_apart(values, "api_key")
 
     @model_validator(mode="after")
     def _agree(self) -> Self:

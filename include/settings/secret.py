@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
-__all__ = ["is_secret", "without_login"]
+__all__ = ["is_secret", "login_apart", "without_login"]
 
 _NAME: Final = re.compile(
     r"(password|passwd|passphrase|secret|token|credentials?|salt|pem|jaas|jaas\.config|(^|[._-]|api|access)key)$",
@@ -22,6 +24,26 @@ def is_secret(name: str) -> bool:
 def without_login(text: str) -> str:
     """Addresses without the user and password that stand before their host."""
     return _LOGIN.sub("", text)
+
+
+def login_apart(values: Any, *others: str) -> Any:
+    """A section's values with the login of its `url` in `user` and `password`, so that the address can be shown.
+
+    Where the section has a user, or one of `others`, that one counts. Raises `ValueError` for addresses that differ.
+    """
+    if not isinstance(values, Mapping) or not isinstance(values.get("url"), str):
+        return values
+    urls = values["url"].split(",")
+    if all(without_login(each) == each for each in urls):
+        return values
+    logins = {(found.username, found.password) for found in map(urlsplit, urls)}
+    if len(logins) > 1:
+        raise ValueError("the addresses name different users: name one by user and password")
+    user, password = next(iter(logins))
+    apart = {**values, "url": without_login(values["url"])}
+    if user and not any(values.get(name) is not None for name in ("user", *others)):
+        apart |= {"user": unquote(user), "password": unquote(password) if password else None}
+    return apart
 
 
 _PATHS: Final = {"client_key", "kms_key"}
