@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from include.settings.deployment import Strict
-from include.settings.secret import login_apart
+from include.settings.secret import Secret, login_apart
 
 __all__ = ["Addressing", "Checksums", "Cluster", "Elasticsearch", "Encryption", "Kafka", "Registry", "StoreSettings"]
 
@@ -31,7 +31,7 @@ def _joined(value: Any) -> Any:
     return ",".join(filter(None, (each.strip() for each in value.split(",")))) if isinstance(value, str) else value
 
 
-def _one_way_in(user: str | None, password: str | None, **other: str | None) -> None:
+def _one_way_in(user: str | None, password: SecretStr | None, **other: SecretStr | None) -> None:
     for name, value in other.items():
         if value is not None and user is not None:
             raise ValueError(f"user and {name}: which of them?")
@@ -82,9 +82,9 @@ class Registry(Strict):
     """May name a user and a password itself, which are taken out of it; those of the fields win."""
     user: str | None = None
     """For basic authentication."""
-    password: str | None = Field(default=None, min_length=1, repr=False)
+    password: Secret | None = Field(default=None, min_length=1)
     """The user's."""
-    token: str | None = Field(default=None, min_length=1, repr=False)
+    token: Secret | None = Field(default=None, min_length=1)
     """Sent as `Authorization: Bearer`, instead of user and password."""
     ca_file: str | None = None
     """Certificates (PEM) that the registry's is verified by, instead of the system's."""
@@ -117,9 +117,9 @@ class Elasticsearch(Strict):
     left out for a while."""
     user: str | None = None
     """For basic authentication."""
-    password: str | None = Field(default=None, repr=False)
+    password: Secret | None = None
     """The user's."""
-    api_key: str | None = Field(default=None, min_length=1, repr=False)
+    api_key: Secret | None = Field(default=None, min_length=1)
     """As Elasticsearch gives it (`encoded`), instead of user and password."""
     ca_file: str | None = None
     """Certificates (PEM) that the nodes' are verified by, instead of the public ones."""
@@ -167,9 +167,9 @@ class StoreSettings(Strict):
     """It has to be there."""
     access_key: str | None = Field(default=None, min_length=1, repr=False)
     """With `secret_key`, or not at all."""
-    secret_key: str | None = Field(default=None, min_length=1, repr=False)
+    secret_key: Secret | None = Field(default=None, min_length=1)
     """With `access_key`, or not at all."""
-    session_token: str | None = Field(default=None, min_length=1, repr=False)
+    session_token: Secret | None = Field(default=None, min_length=1)
     """Of keys that were given for some hours."""
     profile: str | None = None
     """Of `~/.aws/config`; instead of keys."""

@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["is_secret", "login_apart", "without_login"]
+from pydantic import PlainSerializer, SecretStr, SerializationInfo
+
+__all__ = ["REVEALED", "Secret", "is_secret", "login_apart", "revealed", "without_login"]
+
+REVEALED: Final = {"secrets": "revealed"}
+"""The `context` of a `model_dump` to JSON that is read back by a task: secrets are written as they are."""
+
+
+def _written(secret: SecretStr, info: SerializationInfo) -> str:
+    if info.context != REVEALED:
+        raise TypeError("who writes a secret as JSON says so, by the context REVEALED")
+    return secret.get_secret_value()
+
+
+Secret = Annotated[SecretStr, PlainSerializer(_written, when_used="json-unless-none")]
+"""A setting that shows itself to whoever opens a connection alone (`revealed`)."""
 
 _NAME: Final = re.compile(
     r"(password|passwd|passphrase|secret|token|credentials?|salt|pem|jaas|jaas\.config|(^|[._-]|api|access)key)$",
     re.IGNORECASE,
 )
 _LOGIN: Final = re.compile(r"(?<=//)[^/?#\s]*@")
+
+
+def revealed(secret: SecretStr | None) -> str | None:
+    """The secret itself, where there is one."""
+    return None if secret is None else secret.get_secret_value()
 
 
 def is_secret(name: str) -> bool:

@@ -6,11 +6,12 @@ import functools
 import zlib
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr
+from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr
 
 from include.errors import SettingsError
 from include.record.version import MAX_EPOCH
 from include.settings.deployment import Deployment, Strict
+from include.settings.secret import Secret
 from include.source.policy.policy import DeclaredAt, Policy, TableFilter, Verdict
 
 __all__ = ["SourceDefinition", "declared_sources", "load_source"]
@@ -37,13 +38,13 @@ class SourceDefinition(Strict):
     )
     tls_ca: str = Field(default="", description="file of the certificates that are trusted; default: the system's")
     user: str = Field(description="account with REPLICATION SLAVE, BINLOG MONITOR, SELECT, REFERENCES")
-    password: str = Field(repr=False, description="its password")
+    password: Secret = Field(description="its password")
     databases: list[str] = Field(min_length=1, description="databases that are captured")
     filter_policy: Verdict = Field(default="accept", description="whether tables pass that no entry of `filter` names")
     filter: dict[str, Annotated[TableFilter, BeforeValidator(_listed_empty)]] = Field(
         default={}, description="table or pattern -> passed or dropped, without which columns, behind which masks"
     )
-    mask_salt: str = Field(default="", repr=False, description="goes before every value that is hashed; a secret")
+    mask_salt: Secret = Field(default=SecretStr(""), description="goes before every value that is hashed")
     partition_by: dict[str, list[str]] = Field(
         default={}, description="table -> columns whose values choose the partition, instead of the key"
     )
@@ -86,7 +87,12 @@ class SourceDefinition(Strict):
     def policy(self) -> Policy:
         """Filters and masks, resolved; raises `SettingsError` for contradictions (a loaded source has none)."""
         return Policy.declared(
-            self.filter_policy, self.filter, self.databases, self.mask_salt, self.partition_by, self._origin
+            self.filter_policy,
+            self.filter,
+            self.databases,
+            self.mask_salt.get_secret_value(),
+            self.partition_by,
+            self._origin,
         )
 
     def captures(self, database: str, table: str) -> bool:

@@ -19,7 +19,7 @@ from include.log.http import Http
 from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Elasticsearch, Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment, Strict
-from include.settings.secret import is_secret, without_login
+from include.settings.secret import REVEALED, is_secret, revealed, without_login
 from include.source.definition import SourceDefinition
 from tests.support.paths import ROOT
 from tests.support.shipped_environment import ENV
@@ -111,6 +111,16 @@ def test_no_error_shows_a_secret(tmp_path: Path, name: str, filled: bool) -> Non
     assert refused > 5
 
 
+@pytest.mark.parametrize("name", ["registry", "registry_token", "elasticsearch_key", "store", "replica", "address"])
+def test_who_writes_a_secret_for_a_task_has_to_say_so(name: str) -> None:
+    model, values = SECTIONS[name]
+    settings = model.model_validate(values)
+    with pytest.raises(ValueError, match="REVEALED") as refused:
+        settings.model_dump_json()
+    assert PLANTED not in shown(refused.value)
+    assert model.model_validate_json(settings.model_dump_json(context=REVEALED, exclude_unset=True)) == settings
+
+
 @pytest.mark.parametrize("name", SECTIONS)
 def test_a_model_shows_no_secret(name: str) -> None:
     model, values = SECTIONS[name]
@@ -144,11 +154,11 @@ def test_what_is_no_address_is_told_of_without_its_login() -> None:
 
 def test_a_login_in_an_address_becomes_user_and_password() -> None:
     registry = Registry(url="https://us%40er:p%3Aw@h:1/a")
-    assert (registry.url, registry.user, registry.password) == ("https://h:1/a", "us@er", "p:w")
+    assert (registry.url, registry.user, revealed(registry.password)) == ("https://h:1/a", "us@er", "p:w")
     assert Registry(url="http://u:p@h", token="t").user is None
-    assert Registry(url="http://u:p@h", user="v", password="q").password == "q"
+    assert revealed(Registry(url="http://u:p@h", user="v", password="q").password) == "q"
     search = Elasticsearch(url="http://u:p@a:1, http://u:p@b:1")
-    assert (search.urls, search.user, search.password) == (("http://a:1", "http://b:1"), "u", "p")
+    assert (search.urls, search.user, revealed(search.password)) == (("http://a:1", "http://b:1"), "u", "p")
 
 
 def test_addresses_that_name_different_users_are_refused() -> None:
