@@ -37,12 +37,12 @@ from supervision.refusing import refusing
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
-GROUPS = sorted(str(name) for name in deployment.values.get("lake") or {})
+GROUPS = deployment.names("lake")
 
 with DAG(
     dag_id="audit_chain",
-    # Without groups there is nothing to prove: only a person starts it.
-    schedule=only_at("30 3 * * *") if GROUPS else None,
+    auto_register=bool(GROUPS),
+    schedule=only_at("30 3 * * *"),
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

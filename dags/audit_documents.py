@@ -33,11 +33,12 @@ from supervision.refusing import refusing
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
-TOPICS = sorted(str(name) for name in deployment.values.get("documents") or {})
+TOPICS = deployment.names("documents")
 
 with DAG(
     dag_id="audit_documents",
-    schedule=only_at("0 5 * * *") if TOPICS else None,
+    auto_register=bool(TOPICS),
+    schedule=only_at("0 5 * * *"),
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

@@ -18,7 +18,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, task
 
-from include.audit.definition import join_audits
+from include.audit.definition import audit_names
 from include.audit.joins.run_params import JoinAuditRun
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
@@ -32,12 +32,13 @@ from supervision.refusing import refusing
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
-AUDITS = sorted(join_audits(deployment))
+AUDITS = audit_names(deployment, "join")
 SHOW = f"lyrebird audit join {{{{ (params.audits or {AUDITS}) | join(' && lyrebird audit join ') }}}}"
 
 with DAG(
     dag_id="audit_join",
-    schedule=only_at("30 3 * * *") if AUDITS else None,
+    auto_register=bool(AUDITS),
+    schedule=only_at("30 3 * * *"),
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

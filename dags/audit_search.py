@@ -25,7 +25,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, task
 
-from include.audit.definition import audited_indexes
+from include.audit.definition import audit_names
 from include.audit.expectations.definition import expectations_by_audit
 from include.audit.search.run_params import SearchAuditRun
 from include.settings.applications import Alerts
@@ -40,12 +40,13 @@ from supervision.search_audit import check_search_audit, judge_search_audit
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
-AUDITS = sorted(audited_indexes(deployment))
+AUDITS = audit_names(deployment, "search")
 EXPECTATIONS = expectations_by_audit(deployment)
 SHOW = f"lyrebird audit search {{{{ (params.audits or {AUDITS}) | join(' && lyrebird audit search ') }}}}"
 
 with DAG(
     dag_id="audit_search",
+    auto_register=bool(AUDITS),
     schedule=only_at("30 2 * * *"),
     catchup=False,
     max_active_runs=1,
@@ -76,5 +77,5 @@ with DAG(
     audit >> verdict
     for name, expectations in EXPECTATIONS.items():
         audit >> expectation_tasks(
-            name, expectations, checked=checked, alerts=ALERTS, assembled=list(deployment.values.get("documents") or ())
+            name, expectations, checked=checked, alerts=ALERTS, assembled=deployment.names("documents")
         )

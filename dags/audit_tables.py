@@ -34,11 +34,12 @@ from supervision.table_audit import check_table_audit, judge_table_audit
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
-SOURCES = sorted(str(name) for name in deployment.values.get("sources") or {})
+SOURCES = deployment.names("sources")
 NIGHTLY = audited_sources(deployment)
 
 with DAG(
     dag_id="audit_tables",
+    auto_register=bool(SOURCES),
     schedule=only_at("0 4 * * *") if NIGHTLY else None,
     catchup=False,
     max_active_runs=1,

@@ -22,7 +22,6 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, task
 
-from include.eventtime.config.definition import declared_jobs
 from include.eventtime.rerun.run_params import ReplayRun
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
@@ -36,11 +35,12 @@ from supervision.refusing import refusing
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
-JOBS = sorted(declared_jobs(deployment))
+JOBS = deployment.names("eventtime")
 
 with DAG(
     dag_id="eventtime_replay",
-    schedule=only_at("30 4 * * *") if JOBS else None,
+    auto_register=bool(JOBS),
+    schedule=only_at("30 4 * * *"),
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

@@ -22,7 +22,6 @@ from airflow.sdk import DAG, task
 from include.index.run_params import PromoteRun
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
-from include.settings.names import declared
 from supervision.alerts import default_args
 from supervision.command import LyrebirdOperator
 from supervision.index_tasks import check_promotion
@@ -31,10 +30,11 @@ from supervision.refusing import refusing
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
-INDEXES = declared(deployment, "indexes")
+INDEXES = deployment.names("indexes")
 
 with DAG(
     dag_id="index_promote",
+    auto_register=bool(INDEXES),
     schedule=None,
     catchup=False,
     max_active_runs=1,

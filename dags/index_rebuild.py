@@ -24,7 +24,6 @@ from include.index.run_params import RebuildRun
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
-from include.settings.names import declared
 from supervision.alerts import default_args
 from supervision.command import LyrebirdOperator
 from supervision.first_tasks import unless_dry_run
@@ -35,10 +34,11 @@ from supervision.spark_operators import SparkJobOperator
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
-INDEXES = declared(deployment, "indexes")
+INDEXES = deployment.names("indexes")
 
 with DAG(
     dag_id="index_rebuild",
+    auto_register=bool(INDEXES),
     schedule=None,
     catchup=False,
     max_active_runs=1,

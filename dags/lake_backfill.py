@@ -43,6 +43,7 @@ GROUPS = partition_groups(deployment)
 
 with DAG(
     dag_id="lake_backfill",
+    auto_register=bool(GROUPS),
     schedule=DaysOnRequest(),
     catchup=False,
     is_paused_upon_creation=False,

@@ -39,8 +39,9 @@ GROUPS = partition_groups(deployment)
 
 with DAG(
     dag_id="lake_finalise",
-    # Behind lake_upload; without partition groups there are no dates.
-    schedule=only_at("10 * * * *") if GROUPS else None,
+    auto_register=bool(GROUPS),
+    # Behind lake_upload.
+    schedule=only_at("10 * * * *"),
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

@@ -27,11 +27,12 @@ from supervision.nightly import only_at
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
-DUE = any(group.get("keep_days") for group in (deployment.values.get("lake") or {}).values())
+GROUPS = [name for name in deployment.names("lake") if deployment.filled("lake", name, "keep_days")]
 
 with DAG(
     dag_id="lake_forget",
-    schedule=only_at("40 3 * * *") if DUE else None,
+    auto_register=bool(GROUPS),
+    schedule=only_at("40 3 * * *"),
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

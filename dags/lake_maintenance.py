@@ -27,11 +27,12 @@ from supervision.nightly import only_at
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
-DUE = bool(deployment.values.get("tables"))
+TABLES = deployment.names("tables")
 
 with DAG(
     dag_id="lake_maintenance",
-    schedule=only_at("20 3 * * *") if DUE else None,
+    auto_register=bool(TABLES),
+    schedule=only_at("20 3 * * *"),
     catchup=False,
     max_active_runs=1,
     is_paused_upon_creation=False,

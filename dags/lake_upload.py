@@ -36,6 +36,7 @@ GROUPS, BY_SCHEDULE = scheduled(deployment)
 
 with DAG(
     dag_id="lake_upload",
+    auto_register=bool(GROUPS),
     # Nothing on a schedule: only a person starts it.
     schedule=MultipleCronTriggerTimetable(*sorted(set(BY_SCHEDULE.values())), timezone="UTC") if BY_SCHEDULE else None,
     catchup=False,

@@ -24,7 +24,6 @@ from airflow.sdk import DAG, task
 
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
-from include.settings.names import declared
 from include.source.run_params import ReplicationRun
 from supervision.alerts import default_args
 from supervision.first_tasks import check_replication
@@ -34,13 +33,14 @@ from supervision.refusing import refusing
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
-SOURCES = declared(deployment, "sources")
+SOURCES = deployment.names("sources")
 
 with DAG(
     dag_id="source_replicate",
+    auto_register=bool(SOURCES),
     schedule=None,
     catchup=False,
-    max_active_runs=2 * len(SOURCES),
+    max_active_runs=2 * max(1, len(SOURCES)),
     is_paused_upon_creation=False,
     tags=["source", "stream"],
     doc_md=__doc__,

@@ -25,7 +25,6 @@ from airflow.sdk import DAG, task
 
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
-from include.settings.names import declared
 from include.source.run_params import LONGEST_SNAPSHOT_S, SnapshotRun
 from supervision.alerts import default_args
 from supervision.budget import RestartBudget
@@ -37,10 +36,11 @@ from supervision.refusing import refusing
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
-SOURCES = declared(deployment, "sources")
+SOURCES = deployment.names("sources")
 
 with DAG(
     dag_id="source_snapshot",
+    auto_register=bool(SOURCES),
     schedule=None,
     catchup=False,
     max_active_runs=1,

@@ -71,5 +71,7 @@ def stream(name: str, application: Application) -> DAG:
     return dag
 
 
-for _name, _application in deployment.section("applications", Application).items():
+# What is wrong in one entry takes no DAG from the others: `deployment_errors.py` tells of it.
+_applications, _ = deployment.readable("applications", Application)
+for _name, _application in _applications.items():
     stream(_name, _application)

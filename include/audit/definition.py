@@ -17,6 +17,7 @@ from include.settings.deployment import Deployment, Strict, unknown_name
 __all__ = [
     "AuditDefinition",
     "SearchAuditSpec",
+    "audit_names",
     "audited_index",
     "audited_indexes",
     "declared_audits",
@@ -64,19 +65,28 @@ class SearchAuditSpec:
 
 def declared_audits(deployment: Deployment) -> dict[str, AuditDefinition]:
     """All entries; raises `SettingsError` when one names an index or a join that is not declared."""
-    audits = deployment.section(SECTION, AuditDefinition)
-    indexes, joins = declared_indexes(deployment), declared_joins(deployment)
+    audits, joins = deployment.section(SECTION, AuditDefinition), declared_joins(deployment)
+    audited_indexes(deployment)
     for name, audit in audits.items():
-        if audit.index is not None and audit.index not in indexes:
-            raise unknown_name(deployment, (SECTION, name, "index"), audit.index, "indexes")
         if audit.join is not None and audit.join not in joins:
             raise unknown_name(deployment, (SECTION, name, "join"), audit.join, "joins")
     return audits
 
 
+def audit_names(deployment: Deployment, kind: Literal["search", "join"]) -> list[str]:
+    """The names of the audits of one kind, whether or not they are declared well; no model is needed."""
+    names = deployment.names(SECTION)
+    return [name for name in names if (deployment.filled(SECTION, name, "kind") or "search") == kind]
+
+
 def audited_indexes(deployment: Deployment) -> dict[str, str]:
-    """Search audit → the index that it is about."""
-    return {name: each.index for name, each in declared_audits(deployment).items() if each.index is not None}
+    """Search audit → the index that it is about; raises `SettingsError` when that is not declared."""
+    audits, indexes = deployment.section(SECTION, AuditDefinition), declared_indexes(deployment)
+    found = {name: audit.index for name, audit in audits.items() if audit.index is not None}
+    for name, index in found.items():
+        if index not in indexes:
+            raise unknown_name(deployment, (SECTION, name, "index"), index, "indexes")
+    return found
 
 
 def audited_index(deployment: Deployment, audit: str) -> str:

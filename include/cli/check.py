@@ -87,6 +87,8 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     from include.settings.connections import Cluster, Elasticsearch, Kafka, Registry, StoreSettings
     from include.source.definition import declared_sources
 
+    for file in deployment.broken:
+        raise file.error
     for section in deployment.values:
         if section not in SECTIONS:
             raise deployment.error((section,), "no stage reads this section", allowed=list(SECTIONS))
@@ -96,7 +98,7 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
     deployment.one("kafka", Kafka)
     deployment.one("registry", Registry)
     deployment.one("store", StoreSettings)
-    if "expiry" in deployment.values:
+    if deployment.has("expiry"):
         deleting(deployment)
     applications = deployment.section("applications", Application)
     documents = definitions(deployment)
@@ -129,5 +131,5 @@ def check(deployment: Deployment) -> dict[str, list[str]]:
 
 
 def _known(deployment: Deployment, path: tuple[str | int, ...], name: str, section: str) -> None:
-    if name not in deployment.values.get(section, {}):
-        raise deployment.error(path, "no such name", got=name, allowed=sorted(deployment.values.get(section, {})))
+    if name not in deployment.names(section):
+        raise deployment.error(path, "no such name", got=name, allowed=deployment.names(section))

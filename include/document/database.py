@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from include.errors import SettingsError
 from include.settings.deployment import Strict
+from include.settings.secret import Secret
 
 __all__ = ["DatabaseAddress", "Replica", "Tls", "tls_options"]
 
@@ -22,7 +23,7 @@ class Replica(Strict):
     host: str = Field(description="the replica's address")
     port: int = Field(default=3306, ge=1, le=65535, description="its port")
     user: str = Field(description="account with SELECT on the tables")
-    password: str = Field(repr=False, description="its password")
+    password: Secret = Field(description="its password")
     tls: Tls = Field(default="preferred", description="verified: its certificate must be good for its host")
     tls_ca: str = Field(default="", description="file of the certificates that are trusted; default: the system's")
     wait_s: float = Field(default=10, gt=0, description="longest wait for what it has not applied yet, in one try")
@@ -40,7 +41,7 @@ class DatabaseAddress(BaseModel):
     host: str
     port: int = 3306
     user: str
-    password: str = Field(repr=False)
+    password: Secret
     tls: Tls = "preferred"
     tls_ca: str = ""
     fallbacks: tuple[str, ...] = ()

@@ -240,7 +240,7 @@ def definitions(deployment: Deployment) -> dict[str, DocumentDefinition]:
                 "the application does not name a topic that it writes",
                 topic=topic,
             )
-        if definition.source not in (deployment.values.get("sources") or {}):
+        if definition.source not in deployment.names("sources"):
             raise unknown_name(deployment, ("documents", topic, "source"), definition.source, "sources")
         _check_heard(deployment, topic, definition)
         for name, computed in definition.computed.items():

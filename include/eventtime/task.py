@@ -27,6 +27,7 @@ from include.log.registry.confluent import ConfluentRegistry
 from include.log.running.worker_memory import keep_imports
 from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Strict
+from include.settings.secret import REVEALED
 from include.state.bucket import Bucket
 from include.state.opening import StatePlace, open_bucket
 from include.state.pointer import BucketPointer
@@ -67,7 +68,10 @@ class JobPlan:
         state: StatePlace,
     ) -> Self:
         """The plan of a job that can run; `sources` by rank: the topic, and as what it is read, if it still is."""
-        said = {name: each.model_dump(exclude_unset=True, mode="json") for name, each in connections.items()}
+        said = {
+            name: each.model_dump(exclude_unset=True, mode="json", context=REVEALED)
+            for name, each in connections.items()
+        }
         packed = pickle.dumps((job.process, tuple(sources), dict(ids)))
         return cls(packed, job.entry.buckets, json.dumps(said, sort_keys=True), state)
 

@@ -26,6 +26,7 @@ from include.log.planning.slices import Slice, cached_consumer
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.running.worker_memory import keep_imports
 from include.settings.connections import Kafka, Registry, StoreSettings
+from include.settings.secret import REVEALED
 from include.state.bucket import Bucket
 from include.state.opening import StatePlace, open_bucket
 from include.store.s3 import store_of
@@ -68,7 +69,9 @@ class JoinPlan:
             state: where the buckets are.
         """
         named = {"kafka": kafka, "registry": registry, "store": store}
-        said = {name: each.model_dump(exclude_unset=True, mode="json") for name, each in named.items()}
+        said = {
+            name: each.model_dump(exclude_unset=True, mode="json", context=REVEALED) for name, each in named.items()
+        }
         return cls(pickle.dumps((edition, later)), json.dumps(said, sort_keys=True), state)
 
 

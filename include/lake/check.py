@@ -46,7 +46,7 @@ def check_groups(deployment: Deployment) -> dict[str, LakeGroup]:
         return groups
     _check_bucket(deployment)
     applications = deployment.section("applications", Application)
-    registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
+    registry = deployment.one("registry", Registry) if deployment.has("registry") else None
     means = ParserContext(deployment.folder, ConfluentRegistry(registry) if registry else None)
     check_folders(deployment, groups)
     for name, group in groups.items():

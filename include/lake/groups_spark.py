@@ -107,7 +107,7 @@ def build(
     Raises `SettingsError`, also for folders named like columns, or `Terminal` for a store unfit.
     """
     kafka, settings = deployment.one("kafka", Kafka), deployment.one("store", StoreSettings)
-    registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
+    registry = deployment.one("registry", Registry) if deployment.has("registry") else None
     check_folders(deployment, groups)
     require_honest(settings)
     kept_in = backup_prefixes(declared_groups(deployment))

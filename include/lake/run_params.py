@@ -21,16 +21,16 @@ def scheduled(deployment: Deployment) -> tuple[list[str], dict[str, str]]:
 
     Raises `SettingsError` for what is no schedule.
     """
-    groups = deployment.values.get("lake") or {}
+    groups = deployment.names("lake")
     schedules = {}
-    for name, group in sorted(groups.items()):
-        if isinstance(group, dict) and group.get("run") == "schedule":
-            schedules[str(name)] = str(group.get("schedule", HOURLY))
+    for name in groups:
+        if deployment.filled("lake", name, "run") == "schedule":
+            schedules[name] = cron = str(deployment.filled("lake", name, "schedule") or HOURLY)
             try:
-                Cron.parse(schedules[str(name)])
+                Cron.parse(cron)
             except ValueError as error:
-                raise deployment.error(("lake", name, "schedule"), str(error), got=group["schedule"]) from error
-    return sorted(map(str, groups)), schedules
+                raise deployment.error(("lake", name, "schedule"), str(error), got=cron) from error
+    return groups, schedules
 
 
 def due(by_schedule: Mapping[str, str], last: dt.datetime | None, now: dt.datetime) -> list[str]:

@@ -117,8 +117,8 @@ def _deployment(
     folder: Path, places: Deployment, output: str, names: Sequence[str], env: Mapping[str, str]
 ) -> Deployment:
     """Deployment files that host the join, which reads topics of these names and is else what its file says."""
-    given = [{key: value for key, value in each.items() if key != "schema_id"} for each in places.values["join"]]
-    join = {**places.values, "join": [{**each, "topic": name} for each, name in zip(given, names, strict=True)]}
+    given = [{key: value for key, value in each.items() if key != "schema_id"} for each in places.filled("join")]
+    join = {**places.filled(), "join": [{**each, "topic": name} for each, name in zip(given, names, strict=True)]}
     keys = {"access_key": env["LYREBIRD_S3_ACCESS_KEY"], "secret_key": env["LYREBIRD_S3_SECRET_KEY"]}
     values = {
         "kafka": {"bootstrap": env["LYREBIRD_KAFKA"]},

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from include.errors import SettingsError
+from include.settings.secret import without_login
 
 __all__ = ["Http", "HttpAnswer", "basic"]
 
@@ -46,8 +47,8 @@ class Http:
         except ValueError:
             port = -1
         if address.scheme not in ("http", "https") or not address.hostname or port == -1:
-            raise SettingsError("not an address", got=url, allowed="http://host:port/path or https://…")
-        self._url, self._path, self._headers = url, address.path, dict(headers)
+            raise SettingsError("not an address", got=without_login(url), allowed="http://host:port/path or https://…")
+        self._url, self._path, self._headers = without_login(url), address.path, dict(headers)
         if address.username is not None:
             self._headers.setdefault("Authorization", basic(unquote(address.username), unquote(address.password or "")))
         self._connection = (

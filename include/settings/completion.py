@@ -16,11 +16,10 @@ def names_of(*sections: str) -> Callable[[Any, Any, str], list[str]]:
 
     def complete(_context: Any, _parameter: Any, typed: str) -> list[str]:
         try:
-            values = Deployment.load(offline=True).values
+            deployment = Deployment.load()
+            known = {name for section in sections for name in deployment.names(section)}
         except LyrebirdError:
             return []
-        entries = [values.get(section) for section in sections]
-        known = {str(name) for entry in entries if isinstance(entry, dict) for name in entry}
         return sorted(name for name in known if name.startswith(typed))
 
     return complete

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Self
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from include.settings.deployment import Strict
+from include.settings.secret import Secret, login_apart
 
 __all__ = ["Addressing", "Checksums", "Cluster", "Elasticsearch", "Encryption", "Kafka", "Registry", "StoreSettings"]
 
@@ -29,7 +31,7 @@ def _joined(value: Any) -> Any:
     return ",".join(filter(None, (each.strip() for each in value.split(",")))) if isinstance(value, str) else value
 
 
-def _one_way_in(user: str | None, password: str | None, **other: str | None) -> None:
+def _one_way_in(user: str | None, password: SecretStr | None, **other: SecretStr | None) -> None:
     for name, value in other.items():
         if value is not None and user is not None:
             raise ValueError(f"user and {name}: which of them?")
@@ -66,7 +68,7 @@ class Kafka(Strict):
 
     bootstrap: str
     """`host:port` of brokers, with commas between."""
-    options: dict[str, str | int | bool] = Field(default_factory=dict)
+    options: dict[str, str | int | bool] = Field(default_factory=dict, repr=False)
     """Of librdkafka, for every client."""
 
 
@@ -77,12 +79,12 @@ class Registry(Strict):
     """
 
     url: str
-    """May name a user and a password itself; those of the fields win."""
+    """May name a user and a password itself, which are taken out of it; those of the fields win."""
     user: str | None = None
     """For basic authentication."""
-    password: str | None = Field(default=None, min_length=1, repr=False)
+    password: Secret | None = Field(default=None, min_length=1)
     """The user's."""
-    token: str | None = Field(default=None, min_length=1, repr=False)
+    token: Secret | None = Field(default=None, min_length=1)
     """Sent as `Authorization: Bearer`, instead of user and password."""
     ca_file: str | None = None
     """Certificates (PEM) that the registry's is verified by, instead of the system's."""
@@ -90,6 +92,11 @@ class Registry(Strict):
     """This client's certificate (PEM)."""
     client_key: str | None = None
     """Its key; without it, the key is in `client_cert`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _login_apart(cls, values: Any) -> Any:
+        return login_apart(values, "token")
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -105,14 +112,14 @@ class Elasticsearch(Strict):
     What is named here by path has to be on every host that runs tasks.
     """
 
-    url: Annotated[str, BeforeValidator(_joined)]
+    url: str
     """Of one node or of several: a list, or addresses with commas between. They take turns; one that does not answer is
     left out for a while."""
     user: str | None = None
     """For basic authentication."""
-    password: str | None = Field(default=None, repr=False)
+    password: Secret | None = None
     """The user's."""
-    api_key: str | None = Field(default=None, min_length=1, repr=False)
+    api_key: Secret | None = Field(default=None, min_length=1)
     """As Elasticsearch gives it (`encoded`), instead of user and password."""
     ca_file: str | None = None
     """Certificates (PEM) that the nodes' are verified by, instead of the public ones."""
@@ -127,6 +134,13 @@ class Elasticsearch(Strict):
     def urls(self) -> tuple[str, ...]:
         """The address of each node."""
         return tuple(self.url.split(","))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _login_apart(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and "url" in values:
+            values = {**values, "url": _joined(values["url"])}
+        return login_apart(values, "api_key")
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -153,9 +167,9 @@ class StoreSettings(Strict):
     """It has to be there."""
     access_key: str | None = Field(default=None, min_length=1, repr=False)
     """With `secret_key`, or not at all."""
-    secret_key: str | None = Field(default=None, min_length=1, repr=False)
+    secret_key: Secret | None = Field(default=None, min_length=1)
     """With `access_key`, or not at all."""
-    session_token: str | None = Field(default=None, min_length=1, repr=False)
+    session_token: Secret | None = Field(default=None, min_length=1)
     """Of keys that were given for some hours."""
     profile: str | None = None
     """Of `~/.aws/config`; instead of keys."""

@@ -1,49 +1,37 @@
 """Loads the deployment files of one folder and keeps the place of each value for errors.
 
 All `*.yaml` files make one mapping: section -> name -> values. A section may be spread over files, a name in it
-may not. `${NAME}` and `${NAME:-default}` in a text are filled from `environment`.
+may not. Values stay as they stand; who asks for a section has its texts filled (`filling.py`), and no other needs
+what they come from. A file that cannot be read is told of to whoever asks for a section that may be in it.
 """
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from include.errors import SettingsError
 from include.settings.environment import deployment_folder, environment
+from include.settings.filling import fill
 from include.settings.nearest import nearest
+from include.settings.secret import is_secret, without_login
+from include.settings.yaml_file import BrokenFile, FilePlace, Path_, Places, read_file
 
 __all__ = ["Deployment", "FilePlace", "Strict", "unknown_name"]
-
-_VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)(?::-([^}]*))?\}")
-Path_ = tuple[str | int, ...]
 
 
 class Strict(BaseModel):
     """Base of every definition: unknown keys are refused, values do not change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # What was given for a value may be a secret: no traceback shows it.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 M = TypeVar("M", bound=BaseModel)
-
-
-@dataclass(frozen=True, slots=True)
-class FilePlace:
-    """Where a value stands."""
-
-    file: Path
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True)
@@ -52,51 +40,84 @@ class Deployment:
 
     folder: Path
     values: Mapping[str, Any]
+    """As they stand in the files."""
     places: Mapping[Path_, FilePlace] = field(repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What texts are filled from."""
+    broken: tuple[BrokenFile, ...] = ()
 
     @classmethod
-    def load(
-        cls, folder: Path | None = None, env: Mapping[str, str] | None = None, *, offline: bool = False
-    ) -> Deployment:
-        """Read every `*.yaml` of `folder` (default: `deployment_folder()`); raises `SettingsError`.
+    def load(cls, folder: Path | None = None, env: Mapping[str, str] | None = None) -> Deployment:
+        """Read every `*.yaml` of `folder` (default: `deployment_folder()`).
 
-        `offline`: names that nobody set stay as they stand, for who asks no server.
+        Raises:
+            SettingsError: there is none. What is wrong in one of them is raised by whoever asks for its sections.
         """
         folder = folder or deployment_folder()
-        names = environment() if env is None else env
-        if offline:
-            names = _AsTheyStand(names)
         files = sorted(folder.glob("*.yaml"))
         if not files:
             raise SettingsError(
                 "no deployment files", file=str(folder), fix="Set LYREBIRD_DEPLOYMENT to a folder with *.yaml files."
             )
         values: dict[str, Any] = {}
-        places: dict[Path_, FilePlace] = {}
+        places: Places = {}
+        broken = []
         for file in files:
-            _merge(values, _read(file, places, names, set(values)), places)
-        return cls(folder, values, places)
+            try:
+                more, places_of_more = read_file(file)
+                _merge(values, more, places_of_more)
+            except SettingsError as error:
+                broken.append(BrokenFile.of(file, error))
+            else:
+                places |= places_of_more
+        return cls(folder, values, places, environment() if env is None else env, tuple(broken))
 
     @classmethod
     def of_file(cls, file: Path, env: Mapping[str, str] | None = None) -> Deployment:
         """Read one file that a deployment file names, such as that of a join; raises `SettingsError`."""
-        places: dict[Path_, FilePlace] = {}
-        return cls(file, _read(file, places, environment() if env is None else env, set()), places)
+        return cls(file, *read_file(file), environment() if env is None else env)
 
     def whole(self, model: type[M]) -> M:
         """All values as one `model`; raises `SettingsError`."""
         return self._parse(model, dict(self.values), ())
 
+    def has(self, section: str) -> bool:
+        """Whether there is such a section; raises `SettingsError` of a broken file that may have it."""
+        for file in self.broken:
+            if file.may_hold(section):
+                raise file.error
+        return section in self.values
+
+    def names(self, section: str) -> list[str]:
+        """The sorted names of a section's entries, without a look into them; raises `SettingsError` as `section`."""
+        return sorted(map(str, self._entries(section))) if self.has(section) else []
+
     def section(self, name: str, model: type[M]) -> dict[str, M]:
         """The named entries of a section, each parsed by `model`; empty when no file has the section."""
-        raw = self.values.get(name) or {}
-        if not isinstance(raw, dict):
-            raise self.error((name,), "a section holds names", got=raw, allowed="a mapping of names")
-        return {str(key): self._parse(model, value, (name, key)) for key, value in raw.items()}
+        entries = self._entries(name) if self.has(name) else {}
+        return {str(key): self._parse(model, value, (name, key)) for key, value in entries.items()}
+
+    def readable(self, name: str, model: type[M]) -> tuple[dict[str, M], list[SettingsError]]:
+        """The entries of a section that are right, and what is wrong with its others and with files that may hold some.
+
+        For who does for each entry something that the others need not wait for. Raises nothing.
+        """
+        errors = [file.error for file in self.broken if file.may_hold(name)]
+        found: dict[str, M] = {}
+        try:
+            entries = self._entries(name)
+        except SettingsError as error:
+            return found, [*errors, error]
+        for key, value in entries.items():
+            try:
+                found[str(key)] = self._parse(model, value, (name, key))
+            except SettingsError as error:
+                errors.append(error)
+        return found, errors
 
     def one(self, name: str, model: type[M]) -> M:
         """A section that is one value (`kafka`, `registry`, …); raises `SettingsError` when it is missing."""
-        if name not in self.values:
+        if not self.has(name):
             raise SettingsError("section is missing", file=str(self.folder), path=name, fix=f"Add `{name}:` to it.")
         return self._parse(model, self.values[name], (name,))
 
@@ -107,6 +128,19 @@ class Deployment:
             value = value.get(step, {})
         return self._parse(model, value, path)
 
+    def filled(self, *path: str) -> Any:
+        """The plain value at a path (all without one), with its texts filled; None where there is none.
+
+        Raises:
+            SettingsError: what a text comes from is missing, or a broken file may have the section.
+        """
+        if path:
+            self.has(path[0])
+        value: Any = self.values
+        for step in path:
+            value = value.get(step) if isinstance(value, Mapping) else None
+        return self._filled(value, path)
+
     def error(self, path: Path_, message: str, **details: Any) -> SettingsError:
         """An error that names the place of `path`, or of the nearest value above it."""
         at = path
@@ -116,9 +150,15 @@ class Deployment:
         where: dict[str, Any] = {"file": str(place.file), "line": place.line} if place else {"file": str(self.folder)}
         return SettingsError(message, **where, path=".".join(map(str, path)), **details)
 
+    def _entries(self, name: str) -> Mapping[str, Any]:
+        entries = self.values.get(name) or {}
+        if not isinstance(entries, dict):
+            raise self.error((name,), "a section holds names", allowed="a mapping of names")
+        return entries
+
     def _parse(self, model: type[M], value: Any, path: Path_) -> M:
         try:
-            return model.model_validate(value)
+            return model.model_validate(self._filled(value, path))
         except ValidationError as refused:
             errors = refused.errors()
             # A misspelt key is also a missing one: the first of the two says more.
@@ -129,22 +169,42 @@ class Deployment:
             if kind == "extra_forbidden":
                 details["allowed"] = sorted(_fields(model, first["loc"]))
             else:
-                # A whole mapping is no news to who wrote it, and may hold a password.
-                if not isinstance(first.get("input"), dict):
-                    details["got"] = first.get("input")
+                details |= self._got(where)
                 details |= {k: v for k, v in (first.get("ctx") or {}).items() if k == "expected"}
             message = "unknown key" if kind == "extra_forbidden" else first["msg"]
-            raise self.error(where, message, **details) from refused
+            raise self.error(where, message, **details) from None
 
+    def _filled(self, value: Any, path: Path_) -> Any:
+        if isinstance(value, Mapping):
+            return {key: self._filled(each, (*path, key)) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self._filled(each, (*path, number)) for number, each in enumerate(value)]
+        if not isinstance(value, str) or "${" not in value:
+            return value
+        try:
+            return fill(value, self.env)
+        except SettingsError as error:
+            raise self.error(path, error.message, fix=error.fix, **error.details) from None
 
-class _AsTheyStand(dict[str, str]):
-    def __missing__(self, name: str) -> str:
-        return f"${{{name}}}"
+    def _got(self, path: Path_) -> dict[str, Any]:
+        """`got`: what stands in the file, never what it was filled with; nothing of a mapping or of a secret."""
+        if path and path[-1] == "[key]":
+            return {"got": path[-2]}
+        value: Any = self.values
+        for step in path:
+            if isinstance(value, list) and isinstance(step, int) and step < len(value):
+                value = value[step]
+            elif isinstance(value, Mapping) and step in value:
+                # What is no step of the file names a member of a union.
+                value = value[step]
+        if isinstance(value, Mapping | list) or any(is_secret(str(step)) for step in path):
+            return {}
+        return {"got": without_login(value) if isinstance(value, str) else value}
 
 
 def unknown_name(deployment: Deployment, path: Path_, got: str, section: str) -> SettingsError:
     """A name that no entry of `section` has: the error with the names that there are."""
-    allowed = sorted(deployment.values.get(section) or {})
+    allowed = deployment.names(section)
     meant = f"Did you mean {nearest(str(got), map(str, allowed))[0]}? " if allowed else ""
     fix = f"{meant}Choose one of these, or declare it." if allowed else f"Declare it in the section `{section}`."
     return deployment.error(path, "no such name", got=got, allowed=allowed, fix=fix)
@@ -178,97 +238,18 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
 
 
 def _merge(values: dict[str, Any], more: Mapping[str, Any], places: Mapping[Path_, FilePlace]) -> None:
+    """Add a file's sections, all or none; raises `SettingsError` for what stands in an earlier file too."""
     for section, content in more.items():
         if section not in values:
-            values[section] = content
-        elif isinstance(values[section], dict) and isinstance(content, dict):
-            double = values[section].keys() & content.keys()
-            if double:
-                name = sorted(map(str, double))[0]
-                file_place = places[(section, name)]
-                raise SettingsError(
-                    "name is declared twice", file=str(file_place.file), line=file_place.line, path=f"{section}.{name}"
-                )
-            values[section].update(content)
-        else:
-            file_place = places[(section,)]
-            raise SettingsError(
-                "section is declared twice", file=str(file_place.file), line=file_place.line, path=section
-            )
-
-
-def _read(file: Path, places: dict[Path_, FilePlace], env: Mapping[str, str], known: set[str]) -> dict[str, Any]:
-    try:
-        node = yaml.compose(file.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError("cannot read a deployment file", file=str(file), reason=str(error)) from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark else 0
-        reason = getattr(error, "problem", None) or str(error).splitlines()[0]
-        fix = "Mend that line or the one before it: indentation, brackets, quotes."
-        raise SettingsError("not valid YAML", file=str(file), line=line, reason=reason, fix=fix) from error
-    if node is None:
-        return {}
-    build = functools.partial(_build, file=file, places=places, env=env)
-    value = build(node, ())
-    if not isinstance(value, dict):
-        raise SettingsError("a deployment file holds sections", file=str(file), line=1, allowed="a mapping")
-    return value
-
-
-def _build(node: yaml.Node, path: Path_, *, file: Path, places: dict[Path_, FilePlace], env: Mapping[str, str]) -> Any:
-    places[path] = FilePlace(file, node.start_mark.line + 1)
-    if isinstance(node, yaml.MappingNode):
-        out: dict[Any, Any] = {}
-        for key_node, value_node in node.value:
-            key = _scalar(key_node, file)
-            if isinstance(key, dict | list):
-                raise SettingsError(
-                    "a key is a name",
-                    file=str(file),
-                    line=key_node.start_mark.line + 1,
-                    got=key,
-                    fix="Put quotes around values that begin with a brace.",
-                )
-            if key in out:
-                raise SettingsError(
-                    "key stands twice", file=str(file), line=key_node.start_mark.line + 1, path=".".join(map(str, path))
-                )
-            out[key] = _build(value_node, (*path, key), file=file, places=places, env=env)
-        return out
-    if isinstance(node, yaml.SequenceNode):
-        return [_build(n, (*path, i), file=file, places=places, env=env) for i, n in enumerate(node.value)]
-    value = _scalar(node, file)
-    if isinstance(value, str) and "${" in value:
-        return _fill(value, places[path], path, env)
-    return value
-
-
-def _scalar(node: yaml.Node, file: Path) -> Any:
-    try:
-        return yaml.SafeLoader("").construct_object(node, deep=True)
-    except (yaml.YAMLError, ValueError, TypeError) as error:
-        raise SettingsError(
-            "not a value", file=str(file), line=node.start_mark.line + 1, reason=str(error).splitlines()[0]
-        ) from error
-
-
-def _fill(text: str, place: FilePlace, path: Path_, env: Mapping[str, str]) -> str:
-    def value(match: re.Match[str]) -> str:
-        name, default = match[1], match[2]
-        if name not in env and default is not None:
-            return default
-        try:
-            return env[name]
-        except KeyError:
-            raise SettingsError(
-                "environment name is not set",
-                file=str(place.file),
-                line=place.line,
-                path=".".join(map(str, path)),
-                name=name,
-                fix="Run `lyrebird up`, or export it for your own servers.",
-            ) from None
-
-    return _VARIABLE.sub(value, text)
+            continue
+        message: str = "section is declared twice"
+        path: Path_ = (section,)
+        if isinstance(values[section], dict) and isinstance(content, dict):
+            double = sorted(values[section].keys() & content.keys(), key=str)
+            if not double:
+                continue
+            message, path = "name is declared twice", (section, double[0])
+        place = places[path]
+        raise SettingsError(message, file=str(place.file), line=place.line, path=".".join(map(str, path)))
+    for section, content in more.items():
+        values[section] = {**values[section], **content} if section in values else content

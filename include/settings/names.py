@@ -1,4 +1,4 @@
-"""Names that somebody chooses from: those that a section declares, and the nearest ones to a name that is wrong."""
+"""Names that somebody chooses from: refuses one that is wrong, with the nearest ones."""
 
 from __future__ import annotations
 
@@ -6,24 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from include.errors import SettingsError
-from include.settings.deployment import Deployment
 from include.settings.nearest import nearest
 
-__all__ = ["declared", "require_known", "unknown"]
-
-
-def declared(deployment: Deployment, section: str) -> list[str]:
-    """The sorted names of a section's entries.
-
-    Raises:
-        SettingsError: it has none.
-    """
-    names = sorted(str(name) for name in deployment.values.get(section) or ())
-    if not names:
-        raise SettingsError(
-            "nothing is declared", file=str(deployment.folder), path=section, fix=f"Add an entry under `{section}:`."
-        )
-    return names
+__all__ = ["require_known", "unknown"]
 
 
 def unknown(got: str, known: Iterable[str], message: str, **details: Any) -> SettingsError:

@@ -6,12 +6,13 @@ import functools
 import zlib
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, SecretStr
 
 from include.errors import SettingsError
 from include.policy.policy import DeclaredAt, Filters, Policy, Verdict
 from include.record.version import MAX_EPOCH
 from include.settings.deployment import Deployment, Strict
+from include.settings.secret import Secret
 
 __all__ = ["SourceDefinition", "declared_sources", "load_source"]
 
@@ -32,13 +33,13 @@ class SourceDefinition(Strict):
     )
     tls_ca: str = Field(default="", description="file of the certificates that are trusted; default: the system's")
     user: str = Field(description="account with REPLICATION SLAVE, BINLOG MONITOR, SELECT, REFERENCES")
-    password: str = Field(repr=False, description="its password")
+    password: Secret = Field(description="its password")
     databases: list[str] = Field(min_length=1, description="databases that are captured")
     filter_policy: Verdict = Field(default="accept", description="whether tables pass that no entry of `filter` names")
     filter: Filters = Field(
         default={}, description="table or pattern -> passed or dropped, without which columns, behind which masks"
     )
-    mask_salt: str = Field(default="", repr=False, description="goes before every value that is hashed; a secret")
+    mask_salt: Secret = Field(default=SecretStr(""), description="goes before every value that is hashed")
     partition_by: dict[str, list[str]] = Field(
         default={}, description="table -> columns whose values choose the partition, instead of the key"
     )
@@ -81,7 +82,12 @@ class SourceDefinition(Strict):
     def policy(self) -> Policy:
         """Filters and masks, resolved; raises `SettingsError` for contradictions (a loaded source has none)."""
         return Policy.declared(
-            self.filter_policy, self.filter, self.databases, self.mask_salt, self.partition_by, self._origin
+            self.filter_policy,
+            self.filter,
+            self.databases,
+            self.mask_salt.get_secret_value(),
+            self.partition_by,
+            self._origin,
         )
 
     def captures(self, database: str, table: str) -> bool:

@@ -16,6 +16,7 @@ from typing_extensions import override
 from include.errors import LyrebirdError, Terminal, Transient
 from include.settings.certificates import require_files
 from include.settings.connections import Addressing, Checksums, Encryption, StoreSettings
+from include.settings.secret import revealed
 from include.store.object_store import ObjectInfo, ObjectStore, StoredObject
 from include.store.s3_errors import Absent, ConditionFailed, code_of, error_of
 
@@ -303,4 +304,5 @@ def _at_least_one(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 def store_of(settings: StoreSettings, *, timeout_s: float = 30.0) -> S3Store:
     """The bucket that a deployment names. It waits `timeout_s` for an answer, and asks four times where it may."""
-    return S3Store(**settings.model_dump(), timeout_s=timeout_s)
+    secrets = {name: revealed(getattr(settings, name)) for name in ("secret_key", "session_token")}
+    return S3Store(**{**settings.model_dump(), **secrets}, timeout_s=timeout_s)

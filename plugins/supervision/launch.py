@@ -10,7 +10,9 @@ from pathlib import Path
 
 from include.clock import Clock
 from include.errors import Transient
+from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT, deployment_folder, environment, state_folder
+from supervision.connections import connection_fields
 from supervision.guardian import EXIT_TAKEN
 from supervision.run_folder import RunFolder
 
@@ -26,7 +28,8 @@ _started: list[subprocess.Popen[bytes]] = []
 def application_environment(given: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment of an application: ours, without Airflow's keys, which are no application's business.
 
-    Added are all LYREBIRD_* names, the project on PYTHONPATH, the Python and the Spark of this installation.
+    Added are all LYREBIRD_* names, what deployment files take from Airflow's connections (`${conn:…}`), the project on
+    PYTHONPATH, the Python and the Spark of this installation.
     """
     names = {name: value for name, value in given.items() if "AIRFLOW" not in name.upper()}
     # Of our own guardian, were Airflow itself ever run by one.
@@ -36,6 +39,7 @@ def application_environment(given: Mapping[str, str] = os.environ) -> dict[str, 
     # On a cluster the driver imports the library from the zip that it ships: its own path says nothing of the project.
     names.setdefault("LYREBIRD_DEPLOYMENT", str(deployment_folder(names)))
     names.setdefault("LYREBIRD_STATE", str(state_folder(names)))
+    names |= connection_fields(Deployment.load(deployment_folder(names), {}), names)
     names["PYTHONPATH"] = str(PROJECT_ROOT)
     names["PYTHONUNBUFFERED"] = "1"
     names.setdefault("PYSPARK_PYTHON", sys.executable)

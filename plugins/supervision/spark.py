@@ -4,8 +4,8 @@ Going from `local[2]` to `spark://host:7077` is the change of that connection's 
 provider's own keys (`deploy-mode`, `queue`, …), `{"conf": {"spark.…": …}}`: defaults for every application. Order,
 the later wins: what the master asks for (below), the connection's `conf`, the application's own.
 
-On a cluster `include` goes along as a zip (`--py-files`), and the executors get the same Python and the LYREBIRD_*
-names; these hold passwords, so they travel in a properties file of mode 600, never in the command line.
+On a cluster `include` goes along as a zip (`--py-files`), and the executors get the same Python and the names of
+`_EXECUTORS_NEED`: addresses and secrets reach tasks with their work, from a driver that has filled the deployment.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ __all__ = ["CONNECTION", "LeashedSparkHook", "ProjectSparkHook", "conf_for_maste
 
 CONNECTION = "spark_default"
 _KEPT_ZIPS = 10
+_EXECUTORS_NEED = ("LYREBIRD_DEPLOYMENT", "LYREBIRD_NATIVE", "LYREBIRD_STATE")
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
@@ -170,7 +171,7 @@ def properties_text(names: Mapping[str, str]) -> str:
     lines = (
         f"spark.executorEnv.{name}={_escaped(value)}"
         for name, value in sorted(names.items())
-        if name.startswith("LYREBIRD_") and name != "LYREBIRD_RUN"
+        if name in _EXECUTORS_NEED
     )
     return "\n".join(lines) + "\n"
 

@@ -63,8 +63,9 @@ def _tables_of(source: str, names: tuple[str, ...]) -> list[str]:
     from include.audit.merkle.run import TablesAudit
     from include.clock import SystemClock
     from include.settings.deployment import Deployment
+    from supervision.launch import application_environment
 
-    deployment = Deployment.load()
+    deployment = Deployment.load(env=application_environment())
     return TablesAudit(None, deployment, table_audit(deployment, source), SystemClock()).tables(names)
 
 

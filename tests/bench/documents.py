@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from pydantic import SecretStr
 
 from demo.shop.connection import ShopServer
 from include.clock import SystemClock
@@ -112,7 +113,7 @@ class _Bench:
         )
         self._topic, self._orders, self._clock = f"{name}_order", orders, SystemClock()
         self._reader, self._registry = KafkaReader(kafka), ConfluentRegistry(env["LYREBIRD_REGISTRY"])
-        self._database = DatabaseAddress(host=host, port=port, user="root", password=password)
+        self._database = DatabaseAddress(host=host, port=port, user="root", password=SecretStr(password))
         self._tables = MysqlTables(self._database, name)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PROJECT_ROOT), os.environ.get("PYTHONPATH")]))
         self._spark = stream.session(name, {"spark.master": f"local[{_CORES}]", "spark.log.level": "ERROR"})

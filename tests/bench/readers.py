@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
 from include.record.gtid import Flavour
 from include.source.binlog.step import RowsEvent
 from tests.bench.binlog_table import DATABASE
@@ -84,7 +86,7 @@ def replicator(path: str, flavour: Flavour) -> tuple[int, int, float]:
     from include.source.state.capture_state import CaptureState
 
     name = (DATABASE, "mixed")
-    source = SourceDefinition(host="db", port=1, user="u", password="p", databases=[DATABASE], partitions=4)
+    source = SourceDefinition(host="db", port=1, user="u", password=SecretStr("p"), databases=[DATABASE], partitions=4)
     builder = TransactionBuilder(source.captures, lambda *_: False, source.memory_bytes, Path(tempfile.gettempdir()))
     info = TableInfo(*name)
     for file in binlog_files(Path(path)):

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import orjson
+from pydantic import SecretStr
 
 from demo.shop.connection import ShopServer
 from demo.shop.generator import Shop
@@ -309,7 +310,7 @@ def _target(unique: str) -> SearchTarget:
 
 
 def _tables(shop: ShopServer) -> PositionedMysql:
-    server = DatabaseAddress(host=shop.host, port=shop.port, user=shop.user, password=shop.password)
+    server = DatabaseAddress(host=shop.host, port=shop.port, user=shop.user, password=SecretStr(shop.password))
     return PositionedMysql(MysqlTables(server, shop.database), SystemClock())
 
 

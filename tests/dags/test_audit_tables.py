@@ -170,7 +170,7 @@ def test_it_runs_nightly_where_audits_are_declared(monkeypatch: pytest.MonkeyPat
         return bag.dags["audit_tables"]
 
     assert loaded().schedule is None
-    said = "alerts: {from: a@localhost, to: [b@localhost]}\ntable_audits: {nightly: {source: shop}}\n"
+    said = "alerts: {from: a@localhost, to: [b@localhost]}\nsources: {shop: {}}\ntable_audits: {n: {source: shop}}\n"
     (tmp_path / "all.yaml").write_text(said)
     monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(tmp_path))
     dag = loaded()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ EXPECTED = {
     "audit_join.py": {"audit_join"},
     "audit_search.py": {"audit_search"},
     "audit_tables.py": {"audit_tables"},
+    "deployment_errors.py": set(),
     "eventtime_replay.py": {"eventtime_replay"},
     "index_promote.py": {"index_promote"},
     "index_rebuild.py": {"index_rebuild"},
@@ -154,18 +157,79 @@ def test_every_program_that_a_dag_names_exists(bag: DagBag) -> None:
                     assert (ROOT / program).is_file(), (dag.dag_id, program)
 
 
-def test_the_projects_own_deployment_makes_dags(monkeypatch: pytest.MonkeyPatch) -> None:
-    deployed = ROOT / "include" / "deployment"
-    monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(deployed))
-    for text in (path.read_text() for path in deployed.glob("*.yaml")):
-        for part in text.split("${")[1:]:
-            monkeypatch.setenv(part.split("}")[0].split(":-")[0], "127.0.0.1:1")
-    bag = DagBag()
+def made_by(deployment: Path, monkeypatch: pytest.MonkeyPatch) -> DagBag:
+    """What the DAG files make of another deployment, where nobody has set a name of a server."""
+    monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(deployment))
+    for name in [name for name in os.environ if name.startswith("LYREBIRD_")]:
+        if name not in {"LYREBIRD_DEPLOYMENT", "LYREBIRD_STATE"}:
+            monkeypatch.delenv(name)
+    return DagBag()
+
+
+def broken(bag: DagBag) -> dict[str, str]:
+    """DAG file → its import error's last line."""
+    return {Path(file).name: text.strip().splitlines()[-1] for file, text in bag.import_errors.items()}
+
+
+def test_the_projects_own_deployment_makes_dags_without_address_or_secret_of_a_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bag = made_by(ROOT / "include" / "deployment", monkeypatch)
     assert bag.import_errors == {}
     assert {"source_snapshot", "source_replicate", "audit_search"} < set(bag.dags)
     assert {"lake_upload", "stream_lake_backup", "stream_lake_partition"} < set(bag.dags)
     assert {"stream_join_shop", "stream_index_joined", "audit_join"} < set(bag.dags)
     assert {"stream_process_scooters", "eventtime_replay"} < set(bag.dags)
+
+
+def test_a_deployment_with_alerts_alone_makes_no_dag_and_breaks_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.yaml").write_text("alerts: {from: a@localhost, to: [b@localhost]}\n", encoding="utf-8")
+    bag = made_by(tmp_path, monkeypatch)
+    assert (bag.import_errors, dict(bag.dags)) == ({}, {})
+
+
+def test_a_source_alone_makes_the_dags_of_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "alerts: {from: a@localhost, to: [b@localhost]}\nsources: {shop: {password: '${LYREBIRD_PASSWORD}'}}\n"
+    (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
+    bag = made_by(tmp_path, monkeypatch)
+    assert bag.import_errors == {}
+    assert set(bag.dags) == {"source_snapshot", "source_replicate", "audit_tables"}
+
+
+def test_a_broken_file_takes_away_the_dags_of_its_sections_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ROOT / "include" / "deployment", tmp_path, dirs_exist_ok=True)
+    (tmp_path / "indexes.yaml").write_text("indexes:\n  orders: {\n", encoding="utf-8")
+    whole, bag = DagBag(), made_by(tmp_path, monkeypatch)
+    errors = broken(bag)
+    assert set(errors) == {"audit_search.py", "deployment_errors.py", "index_promote.py", "index_rebuild.py"}
+    for line in errors.values():
+        assert "indexes.yaml', line=3" in line
+    assert {"source_snapshot", "lake_upload", "audit_join", "stream_index_orders"} <= set(bag.dags)
+    assert not {"audit_search", "index_promote", "index_rebuild"} & set(bag.dags)
+    assert {"audit_search", "index_promote", "index_rebuild"} <= set(whole.dags)
+
+
+def test_a_bad_application_takes_no_dag_from_the_others_and_is_told_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "alerts: {from: a@localhost, to: [b@localhost]}\n"
+        "applications:\n"
+        "  good: {entry: spark_apps/join.py}\n"
+        "  bad: {entry: spark_apps/join.py, memroy: 1g}\n"
+    )
+    (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "b.yaml").write_text("applications:\n  worse: [\n", encoding="utf-8")
+    bag = made_by(tmp_path, monkeypatch)
+    assert set(bag.dags) == {"stream_good"}
+    (error,) = [broken(bag)["deployment_errors.py"]]
+    assert "a.yaml', line=4, path='applications.bad.memroy'" in error
+    assert "b.yaml', line=3" in error
+    assert set(broken(bag)) == {"deployment_errors.py"}
 
 
 @pytest.mark.parametrize("after", [timedelta(seconds=1), timedelta(minutes=4), timedelta(minutes=50)])

@@ -18,7 +18,12 @@ from supervision.leash import leashed
 from supervision.spark import conf_for_master, packed_library, properties_text
 from supervision.spark_operators import SparkJobOperator, SparkStreamingOperator
 
-NAMES = {"SPARK_HOME": "/spark", "PYSPARK_PYTHON": "/venv/python", "LYREBIRD_MYSQL_PASSWORD": "geheim", "HOME": "/h"}
+NAMES = {
+    "SPARK_HOME": "/spark",
+    "PYSPARK_PYTHON": "/venv/python",
+    "LYREBIRD_MYSQL_PASSWORD": "geheim",
+    "LYREBIRD_STATE": "/s",
+}
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, host: str, **extra: Any) -> None:
@@ -70,13 +75,16 @@ def test_a_cluster_gets_the_library_the_python_and_a_limit(monkeypatch: pytest.M
     assert "spark.driver.host" not in given
 
 
-def test_no_password_stands_in_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_password_stands_in_the_command_line_or_in_the_executors_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     connect(monkeypatch, "spark://10.0.0.7:7077")
     argv = streaming()
     assert "geheim" not in " ".join(argv)
     properties = Path(option(argv, "--properties-file") or "")
     assert stat.S_IMODE(properties.stat().st_mode) == 0o600
-    assert "spark.executorEnv.LYREBIRD_MYSQL_PASSWORD=geheim" in properties.read_text().splitlines()
+    names = [line.partition("=")[0] for line in properties.read_text().splitlines()]
+    assert names == ["spark.executorEnv.LYREBIRD_STATE"]
 
 
 def test_an_applications_own_setting_wins_over_the_connections_and_that_over_ours(
@@ -155,5 +163,5 @@ def test_the_ten_zips_that_were_used_last_are_kept(tmp_path: Path) -> None:
 
 
 def test_values_survive_a_java_properties_file() -> None:
-    text = properties_text({"LYREBIRD_A": "back\\slash\nline é", "LYREBIRD_RUN": "/r", "HOME": "/h"})
-    assert text == "spark.executorEnv.LYREBIRD_A=back\\\\slash\\nline \\u00e9\n"
+    text = properties_text({"LYREBIRD_STATE": "back\\slash\nline é", "LYREBIRD_RUN": "/r", "HOME": "/h"})
+    assert text == "spark.executorEnv.LYREBIRD_STATE=back\\\\slash\\nline \\u00e9\n"

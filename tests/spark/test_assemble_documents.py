@@ -31,6 +31,7 @@ from include.record.json.body import plain
 from include.record.schema import TableSchema
 from include.record.version import from_headers
 from include.settings.deployment import Deployment
+from include.settings.secret import REVEALED
 from tests.support.paths import ROOT
 from tests.support.source.captured_changes import CapturedChanges
 
@@ -54,7 +55,7 @@ class Scenario:
         values = {
             "documents": {self.topic: entry | {"source": name, "database": name, "application": f"assemble_{name}"}},
             "applications": {f"assemble_{name}": application},
-            "sources": {name: server.model_dump() | {"databases": [name]}},
+            "sources": {name: server.model_dump(mode="json", context=REVEALED) | {"databases": [name]}},
             "kafka": {"bootstrap": kafka},
             "registry": {"url": registry_url},
         }

@@ -101,14 +101,14 @@ def declared_expectations(deployment: Deployment) -> dict[str, TopicExpectations
 
 def expectations_of_table(deployment: Deployment, topic: str) -> TopicExpectations | None:
     """Those of a topic whose table is audited, None without any; raises `SettingsError` as above."""
-    if topic not in (deployment.values.get(SECTION) or {}):
+    if topic not in deployment.names(SECTION):
         return None
     return declared_expectations(deployment)[topic]
 
 
 def _kept(deployment: Deployment, topic: str) -> bool:
     """Whether the lake keeps a table of this topic."""
-    if "tables" not in deployment.values:
+    if not deployment.has("tables"):
         return False
     return any(table_topics(entry, [topic]) for entry in declared_tables(deployment).values())
 
@@ -122,7 +122,7 @@ def expectations_of_audit(deployment: Deployment, audit: str) -> dict[str, Topic
 
 def expectations_by_audit(deployment: Deployment) -> dict[str, list[Declared]]:
     """Audits that have expectations, with those, in the order of the files; raises `SettingsError` as above."""
-    if not deployment.values.get(SECTION):
+    if not deployment.names(SECTION):
         return {}
     return {
         audit: [each for topic, entry in entries.items() for each in entry.declared(topic)]

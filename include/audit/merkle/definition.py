@@ -65,7 +65,8 @@ def declared_table_audits(deployment: Deployment) -> dict[str, TableAudit]:
 
 def audited_sources(deployment: Deployment) -> list[str]:
     """Sources that entries name, whether or not these are declared well."""
-    return sorted({audit.source for audit in deployment.section(SECTION, TableAudit).values()})
+    named = (deployment.filled(SECTION, name, "source") for name in deployment.names(SECTION))
+    return sorted({source for source in named if isinstance(source, str)})
 
 
 def table_audit(deployment: Deployment, source: str) -> TableAudit:

@@ -266,7 +266,7 @@ class TablesAudit:
 
     def _table(self, topic: str) -> tuple[DeltaLog, int] | None:
         """The lake table of a topic, and which generation of it is read."""
-        if "tables" not in self.deployment.values:
+        if not self.deployment.has("tables"):
             return None
         connection = self.deployment.one("store", StoreSettings)
         with closing(store_of(connection)) as store:

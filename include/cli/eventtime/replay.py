@@ -152,7 +152,7 @@ def _job(name: str, given: dict[str, Any]) -> tuple[Process[Any], int]:
     bound_us, declared = 5_000_000, {}
     dotted = JOBS.get(name, name)
     if "." not in dotted:
-        jobs = declared_jobs(Deployment.load(offline=True))
+        jobs = declared_jobs(Deployment.load())
         if dotted not in jobs:
             raise unknown(name, [*jobs, *JOBS], "no job of this name is declared in `eventtime`, or comes along")
         entry = jobs[dotted].entry

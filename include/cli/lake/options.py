@@ -64,7 +64,7 @@ def registry_of(deployment: Deployment, store: ObjectStore) -> SchemaRegistry:
     from include.log.registry.confluent import ConfluentRegistry
     from include.settings.connections import Registry
 
-    found = deployment.one("registry", Registry) if "registry" in deployment.values else None
+    found = deployment.one("registry", Registry) if deployment.has("registry") else None
     prefixes = backup_prefixes(declared_groups(deployment))
     return KeptRegistry(ConfluentRegistry(found) if found else None, store, prefixes)
 
@@ -75,5 +75,5 @@ def means_of(deployment: Deployment) -> ParserContext:
     from include.log.registry.confluent import ConfluentRegistry
     from include.settings.connections import Registry
 
-    registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
+    registry = deployment.one("registry", Registry) if deployment.has("registry") else None
     return ParserContext(deployment.folder, ConfluentRegistry(registry) if registry else None)

@@ -284,7 +284,7 @@ class MysqlTables(SourceTables, Tables):
                 host=self._at[0],
                 port=self._at[1],
                 user=self._server.user,
-                password=self._server.password,
+                password=self._server.password.get_secret_value(),
                 database=self._database,
                 charset="utf8mb4",
                 autocommit=True,

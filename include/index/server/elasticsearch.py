@@ -16,6 +16,7 @@ from include.index.server.answers import WRITTEN, serializers
 from include.index.server.port import BulkAnswer, IndexedDocument, IndexInfo, ItemAnswer, Note, SearchIndex
 from include.settings.certificates import tls_context
 from include.settings.connections import Elasticsearch as Settings
+from include.settings.secret import revealed
 
 if TYPE_CHECKING:
     import elasticsearch
@@ -51,8 +52,8 @@ def connect(settings: Settings, node_class: Any = "urllib3") -> elasticsearch.El
         tls["ssl_assert_fingerprint"] = settings.fingerprint
     return elasticsearch.Elasticsearch(
         list(settings.urls),
-        api_key=settings.api_key,
-        basic_auth=(settings.user, settings.password or "") if settings.user else None,
+        api_key=revealed(settings.api_key),
+        basic_auth=(settings.user, revealed(settings.password) or "") if settings.user else None,
         serializers=serializers(),
         max_retries=0,
         retry_on_timeout=False,

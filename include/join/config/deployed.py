@@ -90,10 +90,10 @@ def joins_of_application(deployment: Deployment, application: str) -> list[Deplo
 def spread_topics(deployment: Deployment) -> frozenset[str]:
     """Change topics whose partitions are chosen by other columns than the key (`partition_by` of a source)."""
     spread = set()
-    for source, values in (deployment.values.get("sources") or {}).items():
-        for table in values.get("partition_by") or {}:
+    for source in deployment.names("sources"):
+        for table in deployment.filled("sources", source, "partition_by") or {}:
             database, dot, name = table.partition(".")
-            databases = [database] if dot else values["databases"]
+            databases = [database] if dot else deployment.filled("sources", source, "databases")
             spread |= {topics.change(source, each, name or table) for each in databases}
     return frozenset(spread)
 

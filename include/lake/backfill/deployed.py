@@ -59,7 +59,7 @@ class DeployedBackfill:
     def of(cls, deployment: Deployment, clock: Clock | None = None) -> DeployedBackfill:
         """From the deployment's sections; raises `SettingsError`."""
         settings = deployment.one("store", StoreSettings)
-        registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
+        registry = deployment.one("registry", Registry) if deployment.has("registry") else None
         bucket = LakeStore(store_of(settings), patience(clock or SystemClock()))
         return cls(declared_groups(deployment), deployment.one("kafka", Kafka), registry, settings, deployment, bucket)
 

@@ -24,10 +24,7 @@ _LONGEST: Final = 60
 
 def partition_groups(deployment: Deployment) -> list[str]:
     """The names of all partition groups; no model is needed."""
-    groups = deployment.values.get("lake") or {}
-    return sorted(
-        str(name) for name, group in groups.items() if isinstance(group, dict) and group.get("kind") == "partition"
-    )
+    return [name for name in deployment.names("lake") if deployment.filled("lake", name, "kind") == "partition"]
 
 
 class BackfillRun(BackfillRequest):

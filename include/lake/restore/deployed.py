@@ -109,7 +109,7 @@ class DeployedRestore:
         """From the deployment's sections; raises `SettingsError`."""
         store = store_of(deployment.one("store", StoreSettings))
         kafka = kafka_of(deployment.one("kafka", KafkaSettings))
-        registry = ConfluentRegistry(deployment.one("registry", Registry)) if "registry" in deployment.values else None
+        registry = ConfluentRegistry(deployment.one("registry", Registry)) if deployment.has("registry") else None
         return cls(deployment, LakeStore(store, patience(clock)), kafka, clock, registry)
 
     def plan(self, request: RestoreRequest) -> RestoreState:

@@ -18,6 +18,7 @@ from include.lake.tables.columns import BUCKET
 from include.lake.tables.standing import LABEL, GenerationState, Label, label_read, label_text
 from include.lake.tables.trust import trusting
 from include.settings.connections import StoreSettings
+from include.settings.secret import revealed
 
 __all__ = ["DataFile", "DeltaLog", "TableState", "storage_options"]
 
@@ -319,7 +320,7 @@ def storage_options(store: StoreSettings) -> dict[str, str]:
     """
     import botocore.session
 
-    keys = store.access_key, store.secret_key, store.session_token
+    keys = store.access_key, revealed(store.secret_key), revealed(store.session_token)
     if store.access_key is None:
         found = botocore.session.Session(profile=store.profile).get_credentials()
         if found is None:

@@ -23,6 +23,7 @@ from include.log.ports import Record
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.running.worker_memory import keep_imports
 from include.settings.connections import Kafka, Registry, StoreSettings
+from include.settings.secret import REVEALED
 from include.store.s3 import store_of
 
 __all__ = ["TablesPlan", "apply", "gather", "read_files"]
@@ -38,7 +39,9 @@ class TablesPlan:
     def of(cls, kafka: Kafka, registry: Registry, store: StoreSettings) -> Self:
         """The plan of an application."""
         named = {"kafka": kafka, "registry": registry, "store": store}
-        said = {name: each.model_dump(exclude_unset=True, mode="json") for name, each in named.items()}
+        said = {
+            name: each.model_dump(exclude_unset=True, mode="json", context=REVEALED) for name, each in named.items()
+        }
         return cls(json.dumps(said, sort_keys=True))
 
 

@@ -40,6 +40,7 @@ from include.log.running import batches_spark as stream
 from include.log.running.hosting import Host, host
 from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
+from include.settings.secret import REVEALED
 from include.store.s3 import store_of
 
 __all__ = ["read_table", "run"]
@@ -109,7 +110,9 @@ def read_table(
     schema = pa.schema([*version.schema, pa.field(BUCKET, pa.int32())])
     rows = [(f"{version.folder}/{each.path}", each.bucket) for each in version.files]
     files = spark.createDataFrame(rows, "key string, bucket int").repartition(max(1, len(rows)))
-    read = functools.partial(read_files, connection.model_dump_json(exclude_unset=True), arrow_bytes(version.schema))
+    read = functools.partial(
+        read_files, connection.model_dump_json(exclude_unset=True, context=REVEALED), arrow_bytes(version.schema)
+    )
     if each is not None and shape is not None:
         return files.mapInArrow(functools.partial(_read_then, read, each), shape)
     return files.mapInArrow(read, from_arrow_schema(schema, prefer_timestamp_ntz=True))

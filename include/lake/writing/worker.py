@@ -24,6 +24,7 @@ from include.log.ports import SchemaRegistry
 from include.log.registry.confluent import ConfluentRegistry
 from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Strict
+from include.settings.secret import REVEALED
 from include.store.s3 import store_of
 from include.store.task_folder import sweep, task_folder
 
@@ -67,7 +68,7 @@ class TaskPlace:
         """
         settings = _Settings(group=group, kafka=kafka, registry=registry, store=store, kept_in=tuple(kept_in))
         # Only what was declared: what is left out and what is set to its default may mean different things.
-        return cls(settings.model_dump_json(exclude_unset=True), str(folder))
+        return cls(settings.model_dump_json(exclude_unset=True, context=REVEALED), str(folder))
 
 
 class _Settings(Strict):

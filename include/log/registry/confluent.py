@@ -18,6 +18,7 @@ from include.log.registry.references import whole_json_schema
 from include.record.references import whole_avro
 from include.settings.certificates import tls_context
 from include.settings.connections import Registry
+from include.settings.secret import revealed
 
 __all__ = ["ConfluentRegistry"]
 
@@ -191,9 +192,9 @@ class ConfluentRegistry(SchemaRegistry):
 
 def _authorization(settings: Registry) -> dict[str, str]:
     if settings.token is not None:
-        return {"Authorization": f"Bearer {settings.token}"}
+        return {"Authorization": f"Bearer {revealed(settings.token)}"}
     if settings.user is not None:
-        return {"Authorization": basic(settings.user, settings.password or "")}
+        return {"Authorization": basic(settings.user, revealed(settings.password) or "")}
     return {}
 
 

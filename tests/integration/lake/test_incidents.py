@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from pydantic import SecretStr
 
 from include.clock import Clock, SystemClock
 from include.incidents.ledger import Incident
@@ -154,7 +155,7 @@ def test_what_a_group_meets_is_told_once_each_over_a_restart_with_a_bad_key(scen
     assert found["standing"].fix == f"lyrebird audit chain {unique}-damaged"
 
     scene.incidents.save(whole=True)
-    scene.start(scene.settings.model_copy(update={"secret_key": "of-somebody-else"}))
+    scene.start(scene.settings.model_copy(update={"secret_key": SecretStr("of-somebody-else")}))
     wanted = sorted([*wanted, "store"])
     again = {each.kind: each for each in scene.run("the store is told", lambda told: kinds(told) == wanted)}
     assert "wrong credentials" in again["store"].text

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pymysql
+from pydantic import SecretStr
 
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
@@ -81,7 +82,7 @@ def main(folder: Path) -> None:
         host=root.host,
         port=root.port,
         user="root",
-        password=os.environ["LYREBIRD_MYSQL_ROOT_PASSWORD"],
+        password=SecretStr(os.environ["LYREBIRD_MYSQL_ROOT_PASSWORD"]),
         databases=[DATABASE],
     )
     with root, root.cursor() as cursor:
@@ -99,7 +100,9 @@ def main(folder: Path) -> None:
         connection.close()
     events = _events(source, start)
     (folder / "mariadb-types.binlog").write_bytes(b"".join(events))
-    with pymysql.connect(host=root.host, port=root.port, user="root", password=source.password) as last:
+    with pymysql.connect(
+        host=root.host, port=root.port, user="root", password=os.environ["LYREBIRD_MYSQL_ROOT_PASSWORD"]
+    ) as last:
         last.cursor().execute(f"DROP DATABASE {DATABASE}")
     used = {cell for info in tables.values() for cell in (c.charset for c in info.columns)}
     value = {

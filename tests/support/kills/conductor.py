@@ -16,6 +16,7 @@ from typing import Any, Final
 import psutil
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from pydantic import SecretStr
 
 from include.lake.definition import LakeGroup
 from include.settings.connections import Kafka, StoreSettings
@@ -207,7 +208,10 @@ class Conductor:
             group=group,
             kafka=Kafka(bootstrap=self.bootstrap),
             store=StoreSettings(
-                endpoint=server.endpoint, bucket=BUCKET, access_key=server.access_key, secret_key=server.secret_key
+                endpoint=server.endpoint,
+                bucket=BUCKET,
+                access_key=server.access_key,
+                secret_key=SecretStr(server.secret_key),
             ),
             at_once=scenario.at_once,
             driver=strikes[0] if plan.driver else None,

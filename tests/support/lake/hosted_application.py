@@ -115,7 +115,7 @@ def main(folder: Path, *, flush: bool) -> int:
     log_to_stderr()
     deployment, clock = Deployment.load(folder, {}), SystemClock()
     kafka, settings = deployment.one("kafka", Kafka), deployment.one("store", StoreSettings)
-    registry = deployment.one("registry", Registry) if "registry" in deployment.values else None
+    registry = deployment.one("registry", Registry) if deployment.has("registry") else None
     hosted, pools = [], []
     for name, group in declared_groups(deployment).items():
         pools.append(Threads(TaskPlace.of(group, kafka, registry, settings, deployment.folder)))

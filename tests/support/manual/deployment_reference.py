@@ -79,8 +79,8 @@ Every key of the deployment files: its type, its default, its meaning. Made from
 (`python -m tests.support.manual`); `lyrebird check` refuses what is not here, with file, line and the allowed values.
 
 All `*.yaml` files of one folder make one deployment (`include/deployment/`, else `$LYREBIRD_DEPLOYMENT`). A section may
-be spread over files. `${NAME}` and `${NAME:-default}` in a text are filled from the environment. A key without a
-default is required.
+be spread over files. `${NAME}`, `${NAME:-default}`, `${file:/PATH}` and `${conn:ID.FIELD}` in a text
+[are filled](production.md#where-secrets-come-from). A key without a default is required.
 """
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pydantic import SecretStr
+
 from demo.shop.connection import ShopServer
 from demo.shop.generator import Shop
 from demo.shop.truth import truth
@@ -48,7 +50,9 @@ class ShopSearch:
         self.database = DatabaseDocuments(target, self.tables, SystemClock())
 
     def tables(self) -> PositionedMysql:
-        server = Server(host=self.shop.host, port=self.shop.port, user=self.shop.user, password=self.shop.password)
+        server = Server(
+            host=self.shop.host, port=self.shop.port, user=self.shop.user, password=SecretStr(self.shop.password)
+        )
         return PositionedMysql(MysqlTables(server, self.shop.database), SystemClock())
 
     def more(self, seed: int, orders: int) -> None:

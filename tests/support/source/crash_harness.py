@@ -11,6 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from pydantic import SecretStr
+
 from include.clock import ManualClock
 from include.errors import Transient
 from include.log.memory import MemoryLog, MemoryRegistry
@@ -76,7 +78,9 @@ class CrashHarness:
         self.log, self.registry, self.clock = MemoryLog(), MemoryRegistry(), ManualClock()
         self._upstream = SimulatedServer(self.story, self.steps, chance)
         values = {"partitions": 3, "group_bytes": 900, "snapshot_workers": 1, "snapshot_chunk_rows": 100} | more
-        self.source = SourceDefinition(host="db", port=1, user="u", password="p", databases=["shop"], **values)
+        self.source = SourceDefinition(
+            host="db", port=1, user="u", password=SecretStr("p"), databases=["shop"], **values
+        )
         ensure_topics("s", self.log.admin())
         # The end of each transaction takes an offset, too.
         self._asked = 0

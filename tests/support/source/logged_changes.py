@@ -10,6 +10,8 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
+from pydantic import SecretStr
+
 from include.errors import Transient
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.reader import Packets
@@ -19,7 +21,7 @@ from include.source.definition import SourceDefinition
 
 __all__ = ["SOURCE", "Changed", "Wire", "changed", "is_logged", "sent"]
 
-SOURCE = SourceDefinition(host="db", port=1, user="u", password="p", databases=["dumped"])
+SOURCE = SourceDefinition(host="db", port=1, user="u", password=SecretStr("p"), databases=["dumped"])
 NON_BLOCKING, ANNOTATE = 1, 2
 # What tells enough of columns, on every server.
 COLUMNS = (

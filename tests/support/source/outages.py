@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import psutil
+from pydantic import SecretStr
 
 from include.source.database.connection import dump
 from include.source.definition import SourceDefinition
@@ -138,7 +139,7 @@ def ends_where_another_has_its_id(world: CaptureHarness) -> None:
         host=world.server.host,
         port=world.server.port,
         user=world.name,
-        password=world.password,
+        password=SecretStr(world.password),
         databases=[world.name],
     )
     with TableWriters(world):

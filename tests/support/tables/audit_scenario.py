@@ -24,6 +24,7 @@ from include.lake.tables.generation import generation_folder
 from include.log.topics import change
 from include.settings.connections import Kafka, StoreSettings
 from include.settings.deployment import Deployment
+from include.settings.secret import revealed
 from include.store.s3 import S3Store
 from tests.support.background import Background
 from tests.support.source.capture_harness import CaptureHarness
@@ -103,7 +104,7 @@ class TableAuditScenario:
     def bucket(self) -> S3Store:
         """The lake's."""
         store = self.deployment.one("store", StoreSettings)
-        return S3Store(store.endpoint, store.bucket, str(store.access_key), str(store.secret_key))
+        return S3Store(store.endpoint, store.bucket, str(store.access_key), str(revealed(store.secret_key)))
 
     def behind_the_log(self, *statements: str) -> None:
         """Changes that capture never hears of."""

@@ -9,6 +9,7 @@ import duckdb
 
 from include.lake.tables.columns import OWN
 from include.settings.connections import StoreSettings
+from include.settings.secret import revealed
 
 __all__ = ["Row", "delta_rows", "duck"]
 
@@ -24,8 +25,8 @@ def duck(store: StoreSettings) -> duckdb.DuckDBPyConnection:
         connection.execute(f"LOAD '{files / f'{name}.duckdb_extension'}'")
     scheme, _, place = store.endpoint.partition("://")
     connection.execute(
-        f"CREATE SECRET (TYPE s3, KEY_ID '{store.access_key}', SECRET '{store.secret_key}', ENDPOINT '{place}', "
-        f"URL_STYLE 'path', USE_SSL {scheme == 'https'}, REGION 'us-east-1')"
+        f"CREATE SECRET (TYPE s3, KEY_ID '{store.access_key}', SECRET '{revealed(store.secret_key)}', "
+        f"ENDPOINT '{place}', URL_STYLE 'path', USE_SSL {scheme == 'https'}, REGION 'us-east-1')"
     )
     connection.execute("SET TimeZone = 'UTC'")
     return connection

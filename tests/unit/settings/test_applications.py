@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from include.errors import SettingsError
 from include.settings.applications import Alerts, Application
 from include.settings.deployment import Deployment
-from include.settings.names import declared
 
 
 def deployment(**values: Any) -> Deployment:
@@ -39,7 +38,10 @@ def test_alerts_name_sender_and_receivers() -> None:
         Alerts.model_validate({"from": "a@localhost", "to": []})
 
 
-def test_declared_names_come_sorted_and_an_empty_section_is_refused() -> None:
-    assert declared(deployment(sources={"b": {}, "a": None}), "sources") == ["a", "b"]
-    with pytest.raises(SettingsError, match="Add an entry"):
-        declared(deployment(), "sources")
+def test_declared_names_come_sorted_and_a_section_that_holds_none_is_refused() -> None:
+    assert deployment(sources={"b": {}, "a": None}).names("sources") == ["a", "b"]
+    assert deployment().names("sources") == []
+    assert deployment(sources=None).names("sources") == []
+    with pytest.raises(SettingsError) as refused:
+        deployment(sources=["a"]).names("sources")
+    assert refused.value.details["path"] == "sources"

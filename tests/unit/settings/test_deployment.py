@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pydantic import Field
 from include.errors import SettingsError
 from include.settings.connections import Cluster, Kafka
 from include.settings.deployment import Deployment, Strict, unknown_name
+from include.settings.filling import connection_name, connections_in
 
 Write = Callable[..., Deployment]
 
@@ -44,14 +46,96 @@ def test_sections_of_all_files_make_one_deployment(write: Write) -> None:
     assert found.section("none", Stream) == {}
 
 
-def test_who_asks_no_server_needs_no_name_of_one(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("kafka: {bootstrap: '${LYREBIRD_KAFKA}'}\nx: '${LYREBIRD_X:-7}${LYREBIRD_Y}'")
-    with pytest.raises(SettingsError, match="environment name is not set") as refused:
-        Deployment.load(tmp_path, {})
+def test_who_asks_no_server_needs_no_name_of_one(write: Write) -> None:
+    found = write(a="kafka: {bootstrap: '${LYREBIRD_KAFKA}'}\nstreams: {x: {topic: '${LYREBIRD_T}'}, y: {topic: u}}\n")
+    assert found.names("streams") == ["x", "y"]
+    assert found.filled("streams", "y", "topic") == "u"
+    with pytest.raises(SettingsError) as refused:
+        found.one("kafka", Kafka)
     assert refused.value.details["name"] == "LYREBIRD_KAFKA"
-    found = Deployment.load(tmp_path, {"LYREBIRD_Y": "y"}, offline=True)
-    assert found.one("kafka", Kafka).bootstrap == "${LYREBIRD_KAFKA}"
-    assert found.values["x"] == "7y"
+    with pytest.raises(SettingsError) as refused:
+        found.filled("streams", "x", "topic")
+    assert (refused.value.details["name"], refused.value.details["path"]) == ("LYREBIRD_T", "streams.x.topic")
+
+
+def test_what_holds_texts_to_fill_shows_none_of_what_fills_them(write: Write) -> None:
+    found = write({"LYREBIRD_KAFKA": "brokers:1"}, a="kafka: {bootstrap: '${LYREBIRD_KAFKA}'}\n")
+    assert found.one("kafka", Kafka).bootstrap == "brokers:1"
+    assert "brokers" not in repr(found)
+
+
+def test_a_text_is_filled_from_a_file_without_its_last_newline(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "topic").write_text("t 1\n", encoding="utf-8")
+    found = write(a=f"streams: {{x: {{topic: '${{file:{tmp_path}/topic}}'}}}}\n")
+    assert found.section("streams", Stream)["x"].topic == "t 1"
+
+
+@pytest.mark.parametrize("path", ["/nowhere/at/all", "not/absolute", ""])
+def test_a_file_that_cannot_be_read_is_named_with_the_value_that_wants_it(write: Write, path: str) -> None:
+    found = write(a=f"streams:\n  x:\n    topic: ${{file:{path}}}\n")
+    with pytest.raises(SettingsError) as refused:
+        found.section("streams", Stream)
+    assert (refused.value.details["secret_file"], refused.value.details["line"]) == (path, 3)
+
+
+def test_a_file_that_is_no_text_is_named_without_its_content(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"hunter2\xff")
+    found = write(a=f"streams: {{x: {{topic: '${{file:{tmp_path}/secret}}'}}}}\n")
+    with pytest.raises(SettingsError) as refused:
+        found.section("streams", Stream)
+    assert refused.value.details["secret_file"] == f"{tmp_path}/secret"
+    assert "hunter2" not in "".join(traceback.format_exception(refused.value))
+
+
+def test_a_text_is_filled_from_a_connection_that_the_environment_hands_over(write: Write) -> None:
+    text = "streams: {x: {topic: 'a${conn:kafka-eu.extra.group.id}'}, y: {topic: '${conn:db.password}'}}\n"
+    env = {"LYREBIRD_CONN_KAFKA_EU_EXTRA_GROUP_ID": "g", "LYREBIRD_CONN_DB_PASSWORD": "p"}
+    found = write(env, a=text)
+    assert {name: s.topic for name, s in found.section("streams", Stream).items()} == {"x": "ag", "y": "p"}
+    assert {connection_name(each) for each in connections_in(found.values)} == set(env)
+
+
+def test_a_connection_that_nobody_hands_over_is_named_and_one_without_a_field_is_refused(write: Write) -> None:
+    found = write(a="kafka: {bootstrap: '${conn:kafka.host}'}\nstreams: {x: {topic: '${conn:kafka}'}}\n")
+    with pytest.raises(SettingsError) as refused:
+        found.one("kafka", Kafka)
+    assert (refused.value.details["connection"], refused.value.details["name"]) == (
+        "kafka.host",
+        "LYREBIRD_CONN_KAFKA_HOST",
+    )
+    with pytest.raises(SettingsError) as refused:
+        found.section("streams", Stream)
+    assert refused.value.details["connection"] == "kafka"
+    assert "extra.KEY" in refused.value.details["allowed"]
+
+
+def test_a_broken_file_is_told_to_whoever_asks_for_its_sections_and_to_nobody_else(write: Write) -> None:
+    found = write(a="streams:\n  x: {topic: t}\n", b="uses:\n  y: {\nkafka: {bootstrap: h}\n")
+    assert found.section("streams", Stream)["x"].topic == "t"
+    assert found.names("others") == []
+    for ask in (lambda: found.one("kafka", Kafka), lambda: found.names("uses"), lambda: found.filled("uses", "y")):
+        with pytest.raises(SettingsError, match="not valid YAML") as refused:
+            ask()
+        assert (Path(refused.value.details["file"]).name, refused.value.details["line"]) == ("b.yaml", 4)
+
+
+def test_a_broken_file_whose_sections_nobody_can_tell_may_hold_any(write: Write) -> None:
+    found = write(a="streams:\n  x: {topic: t}\n", b="- a\n")
+    with pytest.raises(SettingsError, match="holds sections"):
+        found.section("streams", Stream)
+
+
+def test_entries_that_are_right_can_be_had_without_those_that_are_wrong(write: Write) -> None:
+    good = "streams:\n  x: {topic: t}\n  y: {tpoic: t}\n  z: {topic: '${NONE}'}\n"
+    found, errors = write(a=good, b="streams:\n  v: {\n", c="streams:\n  w: {topic: w}\n").readable("streams", Stream)
+    assert sorted(found) == ["w", "x"]
+    assert [(Path(e.details["file"]).name, e.details["line"]) for e in errors] == [
+        ("b.yaml", 3),
+        ("a.yaml", 3),
+        ("a.yaml", 4),
+    ]
+    found, errors = write(a="streams: [1]\n", b="", c="").readable("streams", Stream)
+    assert (found, [e.details["path"] for e in errors]) == ({}, ["streams"])
 
 
 def test_values_do_not_change(write: Write) -> None:
@@ -96,25 +180,25 @@ def test_a_wrong_value_is_refused_with_its_place_and_what_is_allowed(write: Writ
 )
 def test_what_is_no_deployment_file_is_refused_with_its_line(write: Write, text: str, expected: str) -> None:
     with pytest.raises(SettingsError, match=expected) as caught:
-        write(a=text)
+        write(a=text).names("a")
     assert "\n" not in str(caught.value)
 
 
 def test_a_file_that_is_no_text_is_named(write: Write, tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_bytes(b"a: \xff\xfe\n")
     with pytest.raises(SettingsError, match=r"x\.yaml"):
-        write()
+        write().names("a")
 
 
 def test_a_name_may_not_stand_in_two_files(write: Write) -> None:
     with pytest.raises(SettingsError, match=r"declared twice.*b\.yaml'") as refused:
-        write(a="streams:\n  x: {topic: t}\n", b="\nstreams:\n  x: {topic: u}\n")
+        write(a="streams:\n  x: {topic: t}\n", b="\nstreams:\n  x: {topic: u}\n").section("streams", Stream)
     assert (refused.value.details["line"], refused.value.details["path"]) == (3, "streams.x")
 
 
 def test_a_single_section_may_not_stand_in_two_files(write: Write) -> None:
     with pytest.raises(SettingsError, match=r"section is declared twice.*b\.yaml'") as refused:
-        write(a="mode: x\n", b="mode: y\n")
+        write(a="mode: x\n", b="mode: y\n").has("mode")
     assert (refused.value.details["line"], refused.value.details["path"]) == (1, "mode")
 
 
@@ -140,7 +224,7 @@ def test_a_filled_value_becomes_what_its_field_is(write: Write) -> None:
 
 def test_a_name_that_is_not_set_is_refused_with_the_next_step(write: Write) -> None:
     with pytest.raises(SettingsError, match="lyrebird up") as refused:
-        write(a="kafka:\n  bootstrap: ${NONE}\n")
+        write(a="kafka:\n  bootstrap: ${NONE}\n").one("kafka", Kafka)
     assert (refused.value.details["line"], refused.value.details["path"], refused.value.details["name"]) == (
         2,
         "kafka.bootstrap",

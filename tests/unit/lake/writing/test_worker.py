@@ -16,6 +16,7 @@ from include.lake.writing.planner import Range
 from include.lake.writing.task import Outcome, Task, TaskContext
 from include.lake.writing.worker import TaskPlace, work
 from include.settings.connections import Kafka, Registry, StoreSettings
+from include.settings.secret import REVEALED
 from include.store import s3
 from tests.support.lake.harness import GROUP
 from tests.unit.lake.writing.test_topic_pipelines import backup
@@ -56,7 +57,7 @@ def test_every_setting_of_the_store_reaches_the_client_in_another_process(
     for store in (whole, StoreSettings(endpoint="https://s3.example.com", bucket="b", profile="lake")):
         place = TaskPlace.of(GROUP, KAFKA, None, store, Path("/nowhere"))
         worker._Workshop(place)
-        assert given.pop() == store.model_dump() | {"timeout_s": 30.0}
+        assert given.pop() == store.model_dump(mode="json", context=REVEALED) | {"timeout_s": 30.0}
 
 
 def test_a_schema_that_the_registry_lacks_is_waited_for_as_long_as_the_group_says() -> None:

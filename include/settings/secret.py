@@ -1,0 +1,69 @@
+"""What must not be shown: the names of settings that hold secrets, and logins inside of addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+from urllib.parse import unquote, urlsplit
+
+from pydantic import PlainSerializer, SecretStr, SerializationInfo
+
+__all__ = ["REVEALED", "Secret", "is_secret", "login_apart", "revealed", "without_login"]
+
+REVEALED: Final = {"secrets": "revealed"}
+"""The `context` of a `model_dump` to JSON that is read back by a task: secrets are written as they are."""
+
+
+def _written(secret: SecretStr, info: SerializationInfo) -> str:
+    if info.context != REVEALED:
+        raise TypeError("who writes a secret as JSON says so, by the context REVEALED")
+    return secret.get_secret_value()
+
+
+Secret = Annotated[SecretStr, PlainSerializer(_written, when_used="json-unless-none")]
+"""A setting that shows itself to whoever opens a connection alone (`revealed`)."""
+
+_NAME: Final = re.compile(
+    r"(password|passwd|passphrase|secret|token|credentials?|salt|pem|jaas|jaas\.config|(^|[._-]|api|access)key)$",
+    re.IGNORECASE,
+)
+_LOGIN: Final = re.compile(r"(?<=//)[^/?#\s]*@")
+
+
+def revealed(secret: SecretStr | None) -> str | None:
+    """The secret itself, where there is one."""
+    return None if secret is None else secret.get_secret_value()
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting of this name holds a secret; `client_key` does not, which is a path."""
+    return bool(_NAME.search(name)) and name not in _PATHS
+
+
+def without_login(text: str) -> str:
+    """Addresses without the user and password that stand before their host."""
+    return _LOGIN.sub("", text)
+
+
+def login_apart(values: Any, *others: str) -> Any:
+    """A section's values with the login of its `url` in `user` and `password`, so that the address can be shown.
+
+    Where the section has a user, or one of `others`, that one counts. Raises `ValueError` for addresses that differ.
+    """
+    if not isinstance(values, Mapping) or not isinstance(values.get("url"), str):
+        return values
+    urls = values["url"].split(",")
+    if all(without_login(each) == each for each in urls):
+        return values
+    logins = {(found.username, found.password) for found in map(urlsplit, urls)}
+    if len(logins) > 1:
+        raise ValueError("the addresses name different users: name one by user and password")
+    user, password = next(iter(logins))
+    apart = {**values, "url": without_login(values["url"])}
+    if user and not any(values.get(name) is not None for name in ("user", *others)):
+        apart |= {"user": unquote(user), "password": unquote(password) if password else None}
+    return apart
+
+
+_PATHS: Final = {"client_key", "kms_key"}
