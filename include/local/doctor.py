@@ -247,9 +247,7 @@ def _airflow(state: Path, env: Mapping[str, str]) -> Iterator[Check]:
     config = Path(env.get("AIRFLOW_CONFIG") or Path(home or state / "airflow") / "airflow.cfg")
     try:
         settings = from_files(given, config)
-        leases = [
-            each.lease_ttl_s for each in Deployment.load(offline=True).section("applications", Application).values()
-        ]
+        leases = [each.lease_ttl_s for each in Deployment.load().section("applications", Application).values()]
     except (LyrebirdError, ValueError, configparser.Error) as error:
         yield Check("airflow", "note", f"its settings cannot be judged: {error}", "Run `lyrebird check`.")
         return
