@@ -31,9 +31,11 @@ from supervision.nightly import only_at
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
+KEPT = kept_applications(deployment)
 
 with DAG(
     dag_id="keeper",
+    auto_register=bool(KEPT),
     schedule=only_at("*/2 * * * *"),
     catchup=False,
     max_active_runs=1,
@@ -43,6 +45,6 @@ with DAG(
     default_args=default_args(ALERTS, run_next="lyrebird status"),
 ):
     missing = task(look_after, task_id="look", execution_timeout=timedelta(minutes=2))(
-        applications=[asdict(each) for each in kept_applications(deployment)], alerts=ALERTS.model_dump(by_alias=True)
+        applications=[asdict(each) for each in KEPT], alerts=ALERTS.model_dump(by_alias=True)
     )
     TriggerDagRunOperator.partial(task_id="start", skip_when_already_exists=True).expand_kwargs(missing)

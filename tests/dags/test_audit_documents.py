@@ -85,7 +85,6 @@ def test_it_runs_nightly_where_documents_are_declared(monkeypatch: pytest.Monkey
         assert bag.import_errors == {}
         return bag.dags["audit_documents"]
 
-    assert loaded().schedule is None
     said = "alerts: {from: a@localhost, to: [b@localhost]}\ndocuments: {assembled_order: {}}\n"
     (tmp_path / "all.yaml").write_text(said)
     monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(tmp_path))

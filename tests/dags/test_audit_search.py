@@ -174,7 +174,7 @@ def test_each_failure_is_its_own_tasks_and_is_mailed_once(
             f"[lyrebird] FAILED audit_search.{TOTALS}: expectation totals_add_up of assembled_order"
         )
         assert "17 (total_price 9.25, lines_total 8.25)" in mails[0]
-        assert "lyrebird audit history --audit assembled_order" in mails[0]
+        assert "lyrebird documents assemble --topic assembled_order --key 17" in mails[0]
     if "verdict" in failed:
         assert "2 findings. assembled_order (digest): 2 missing (missing: 17, 18)" in mails[0]
         assert "lyrebird audit search assembled_order" in mails[0]

@@ -195,7 +195,7 @@ def test_a_source_alone_makes_the_dags_of_sources(tmp_path: Path, monkeypatch: p
     (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
     bag = made_by(tmp_path, monkeypatch)
     assert bag.import_errors == {}
-    assert set(bag.dags) == {"source_snapshot", "source_replicate", "audit_tables"}
+    assert set(bag.dags) == {"source_snapshot", "source_replicate", "audit_tables", "keeper"}
 
 
 def test_a_broken_file_takes_away_the_dags_of_its_sections_alone(
@@ -225,7 +225,7 @@ def test_a_bad_application_takes_no_dag_from_the_others_and_is_told_with_its_lin
     (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "b.yaml").write_text("applications:\n  worse: [\n", encoding="utf-8")
     bag = made_by(tmp_path, monkeypatch)
-    assert set(bag.dags) == {"stream_good"}
+    assert set(bag.dags) == {"stream_good", "keeper"}
     (error,) = [broken(bag)["deployment_errors.py"]]
     assert "a.yaml', line=4, path='applications.bad.memroy'" in error
     assert "b.yaml', line=3" in error

@@ -95,9 +95,9 @@ def test_it_runs_hourly_where_a_group_is_on_a_schedule_and_else_when_it_is_asked
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert [each.expression for each in loaded().schedule.timetables] == ["0 * * * *"]
-    for lake in ("lake: {raw: {run: stream}}", ""):
-        (tmp_path / "all.yaml").write_text(f"alerts: {{from: a@localhost, to: [b@localhost]}}\n{lake}\n")
-        monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(tmp_path))
-        dag = loaded()
-        assert dag.schedule is None
-        dag.params.validate()
+    text = "alerts: {from: a@localhost, to: [b@localhost]}\nlake: {raw: {run: stream}}\n"
+    (tmp_path / "all.yaml").write_text(text)
+    monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(tmp_path))
+    dag = loaded()
+    assert dag.schedule is None
+    dag.params.validate()
