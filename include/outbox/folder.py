@@ -35,6 +35,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from email.message import EmailMessage
+from email.policy import SMTP
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any, Final
@@ -81,7 +82,7 @@ class Letter:
 
     def message(self) -> bytes:
         """As SMTP takes it. Raises ValueError for an address that no mail can have."""
-        message = EmailMessage()
+        message = EmailMessage(SMTP)
         message["Subject"] = " ".join(self.subject.split())
         message["From"] = self.sender
         message["To"] = ", ".join(self.receivers)

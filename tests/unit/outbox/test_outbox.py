@@ -91,6 +91,14 @@ def test_it_is_a_mail_that_any_reader_takes(box: Outbox, post: Post) -> None:
     assert body.get_content().strip() == "<p>ö ?</p>"
 
 
+def test_a_long_mail_has_lines_as_servers_count_them(box: Outbox, post: Post) -> None:
+    box.put(Mail("i", "lyrebird@x", ("a@x",), "a command " * 200, f"<pre>{'spark-submit ' * 500}</pre>"), NOW_US)
+    send_all(box, post.connect, ManualClock())
+    message = post.taken[0][1]
+    assert message.count(b"\n") == message.count(b"\r\n")
+    assert max(map(len, message.split(b"\r\n"))) <= 998
+
+
 def test_files_are_for_the_owners_eyes(box: Outbox) -> None:
     box.put(mail(), NOW_US)
     waiting = box.path / "waiting"
