@@ -303,7 +303,7 @@ def database_of(deployment: Deployment, definition: DocumentDefinition) -> Datab
     """The server that documents are read from: the one that the definition's source captures, unless it names one."""
     if definition.read_from is not None:
         return DatabaseAddress(**definition.read_from.model_dump(), replica=True)
-    return deployment.section("sources", DatabaseAddress)[definition.source]
+    return deployment.part(("sources", definition.source), DatabaseAddress)
 
 
 def hook(name: str) -> Hook:

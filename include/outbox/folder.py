@@ -222,10 +222,13 @@ class Outbox:
 
     @contextlib.contextmanager
     def alone(self, clock: Clock) -> Iterator[bool]:
-        """Be the one sender; False where another is."""
+        """Be the one sender; False where another is. A stop that was asked for before was the last one's."""
         descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            yield _locked(descriptor, clock)
+            locked = _locked(descriptor, clock)
+            if locked:
+                (self.path / "stop").unlink(missing_ok=True)
+            yield locked
         finally:
             os.close(descriptor)
 
@@ -237,11 +240,10 @@ class Outbox:
         """Let the sender end after the mail that it is at; whether one was there. What waits goes on waiting."""
         if not self.has_sender():
             return False
-        (self.path / "stop").touch()
         deadline_s = clock.monotonic_s() + within_s
         while self.has_sender() and clock.monotonic_s() < deadline_s:
+            (self.path / "stop").touch()
             clock.sleep(0.1)
-        (self.path / "stop").unlink(missing_ok=True)
         return True
 
     def tidy(self) -> None:

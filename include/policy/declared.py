@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, SecretStr
 
 from include.policy.policy import DeclaredAt, Filters, Policy, Verdict
 from include.settings.deployment import Deployment
+from include.settings.secret import Secret
 
 __all__ = ["declared_policy"]
 
@@ -18,16 +19,16 @@ class _Declared(BaseModel):
     databases: list[str] = []
     filter_policy: Verdict = "accept"
     filter: Filters = {}
-    mask_salt: str = Field(default="", repr=False)
+    mask_salt: Secret = SecretStr("")
 
 
 def declared_policy(deployment: Deployment, source: str) -> Policy:
     """The policy of an entry of `sources` that is there; raises `SettingsError` as `Policy.declared` does."""
-    declared = deployment.section("sources", _Declared)[source]
+    declared = deployment.part(("sources", source), _Declared)
     return Policy.declared(
         declared.filter_policy,
         declared.filter,
         declared.databases,
-        declared.mask_salt,
+        declared.mask_salt.get_secret_value(),
         origin=DeclaredAt(deployment, ("sources", source)),
     )

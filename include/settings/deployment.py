@@ -157,6 +157,9 @@ class Deployment:
         return entries
 
     def _parse(self, model: type[M], value: Any, path: Path_) -> M:
+        if model.model_config.get("extra") == "ignore" and isinstance(value, Mapping):
+            # The keys that it does not read need not be filled: another process may have what fills them.
+            value = {key: each for key, each in value.items() if key in model.model_fields}
         try:
             return model.model_validate(self._filled(value, path))
         except ValidationError as refused:

@@ -75,15 +75,19 @@ def check_replication(
     source = asked.source
     application = capture_application(source)
     seen = run_folder(application).observe()
-    if seen.held and seen.run is not None and not seen.run.owner.startswith(f"{dag.dag_id}|{run_id}|"):
+    running = seen.run if seen.held else None
+    mine = running is not None and running.owner.startswith(f"{dag.dag_id}|{run_id}|")
+    if running is not None and not mine:
         if asked.unless_running:
-            raise AirflowSkipException(f"{application} already runs for {seen.run.owner}: nothing to start")
+            raise AirflowSkipException(f"{application} already runs for {running.owner}: nothing to start")
         raise Terminal(
             f"{application} already runs",
-            owner=seen.run.owner,
+            owner=running.owner,
             fix="Nothing needs to be started; to start it afresh, mark that run failed first.",
         )
-    refuse_unless_snapshotted(source, _capture_status(source))
+    if not mine:
+        # What is taken over as it runs needs neither; the servers may be away, which it rides out.
+        refuse_unless_snapshotted(source, _capture_status(source))
     return {"application": application, "argv": lyrebird_argv(["capture", "run", "--source", source])}
 
 

@@ -6,6 +6,7 @@ import html
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final
 
 from include.clock import SystemClock, iso
@@ -13,13 +14,16 @@ from include.outbox.folder import Mail
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.source.run_params import capture_application
-from supervision.decisions import RunState, on_keep
+from supervision.alerts import tell
+from supervision.decisions import RunState, incidents, on_keep
 from supervision.posting import ensure_sender, post
+from supervision.processes import here
 from supervision.run_folder import run_folder
 
 __all__ = ["Kept", "kept_applications", "look_after"]
 
 _LOGGER: Final = logging.getLogger(__name__)
+_HANDING_OVER_US: Final = 60_000_000
 
 
 @dataclass(frozen=True)
@@ -61,22 +65,28 @@ def look_after(
         alerts: section `alerts`.
         ti: the keeper's own, which asks Airflow.
     """
-    started = []
+    started, now_us = [], SystemClock().now_us()
     for each in (Kept(**fields) for fields in applications):
         folder = run_folder(each.application)
         seen = folder.observe()
         dag, _, rest = seen.run.owner.partition("|") if seen.run is not None else ("", "", "")
-        if seen.run is None or dag != each.dag:
-            # Nobody has started it yet; or by hand, or for a snapshot.
+        if seen.run is None or dag != each.dag or seen.run.place.is_elsewhere(here()):
+            # Nobody has started it yet; or by hand, or for a snapshot; or it is another host's.
             continue
         state = _state(ti, dag, rest.partition("|")[0])
         keep = on_keep(seen, state, paused=state != "over" and ti.get_dag(dag).is_paused)
         if keep.renew_lease:
             folder.touch_lease()
+            # Where the DAG is paused since the run was due to be followed, no trigger tells them.
+            ends_with = folder.gave_up().get("id")
+            news = [one for one in incidents(folder.progress()[1]) if one["id"] != ends_with]
+            tell(folder, Alerts.model_validate(alerts), news)
         if keep.tell_paused:
             post(_paused(each, Alerts.model_validate(alerts)))
-        if keep.start:
-            run = f"keeper__{seen.run.token}"
+        # Behind a hand-over Airflow may not have made the run yet that takes it over.
+        if keep.start and now_us - folder.handed_over_us() >= _HANDING_OVER_US:
+            # The same for the same loss, another one when this run is lost, too.
+            run = f"keeper__{seen.run.token}_{sha256(seen.run.owner.encode()).hexdigest()[:8]}"
             _LOGGER.warning("the run that kept %s is gone: starting %s", each.application, run)
             if seen.held:
                 folder.hand_over(seen.run.token, f"{dag}|{run}|{each.task}|-1")

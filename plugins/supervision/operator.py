@@ -56,6 +56,7 @@ __all__ = ["StreamingOperator"]
 
 _RESTARTS_KEY = "restarts_us"
 _LAUNCHED_KEY = "launched"
+_RENEWED = "renewed__"
 _TAIL_LINES = 60
 # What a mail shows of it.
 _LAST_WORDS = 3
@@ -141,7 +142,11 @@ class StreamingOperator(BaseOperator):
         if isinstance(outcome, GiveUp):
             self._give_up(outcome.incident)
         if isinstance(outcome, HandOver):
-            self._hand_over(context, told.token)
+            run = self._folder.observe().run
+            if run is not None and run.token == told.token:
+                self._hand_over(context, told.token)
+            # Its folder is on another host, or it was replaced.
+            self._start(context)
         if isinstance(outcome, Finish):
             self.log.info("%s has ended by itself, with status 0", self.application)
             return
@@ -174,9 +179,13 @@ class StreamingOperator(BaseOperator):
             launched = _launched(context)
             decision = on_start(self._folder.observe(), owner, here=here(), now_us=clock.now_us(), launched=launched)
             if isinstance(decision, Reconnect):
+                if launched is not None and launched.until_us is not None:
+                    # Its lease is renewed again: what another host reckoned before holds no more.
+                    _note_launched(context, replace(launched, until_us=None))
                 self.log.info("%s still runs: watching generation %s", self.application, decision.token)
                 self._defer(context, decision.token)
             if isinstance(decision, Launch):
+                self._require_own_folder(context, owner, launched)
                 token = self._launch(context, owner)
                 if token is not None:
                     self._defer(context, token)
@@ -196,6 +205,12 @@ class StreamingOperator(BaseOperator):
             system=self.application,
             fix=f"Read {self._folder.path}/guardian.log.",
         )
+
+    def _require_own_folder(self, context: Context, owner: str, launched: Launched | None) -> None:
+        """A run that takes an application over finds its folder where that runs, and nowhere else."""
+        run = self._folder.observe().run
+        if launched is None and _owner(context).split("|")[1].startswith(_RENEWED) and (not run or run.owner != owner):
+            raise GaveUp(f"{self.application} was handed over on another host than {here().host}", ONE_HOST)
 
     def _refuse_elsewhere(self, context: Context, decision: Elsewhere, launched: Launched | None) -> NoReturn:
         if launched is not None and launched.until_us is None:
@@ -233,7 +248,7 @@ class StreamingOperator(BaseOperator):
         2. Airflow makes the new run, and this task ends. With one active run at a time it begins behind this one.
         """
         dag, _, task, index = _owner(context).split("|")
-        run = f"renewed__{iso(SystemClock().now_us())}"
+        run = f"{_RENEWED}{iso(SystemClock().now_us())}"
         self._folder.hand_over(token, f"{dag}|{run}|{task}|{index}")
         self.log.info("%s runs on under run %s", self.application, run)
         raise DagRunTriggerException(

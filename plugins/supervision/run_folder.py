@@ -178,6 +178,13 @@ class RunFolder:
         write_atomically(self.path / "owner.json", json.dumps({"token": token, "owner": owner}))
         self.touch_lease()
 
+    def handed_over_us(self) -> int:
+        """When `hand_over` was called last; 0 where it never was."""
+        try:
+            return (self.path / "owner.json").stat().st_mtime_ns // 1000
+        except FileNotFoundError:
+            return 0
+
     def touch_lease(self) -> None:
         """Keep the application alive for another `lease_ttl`. A folder that is gone is left alone."""
         with contextlib.suppress(FileNotFoundError):

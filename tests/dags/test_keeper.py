@@ -83,7 +83,8 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     made.close()
 
 
-START = {"trigger_dag_id": "stream_app", "trigger_run_id": "keeper__t1", "conf": {"a": 1}}
+TAKES_OVER = "keeper__t1_127f5473"
+START = {"trigger_dag_id": "stream_app", "trigger_run_id": TAKES_OVER, "conf": {"a": 1}}
 
 
 def test_it_keeps_streams_and_captures_of_the_deployment_files() -> None:
@@ -106,11 +107,23 @@ def test_a_new_run_that_waits_for_its_turn_loses_nothing(scene: Scene) -> None:
 
 def test_an_application_whose_run_was_cleaned_away_goes_on_under_a_new_one(scene: Scene) -> None:
     assert scene.look(Airflow()) == [START]
-    assert scene.owner == "stream_app|keeper__t1|run|-1"
+    assert scene.owner == f"stream_app|{TAKES_OVER}|run|-1"
     assert scene.lease_renewed
-    # The next look finds the new run, or asks for the same again.
-    assert scene.look(Airflow(keeper__t1="queued")) == []
-    assert scene.look(Airflow()) == [START]
+    # The next look finds the new run; one that is lost, too, is followed by another.
+    assert scene.look(Airflow(**{TAKES_OVER: "queued"})) == []
+    assert scene.look(Airflow()) == []
+    os.utime(scene.folder.path / "owner.json", (0, 0))
+    [another] = scene.look(Airflow())
+    assert another["trigger_run_id"] not in (TAKES_OVER, "r1")
+
+
+def test_an_incident_is_told_though_no_trigger_watches(scene: Scene, tmp_path: Path) -> None:
+    incident = {"id": "aside:1", "kind": "aside", "text": "a table is set aside", "fix": "lyrebird capture status"}
+    scene.write("progress.json", incidents=[incident])
+    scene.look(Airflow(r1="queued"))
+    scene.look(Airflow(r1="queued"))
+    (name,) = outbox(tmp_path).waiting()
+    assert outbox(tmp_path).letter(name).subject == "[lyrebird] INCIDENT aside: a table is set aside"
 
 
 @pytest.mark.parametrize("how", [{"rc": 0, "why": "lease expired"}, {"rc": -9, "why": None}, {}])
@@ -229,4 +242,4 @@ def test_airflows_clean_up_over_a_stream_that_runs_costs_it_its_run_and_nothing_
     )
     assert scene.look(Metadata()) == [START]
     assert scene.folder.held()
-    assert scene.owner == "stream_app|keeper__t1|run|-1"
+    assert scene.owner == f"stream_app|{TAKES_OVER}|run|-1"

@@ -179,6 +179,41 @@ def test_a_retry_on_a_host_without_the_folder_waits_until_the_lease_of_the_other
         CLOCK.sleep(0.02)
 
 
+def test_what_another_host_reckoned_holds_no_more_once_the_stream_is_watched_again(
+    tries: Callable[..., Try], monkeypatch: pytest.MonkeyPatch, unique: str
+) -> None:
+    one = tries()
+    first = one.execute()
+    on_a = one.folder
+    elsewhere = RunFolder(one.folder.path.with_name(f"{unique}-on-b"))
+    with monkeypatch.context() as on_b:
+        moved(one, on_b)
+        on_b.setattr(operator_module, "run_folder", lambda _: elsewhere)
+        with pytest.raises(GaveUp, match="host-b"):
+            one.operator.execute(one.context)
+    assert one.execute().token == first.token
+    assert on_a.held()
+    moved(one, monkeypatch)
+    monkeypatch.setattr(operator_module, "run_folder", lambda _: elsewhere)
+    with pytest.raises(GaveUp, match="host-b"):
+        one.operator.execute(one.context)
+    assert not elsewhere.held()
+
+
+def test_a_run_that_takes_over_on_another_host_starts_no_second_one(
+    tries: Callable[..., Try], monkeypatch: pytest.MonkeyPatch, unique: str
+) -> None:
+    one = tries()
+    one.execute()
+    elsewhere = RunFolder(one.folder.path.with_name(f"{unique}-on-b"))
+    heir = tries(run="renewed__2026-01-08T00:00:00Z")
+    moved(heir, monkeypatch)
+    monkeypatch.setattr(operator_module, "run_folder", lambda _: elsewhere)
+    with pytest.raises(GaveUp, match="another host"):
+        heir.operator.execute(heir.context)
+    assert not elsewhere.held()
+
+
 def test_a_task_whose_application_was_seen_ending_may_go_to_another_host(
     tries: Callable[..., Try], monkeypatch: pytest.MonkeyPatch
 ) -> None:

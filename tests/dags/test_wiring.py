@@ -123,4 +123,4 @@ def test_the_keeper_asks_airflow_and_starts_the_run_that_is_missing(
     (folder / "run.json").write_text(json.dumps(run_json))
     (folder / "exit.json").write_text(json.dumps({"token": "t", "rc": 0, "why": "lease expired"}))
     assert states(bag.dags["keeper"].test()) == {"look": "success", "start": "success"}
-    assert DagRun.find(dag_id="stream_index_orders", run_id="keeper__t")
+    assert DagRun.find(dag_id="stream_index_orders", run_id="keeper__t_b79dc911")
