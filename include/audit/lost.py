@@ -72,5 +72,18 @@ def _entries(kind: Kind, report: Mapping[str, Any]) -> dict[str, dict[str, Any]]
 def _judged(kind: Kind, report: Mapping[str, Any]) -> set[str]:
     section = report.get(_SECTIONS.get(kind, ""), {})
     judged = {name for name, entry in section.items() if not judged_nothing(entry) and not entry.get("error")}
-    groups = [group for entry in section.values() for group in entry.get("groups", ())] if kind == "chain" else []
-    return judged | {f"group {group['group']}" for group in groups if group.get("judged", True)}
+    if kind == "search":
+        # Of a version without verdicts: an empty window that is clean had nothing in it.
+        judged = {n for n in judged if not section[n].get("clean") or any(section[n].get("window", {"": 1}).values())}
+    if kind != "chain":
+        return judged
+    groups = [group for entry in section.values() for group in entry.get("groups", ())]
+    empty = {n for n in judged if not section[n].get("findings") and section[n].get("groups") == []}
+    empty |= {n for n in judged if (of := section[n].get("groups")) and not any(map(_had, of))}
+    return (judged - empty) | {f"group {group['group']}" for group in groups if _had(group)}
+
+
+def _had(group: Mapping[str, Any]) -> bool:
+    """Whether something of a group was judged; a version that does not say so counted what it read."""
+    counted = [group.get("commits"), group.get("objects")]
+    return bool(group.get("judged", counted == [None, None] or any(counted)))

@@ -195,6 +195,11 @@ class ResolvedWriter:
         self._entries = 0
         self._state: Mapping[str, Any] = {}
 
+    @property
+    def ends(self) -> Ends:
+        """The next offset of each partition, as the last record has it."""
+        return self._ends
+
     def records(
         self,
         changed: Ends,

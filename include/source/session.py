@@ -12,7 +12,7 @@ An error in 3–5 ends the session; the next one begins at 1 and re-reads what w
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -47,6 +47,7 @@ _LONGEST_GROUP_S: Final = 0.5
 _GROUPS_TO_COMMITS: Final = 16
 _REQUESTS_EVERY_S: Final = 1.0
 _TOPICS_EVERY_S: Final = 60.0
+_TOPICS_SETTLE_S: Final = 1.0
 
 
 class CaptureSession:
@@ -135,6 +136,7 @@ class CaptureSession:
             tables=dict.fromkeys(names, 0),
             requests_next=before.requests_next,
             jobs=tuple(jobs),
+            topics={table: id_ for table, id_ in before.topics.items() if table in names},
         )
         core = self._begin(position, state)
         self._encoders.prepare(names.values())
@@ -237,25 +239,43 @@ class CaptureSession:
     def _keep_to_topics(self, core: Replicator) -> None:
         """A table whose topic was deleted, or made anew by somebody else, is owed all of its rows.
 
-        Committed before the first event is taken: no resolved record covers rows that went with the topic.
+        1. that is committed, with an id that no topic has: no resolved record covers rows that went with the topic
+        2. topics that are missing are made
+        3. their ids are committed, with the ends that readers shall wait for
+        A crash before 3 is followed by 1 to 3 again. Done before the first event is taken.
         """
-        known, captured = core.state.topics, core.state.captured
+        captured, known = core.state.captured, core.state.topics
         found = self._encoders.topics(captured)
         # Of a version that kept no ids, the schema of a table's key tells that its topic was there.
-        lost = {table for table, key_id in captured.items() if table not in found and (key_id or table in known)}
-        self._encoders.prepare((database, name) for database, _, name in (table.partition(".") for table in lost))
-        found |= self._encoders.topics(lost)
-        lost |= {table for table, info in found.items() if known.get(table, info.topic_id) != info.topic_id}
-        core.state = replace(core.state, topics={table: info.topic_id for table, info in found.items()})
+        gone = {table for table, key_id in captured.items() if table not in found and (key_id or table in known)}
+        if gone:
+            # One broker may answer before it has heard of a topic.
+            self._clock.sleep(_TOPICS_SETTLE_S)
+            found |= self._encoders.topics(gone)
+        ids = {table: info.topic_id for table, info in found.items()}
+        lost = sorted((gone - ids.keys()) | {table for table, id_ in ids.items() if known.get(table, id_) != id_})
+        if lost:
+            core.state = self._with_topics(core, ids | dict.fromkeys(lost, ""))
+            core.state = core.state.with_gap(f"{GAP_OF_TOPIC}{core.floor}", lost)
+            self._commit()
+            self._encoders.prepare((database, name) for database, _, name in (table.partition(".") for table in lost))
+            made = self._encoders.topics(lost)
+            if len(made) < len(lost):
+                raise Restart("a topic was made that not all brokers know yet", system="kafka", fix="Begin once more.")
+            for table, info in made.items():
+                log.warning("topic %s was deleted, or made anew: all rows of %s are read into it", info.name, table)
+                self._log.begins_anew(info.name)
+                ids[table] = info.topic_id
+        core.state = self._with_topics(core, ids)
         self._looked_s = self._clock.monotonic_s()
-        if not lost:
-            return
-        for table in sorted(lost):
-            topic = found[table].name
-            log.warning("topic %s was deleted, or made anew: all rows of %s are read into it again", topic, table)
-            self._log.begins_anew(topic)
-        core.state = core.state.with_gap(f"{GAP_OF_TOPIC}{core.floor}", sorted(lost))
-        self._commit()
+        if lost:
+            self._commit()
+
+    @staticmethod
+    def _with_topics(core: Replicator, ids: Mapping[str, str]) -> CaptureState:
+        """With these ids of captured tables' topics; those of tables that are left out stay known."""
+        out = {table: id_ for table, id_ in core.state.topics.items() if table in core.state.left_out}
+        return replace(core.state, topics=out | dict(ids))
 
     def _require_topics(self, core: Replicator) -> None:
         """Now and then: the topics are those that the session began with, or made."""
@@ -263,17 +283,16 @@ class CaptureSession:
         if now_s - self._looked_s < _TOPICS_EVERY_S:
             return
         self._looked_s = now_s
-        known = core.state.topics
-        found = self._encoders.topics(core.state.captured)
-        for table, topic_id in known.items():
-            if table in core.state.captured and (table not in found or found[table].topic_id != topic_id):
+        ids = {table: info.topic_id for table, info in self._encoders.topics(core.state.captured).items()}
+        for table, id_ in core.state.topics.items():
+            if table in core.state.captured and ids.get(table) != id_:
                 raise Restart(
                     "a topic was deleted, or made anew, while capture wrote to it",
                     system="kafka",
                     topic=change(self._name, *table.split(".", 1)),
                     fix="The next session reads all rows of its table into it again.",
                 )
-        core.state = replace(core.state, topics={table: info.topic_id for table, info in found.items()})
+        core.state = self._with_topics(core, ids)
 
     def _step(self, core: Replicator, inflow: Flow) -> None:
         """Take at most one event, and commit when it is time."""
@@ -355,6 +374,10 @@ class CaptureSession:
         if schemas:
             self._commit()
             renew(core, self._encoders, schemas)
+            made = self._encoders.topics(schema.full_name for schema in schemas)
+            core.state = self._with_topics(
+                core, {**core.state.topics, **{table: info.topic_id for table, info in made.items()}}
+            )
             self._commit()
 
     def _copy(self, core: Replicator) -> None:

@@ -97,7 +97,9 @@ class MysqlTables(SourceTables, Tables):
             rows = self._execute(
                 "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, character_set_name,"
                 " collation_name, column_key, datetime_precision FROM information_schema.columns"
-                " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
+                # Bytes: where the server folds letters, masks are declared for the name that it has.
+                " WHERE CAST(table_schema AS BINARY) = %s AND CAST(table_name AS BINARY) = %s"
+                " ORDER BY ordinal_position",
                 (self._database, table),
             )
             if not rows:

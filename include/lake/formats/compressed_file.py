@@ -219,14 +219,23 @@ def _gunzipped(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _unzstd(stream: BinaryIO) -> Iterator[bytes]:
-    offset = 0
+    offset, size = 0, 0
+
+    def read(most: int) -> bytes:
+        nonlocal size
+        data = stream.read(most)
+        size += len(data)
+        return data
+
     try:
-        for content, offset in zstd_blocks(stream.read):  # noqa: B007 - the place of an error
+        for content, offset in zstd_blocks(read):  # noqa: B007 - the place of an error
             yield content
     except EOFError as error:
         raise _damaged("compressed file ends too early", offset) from error
     except zstandard.ZstdError as error:
         raise _damaged("compressed file is damaged", offset, cause=str(error)) from error
+    if not size:
+        raise _damaged("compressed file ends too early", offset)
 
 
 def _damaged(message: str, byte: int, **details: str | int) -> Terminal:

@@ -131,7 +131,9 @@ class DirectLog(CaptureLog):
 
     @override
     def begins_anew(self, topic: str) -> None:
-        # Readers must not wait for offsets of the topic that is gone.
+        # Readers must not wait for offsets of the topic that is gone, nor for partitions that only that one had.
+        _, resolved = self._opened()
+        self._anew |= {place: 0 for place in resolved.ends if place[0] == topic}
         self._anew |= {(topic, partition): end for partition, end in self._ports.reader.end_offsets(topic).items()}
 
     @override

@@ -50,7 +50,14 @@ def test_what_an_index_would_find_is_known_whether_tables_have_rows_or_not(
     assert lacking(tables) == []
     assert check(at, tmp_path)[:2] == (
         0,
-        {"topic": "parcels", "looked_up": 5, "unindexed": [], "unheard": ["marked", "marks"]},
+        {
+            "topic": "parcels",
+            "looked_up": 5,
+            "unindexed": [],
+            "unheard": ["marked", "marks"],
+            "masked": [],
+            "unmasked": [],
+        },
     )
     many = ", ".join(f"('p{n}', {n}, 'done', 1, 'Nord')" for n in range(2_000))
     ask(

@@ -191,7 +191,8 @@ class CrashHarness:
                 if row.offset < ends.get((TOPIC, row.partition), 0):
                     newest[row.key] = version, row.value
             alive = [decode(value)["after"] for version, value in newest.values() if value and version >= floor]
-            copy = {row["id"]: (row["id"], row["part"], row["v"]) for row in alive}
+            # A deleted row has none; its tombstone may lie behind the ends of a topic that is gone.
+            copy = {row["id"]: (row["id"], row["part"], row["v"]) for row in alive if row}
             found.append((resolved.position.binlog.pos // 100, not resolved.uncovered, copy))
         return found
 

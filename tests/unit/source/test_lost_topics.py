@@ -9,6 +9,7 @@ import pytest
 from include.errors import Restart
 from include.log.ports import TopicSpec
 from include.log.topics import document_spec, source_resolved
+from include.source.state.capture_state import CaptureState
 from tests.support.source.crash_harness import TOPIC, CrashHarness
 
 ANEW = document_spec(TOPIC, 3)
@@ -45,10 +46,17 @@ def test_a_topic_that_stays_is_left_alone() -> None:
 
 
 @pytest.mark.timeout(120)
-def test_a_kill_at_any_step_after_the_loss_leaves_every_resolved_record_true() -> None:
-    for at in count(1, 4):
+@pytest.mark.parametrize("older", [False, True], ids=["ids kept", "by a version that kept no ids"])
+def test_a_kill_at_any_step_after_the_loss_leaves_every_resolved_record_true(
+    monkeypatch: pytest.MonkeyPatch, older: bool
+) -> None:
+    written = CaptureState.to_json
+    for at in count(1, 2 if older else 4):
         world = CrashHarness(at)
-        assert world.session(until=BEFORE)
+        with monkeypatch.context() as version:
+            if older:
+                version.setattr(CaptureState, "to_json", lambda state: written(state) | {"topics": {}})
+            assert world.session(until=BEFORE)
         since = lose(world)
         killed = not world.session(at, until=24)
         assert not killed or world.session(until=24)

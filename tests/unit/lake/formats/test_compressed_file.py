@@ -79,6 +79,12 @@ def test_a_file_of_nothing_has_no_lines(compression: Compression) -> None:
     assert list(read_lines(io.BytesIO(written([], compression)), compression)) == []
 
 
+@pytest.mark.parametrize("compression", [GZIP, ZSTD], ids=lambda c: c.codec)
+def test_a_file_that_was_cut_to_nothing_is_damaged(compression: Compression) -> None:
+    with pytest.raises(Terminal):
+        list(read_lines(io.BytesIO(b""), compression))
+
+
 @ALL
 def test_lines_over_the_edges_of_pieces_come_whole(compression: Compression) -> None:
     lines = [b"%d" % i * (i % 50) for i in range(30_000)]
