@@ -39,8 +39,8 @@ def history() -> Iterator[History]:
 
 def test_a_runs_page_shows_verdict_findings_requests_position_and_the_command(history: History) -> None:
     page = audit_page("search", RUN)
-    words = re.sub("<[^>]+>", " ", page)
-    assert "2026-11-02 02:30:40 UTC orders (digest) 2 missing 3 requests  0-1-9; offsets 0:7, 1:9" in words
+    words = " ".join(re.sub("<[^>]+>", " ", page).split())
+    assert "2026-11-02 02:30:40 UTC orders (digest) 2 missing 3 requests 0-1-9; offsets 0:7, 1:9" in words
     assert "missing: &lt;b&gt;5&lt;/b&gt;, 6" in page
     assert "<b>5</b>" not in page
     assert "<code>lyrebird audit search orders --repair</code>" in page

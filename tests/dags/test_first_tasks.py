@@ -147,5 +147,5 @@ def test_the_pages_show_why_an_application_gave_up(source: str) -> None:
     for report in ({"incidents": [gone]}, {"rows": 3}):
         (folder.path / "progress.json").write_text(json.dumps(report))
         page = applications_page(EVERY)
-        assert f">capture-{source}</a><td>gave up" in page
+        assert f'>capture-{source}</a><td><span class="down">gave up' in page
         assert page.count("the position was purged<br><code>lyrebird capture check</code>") == 1

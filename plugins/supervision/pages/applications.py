@@ -50,20 +50,34 @@ def applications_page(may_read: Callable[[str | None], bool]) -> str:
 
 def log_page(name: str) -> str:
     """The last lines of one application's log."""
-    folder = run_folder(name)
-    body = Markup("{}<h2>Log: the last {} lines at most</h2><pre>{}</pre>").format(
-        table("This application", _COLUMNS, _row(name, folder)), f"{_LINES:,}", "\n".join(folder.log_tail(_LINES))
+    folder, path = run_folder(name), joined("lyrebird", "applications", name, "log")
+    body = Markup(
+        '{}<h2>Log: the last {} lines at most</h2><p><a href="{}#end">Newest line</a></p><pre>{}</pre><p id="end"></p>'
+    ).format(
+        table("This application", _COLUMNS, _row(name, folder)),
+        f"{_LINES:,}",
+        path,
+        "\n".join(folder.log_tail(_LINES)),
     )
-    return framed(name, body, path=joined("lyrebird", "applications", name, "log"))
+    return framed(name, body, path=path)
 
 
 def _told(key: str, value: object) -> Markup:
     """One field of a report as people read it: times with their zone, no braces."""
     if key.endswith("_us") and isinstance(value, int):
         key, value = key.removesuffix("_us"), time_text(value)
-    elif isinstance(value, dict):
-        value = ", ".join(f"{name} {each}" for name, each in value.items() if each is not None)
-    return Markup('<span class="told"><b>{}</b> {}</span>').format(key, value)
+    return Markup('<span class="told"><b>{}</b> {}</span>').format(key, _words(value))
+
+
+def _words(value: object) -> str:
+    """A value of a report; parts of parts stand apart by semicolons."""
+    if isinstance(value, dict):
+        parts = any(isinstance(each, dict) for each in value.values())
+        said = (f"{name} {_words(each)}" for name, each in value.items() if each not in _UNSAID)
+        return ("; " if parts else ", ").join(said)
+    if isinstance(value, list):
+        return "; ".join(map(_words, value))
+    return f"{value:,}" if type(value) is int else str(value)
 
 
 def _task_of(run: Run) -> tuple[str | None, str, str]:
@@ -90,11 +104,16 @@ def _state(seen: Observed) -> str:
     return f"ended: {seen.ended.why or f'status {seen.ended.rc}'}"
 
 
+def _well(seen: Observed) -> bool:
+    """Whether it runs, or has ended by itself or as asked, without an error."""
+    return seen.held or (seen.ended is not None and not seen.ended.rc and seen.ended.why in (None, "asked"))
+
+
 def _row(name: str, folder: RunFolder) -> Markup:
     seen = folder.observe()
     _, report = folder.progress()
     cells = (
-        _state(seen),
+        _state(seen) if _well(seen) else Markup('<span class="down">{}</span>').format(_state(seen)),
         time_text(seen.run.started_us) if seen.run else "",
         _owner(seen.run) if seen.run else "",
         Markup(" ").join(
@@ -105,7 +124,7 @@ def _row(name: str, folder: RunFolder) -> Markup:
     gave_up = seen.ended.gave_up if seen.ended is not None and seen.ended.rc else None
     if gave_up is not None and gave_up.get("id") not in {each["id"] for each in found}:
         found.append(gave_up)
-    return Markup('<tr><th scope="row">{}<td>{}</tr>{}').format(
+    return Markup('<tr class="application"><th scope="row">{}<td>{}</tr>{}').format(
         link(name, "lyrebird", "applications", name, "log"),
         Markup("<td>").join(cells),
         Markup("").join(map(_incident, found)),

@@ -78,7 +78,11 @@ def _row(kind: Kind, kept: KeptRun, row: HistoryRow) -> Markup:
         found.append(detail.format("incident", len(_COLUMNS), Markup("<code>{}</code>").format(row.next_command)))
     verdict = "clean" if row.clean else "nothing" if row.nothing else "open" if row.incomplete else "found"
     return Markup('<tr class="{}"><td>{}<th scope="row">{}<td>{}</tr>{}').format(
-        verdict, at, row.what, Markup("<td>").join(cells), Markup("").join(found)
+        verdict,
+        link(at, "lyrebird", "audits", kind, kept.run_id),
+        row.what,
+        Markup("<td>").join(cells),
+        Markup("").join(found),
     )
 
 

@@ -30,7 +30,10 @@ caption{text-align:left;padding-bottom:.3em;opacity:.75}
 td,th{text-align:left;padding:.3em 1em .3em 0;vertical-align:top}
 tbody th{font-weight:normal}
 svg{max-width:100%}
-.found,.clean,.open,.nothing{border-top:1px solid light-dark(#ddd,#444)}
+figure{margin:1em 0}
+code{user-select:all}
+#told,.down{color:light-dark(#a11,#f88);font-weight:600}
+.found,.clean,.open,.nothing,.application{border-top:1px solid light-dark(#ddd,#444)}
 @media(min-width:60em){tr>:nth-child(-n+3){white-space:nowrap}}
 .note td{padding-left:1.5em;white-space:normal}
 .open td:nth-child(3){color:light-dark(#850,#db5)}
@@ -40,6 +43,13 @@ svg{max-width:100%}
 .clean td:nth-child(3){color:light-dark(#171,#8d8)}
 .wide{display:inline-block;min-width:11em;overflow-wrap:anywhere}
 .told{display:inline-block;margin-right:1.2em}.told b{font-weight:normal;opacity:.75}
+@media(max-width:45em){
+h1{font-size:1.4em;overflow-wrap:anywhere}
+thead{display:none}
+table,caption,tbody,tr,td,tbody th,.wide{display:block;overflow-wrap:anywhere}
+td:empty,.wide:empty{display:none}
+td,tbody th{padding-right:0}
+}
 """
 )
 # Takes <main> from the server again, and leaves the reader's place alone: scroll, selection, focus. Airflow shows its
@@ -50,26 +60,45 @@ const theme = localStorage.getItem("theme");
 if (theme === "light" || theme === "dark") document.documentElement.style.colorScheme = theme;
 const [live, told] = ["live", "told"].map((id) => document.getElementById(id));
 const alike = (main, link) => [...main.querySelectorAll("a")].filter((each) => each.href === link.href);
+const now = () => `${new Date().toISOString().slice(11, 19)} UTC`;
+let since = now();
 async function refresh() {
   const main = document.querySelector("main");
-  if (document.hidden || !live.checked || !getSelection().isCollapsed) return;
+  if (document.hidden || !live.checked) return;
+  if (!getSelection().isCollapsed) {
+    told.textContent = `Waits since ${since} while text is selected`;
+    return;
+  }
   try {
-    const answer = await fetch(location.href, {cache: "no-store"});
+    const signal = AbortSignal.timeout(3000 * document.body.dataset.every);
+    const answer = await fetch(location.href, {cache: "no-store", signal});
     if (!answer.ok) throw new Error(`status ${answer.status}`);
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = document.adoptNode(page.querySelector("main"));
     told.textContent = "";
+    since = now();
     if (fresh.innerHTML === main.innerHTML || !live.checked || !getSelection().isCollapsed) return;
     const focused = main.contains(document.activeElement) ? document.activeElement : null;
     const nth = focused ? alike(main, focused).indexOf(focused) : -1;
+    const [old, log] = [main, fresh].map((each) => each.querySelector("pre")?.firstChild);
+    const below = document.documentElement.scrollHeight - innerHeight - scrollY;
+    const gone = document.createRange();
+    if (old && log) {
+      gone.setStart(old, 0);
+      gone.setEnd(old, Math.max(0, old.data.indexOf(log.data.slice(0, 500))));
+    }
+    const slid = gone.getBoundingClientRect().height;
     main.replaceWith(fresh);
+    if (log && below < 2) scrollTo(0, document.documentElement.scrollHeight);
+    else if (slid) scrollBy(0, -slid);
     if (focused) alike(fresh, focused)[nth]?.focus({preventScroll: true});
   } catch (problem) {
-    told.textContent ||= `Not updated since ${new Date().toLocaleTimeString()}: ${problem.message}`;
+    told.textContent = `Not updated since ${since}: ${problem.message}`;
   }
 }
 live.closest("p").hidden = false;
 setInterval(refresh, 1000 * document.body.dataset.every);
+document.addEventListener("visibilitychange", refresh);
 document.addEventListener("click", (event) => {
   const link = event.target.closest('a[target="_top"]');
   if (!link || window === top || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -86,6 +115,7 @@ _FRAME: Final = Markup(
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <base href="{base}"><title>{title}</title><style>{style}</style></head>
 <body data-every="{every_s}"><header><h1>{title}</h1><p><a href="{path}">Reload</a></p>
+<p><a href="lyrebird/applications">Applications</a> <a href="lyrebird/audits">Audits</a></p>
 <p hidden><label><input type="checkbox" id="live" checked> every {every_s} s</label></p>
 <p role="status" id="told"></p></header>
 <main>{body}</main><script>{script}</script></body></html>
