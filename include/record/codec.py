@@ -68,7 +68,7 @@ class DatumReader:
             raise InvalidRecord("schema is not Avro's", reason=repr(error), **place) from error
         self._place = place
         # fastavro recurses and loops as it is told: what only bytes tell is looked at before it reads them.
-        self._walk = Walk(self.schema, **place) if within_bounds(self.schema, **place).walked else None
+        self._walk = Walk(self.schema, sizes=False, **place) if within_bounds(self.schema, **place).walked else None
 
     def __call__(self, body: bytes | memoryview) -> Any:
         """The value; raises `InvalidRecord` for bytes that are not what the schema says, to the last byte."""

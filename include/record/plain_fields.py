@@ -89,8 +89,12 @@ class Walk:
         needed: whether other readers need it before them, as only bytes tell whether a record is within the bounds.
     """
 
-    def __init__(self, schema: Any, /, **place: Any) -> None:
-        """`schema` as fastavro parsed it. Raises `InvalidRecord` at `place` for one beyond the bounds."""
+    def __init__(self, schema: Any, /, *, sizes: bool = True, **place: Any) -> None:
+        """`schema` as fastavro parsed it. Raises `InvalidRecord` at `place` for one beyond the bounds.
+
+        `sizes`: whether blocks must be as long as they say; readers that count their items do not look.
+        """
+        self._sizes = sizes
         self._named: dict[str, Pass] = {}
         self._schemas: dict[str, Any] = {}
         self._around: dict[str, int] = {}
@@ -186,7 +190,7 @@ class Walk:
 
     def _items(self, schema: Any, *, keyed: bool) -> Pass:
         """Blocks of items: their number, or its negative and their bytes; none ends them."""
-        item, spent, extent = self.of(schema), self._spent, self._extents.of(schema)
+        item, spent, extent, sizes = self.of(schema), self._spent, self._extents.of(schema), self._sizes
         # A loop over nothing could be one without end.
         nothing = extent.empty and not keyed
 
@@ -196,7 +200,7 @@ class Walk:
                 size = -1
                 if count < 0:
                     at, size = _varint(data, at, end)
-                    if not 0 <= size <= end - at:
+                    if sizes and not 0 <= size <= end - at:
                         raise _BrokenError("it ends too early" if size > 0 else "a size is negative")
                 if not count:
                     return at
@@ -207,7 +211,7 @@ class Walk:
                         raise _BrokenError("it has too many values without bytes")
                 for _ in range(0 if nothing else count):
                     at = item(data, _string(data, at, end) if keyed else at, end)
-                if size >= 0 and at - begin != size:
+                if sizes and size >= 0 and at - begin != size:
                     raise _BrokenError("a block has another size than it says")
 
         return items
