@@ -97,10 +97,11 @@ class MysqlTables(SourceTables, Tables):
             rows = self._execute(
                 "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, character_set_name,"
                 " collation_name, column_key, datetime_precision FROM information_schema.columns"
-                # Bytes: where the server folds letters, masks are declared for the name that it has.
-                " WHERE CAST(table_schema AS BINARY) = %s AND CAST(table_name AS BINARY) = %s"
-                " ORDER BY ordinal_position",
-                (self._database, table),
+                # By bytes, too: where the server folds letters, masks are declared for the name that it has. The plain
+                # comparison is what lets it open one table alone.
+                " WHERE table_schema = %s AND table_name = %s"
+                " AND CAST(table_schema AS BINARY) = %s AND CAST(table_name AS BINARY) = %s ORDER BY ordinal_position",
+                (self._database, table) * 2,
             )
             if not rows:
                 raise Terminal(
