@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -278,26 +279,51 @@ print("the last words", flush=True)
 """
 
 
+class SmallDisk:
+    """A file system of 256 KiB; who may not mount one takes from the guardian the right to make files longer."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir()
+        asked = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(path)]
+        self._own = subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+    def fill(self, guardian: int) -> None:
+        if self._own:
+            with contextlib.suppress(OSError):
+                (self.path / "ballast").write_bytes(b"x" * 300_000)
+        else:
+            self._limit(guardian, 0)
+
+    def free(self, guardian: int) -> None:
+        if self._own:
+            (self.path / "ballast").unlink()
+        else:
+            self._limit(guardian, resource.RLIM_INFINITY)
+
+    def close(self) -> None:
+        if self._own:
+            subprocess.run(["umount", "--lazy", str(self.path)], check=True)
+
+    @staticmethod
+    def _limit(pid: int, size: int) -> None:
+        # Python ignores SIGXFSZ: a write that would make a file longer is an OSError.
+        _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard if size == resource.RLIM_INFINITY else size, hard))
+
+
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 256 KiB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip("a file system of its own needs root: mount -t tmpfs")
-    yield disk
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    made = SmallDisk(tmp_path / "disk")
+    yield made
+    made.close()
 
 
 @pytest.mark.parametrize("asked_while_full", [False, True])
 def test_a_full_disk_ends_neither_guardian_nor_application(
-    small_disk: Path, tmp_path: Path, asked_while_full: bool
+    disk: SmallDisk, tmp_path: Path, asked_while_full: bool
 ) -> None:
-    folder, beat = RunFolder(small_disk / "app"), tmp_path / "beat"
-    ballast = small_disk / "ballast"
+    folder, beat = RunFolder(disk.path / "app"), tmp_path / "beat"
 
     def beats() -> int:
         return int(beat.read_text() or 0) if beat.exists() else 0
@@ -305,8 +331,8 @@ def test_a_full_disk_ends_neither_guardian_nor_application(
     try:
         assert start(folder, str(beat), code=TALKER)
         pid = pid_of(folder)
-        with contextlib.suppress(OSError):
-            ballast.write_bytes(b"x" * 300_000)
+        guardian = psutil.Process(pid).ppid()
+        disk.fill(guardian)
         full_at = beats()
         eventually(lambda: beats() > full_at + 400, "prints into a full disk")
         assert folder.held()
@@ -315,7 +341,7 @@ def test_a_full_disk_ends_neither_guardian_nor_application(
             assert folder.ask_to_end("one")
             CLOCK.sleep(1.0)
             assert folder.held()
-        ballast.unlink()
+        disk.free(guardian)
         if not asked_while_full:
             (folder.path / "app.log").unlink()
             assert folder.ask_to_end("one")
