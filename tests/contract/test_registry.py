@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from include.errors import InvalidRecord, Terminal, Transient
+from include.errors import InvalidRecord, LyrebirdError, Terminal, Transient
 from include.local.ports import free_port
 from include.log.memory import MemoryRegistry
 from include.log.ports import SchemaRegistry
@@ -155,8 +155,17 @@ def test_what_is_no_schema_is_refused(registry_url: str, unique: str) -> None:
 
 
 def test_an_address_that_is_no_registry_is_refused(registry_url: str) -> None:
-    with pytest.raises((Terminal, InvalidRecord)):
-        ConfluentRegistry(registry_url + "/nowhere", timeout_s=PATIENT_S).register("x-value", record(ID))
+    registry = ConfluentRegistry(registry_url + "/nowhere", timeout_s=10.0)
+
+    def answer() -> LyrebirdError:
+        with pytest.raises(LyrebirdError) as told:
+            registry.register("x-value", record(ID))
+        return told.value
+
+    # Apicurio leaves one in some thousand requests for a path that it does not know without an answer.
+    answers = [each for each in (answer() for _ in range(3)) if not isinstance(each, Transient)]
+    assert answers
+    assert all(isinstance(each, (Terminal, InvalidRecord)) for each in answers)
 
 
 def test_an_address_that_is_no_registry_is_sent_nothing_to_keep() -> None:
