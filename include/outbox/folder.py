@@ -41,6 +41,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from include.clock import Clock
+from include.file_lock import is_held
 
 __all__ = ["Letter", "Mail", "Outbox", "OutboxState", "outbox"]
 
@@ -207,18 +208,8 @@ class Outbox:
         return OutboxState(len(waiting), since_us, len(_names(self._folder("refused"))), problem if waiting else "")
 
     def has_sender(self) -> bool:
-        """Whether one lives. Takes a shared lock for an instant; senders try longer than that."""
-        try:
-            descriptor = os.open(self.path / "lock", os.O_RDONLY)
-        except FileNotFoundError:
-            return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
+        """Whether one lives."""
+        return is_held(self.path / "lock")
 
     @contextlib.contextmanager
     def alone(self, clock: Clock) -> Iterator[bool]:

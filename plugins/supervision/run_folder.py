@@ -22,7 +22,6 @@ Reading never blocks and never raises for a file that is missing or half of a ge
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -30,6 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from include.file_lock import is_held
 from include.metrics.exporter import write_atomically
 from include.metrics.progress import read_file
 from include.settings.environment import state_folder
@@ -105,18 +105,8 @@ class RunFolder:
     path: Path
 
     def held(self) -> bool:
-        """Whether a guardian lives. Takes a shared lock for an instant; guardians try longer than that."""
-        try:
-            descriptor = os.open(self.path / "lock", os.O_RDONLY)
-        except FileNotFoundError:
-            return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
+        """Whether a guardian lives."""
+        return is_held(self.path / "lock")
 
     def observe(self) -> Observed:
         """The lock first, then the files: see `Observed`."""
