@@ -89,7 +89,7 @@ prove-servers: develop ## real servers, fetched: random values, kills, snapshots
 prove-join: develop ## joins of 60,000 random histories against SQL; a chain of joins that is killed at every step, rescaled, audited under load (an hour and a half)
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_join*.py)
 
-prove-lake: develop ## the lake: its protocol over 10,000 schedules and more, SequenceFiles both ways with Hadoop's, 324 runs killed and stopped at every step, outages, growth, backfills under Airflow (an hour)
+prove-lake: develop ## the lake: its protocol over 20,000 schedules, SequenceFiles both ways with Hadoop's, 324 runs killed and stopped at every step, outages, growth, backfills under Airflow (an hour)
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_lake*.py)
 	$(BIN)/pytest -q -p no:randomly $(wildcard tests/e2e/test_lake*.py)
 
@@ -99,7 +99,7 @@ prove-tables: fetched ## tables on the lake: killed 50 times, read by DuckDB; a 
 prove-eventtime: develop ## event time: 100,000 random histories in four interleavings each give one output; nine lives with kills are what their replays are (an hour)
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_eventtime*.py)
 
-prove-search: develop ## order search: every version of every document, deliveries that fail in 10,000 ways, both audits of a million documents under load, lost indexes, kills; expectations, rebuilds, recovery, readers under Airflow
+prove-search: develop ## order search: every version of every document, deliveries that fail in 12,000 ways, both audits of a million documents under load, lost indexes, kills; expectations, rebuilds, recovery, readers under Airflow
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_search*.py)
 	$(BIN)/pytest -q -p no:randomly $(wildcard tests/e2e/test_search*.py)
 

@@ -1,4 +1,4 @@
-"""The indexer's delivery against an Elasticsearch that fails: 10,000 random schedules, some of them over sockets.
+"""The indexer's delivery against an Elasticsearch that fails: 12,000 random schedules, some of them over sockets.
 
 LYREBIRD_PROVE=1 .venv/bin/pytest tests/prove/test_search_delivery.py
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,13 @@ def test_a_folder_of_support_holds_what_a_reader_can_take_in() -> None:
     folders = [path for path in (ROOT / "tests" / "support").rglob("*") if path.is_dir()]
     sizes = {str(folder): len(list(folder.glob("*.py"))) for folder in folders}
     assert {folder: size for folder, size in sizes.items() if size > MOST_MODULES} == {}
+
+
+@pytest.mark.parametrize(
+    ("target", "module"), [("prove-lake", "test_lake_model.py"), ("prove-search", "test_search_delivery.py")]
+)
+def test_the_help_of_a_proof_names_as_many_schedules_as_it_tries(target: str, module: str) -> None:
+    source = (ROOT / "tests" / "prove" / module).read_text(encoding="utf-8")
+    [schedules] = re.findall(r"^SCHEDULES = ([0-9_]+)$", source, re.MULTILINE)
+    [said] = re.findall(rf"^{target}:.*## (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert f" {int(schedules):,} " in said
