@@ -93,7 +93,7 @@ def day_to_replay(job: DeployedJob, reader: LogReader, day: str, elsewhere: Else
     """
     try:
         following = (dt.date.fromisoformat(day) + dt.timedelta(days=1)).isoformat()
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise SettingsError("not a day", got=day, allowed="such as 2026-11-02") from error
     committed = read_committed(reader, job.topic)
     if committed is None or committed.watermark == NEVER or day_of(committed.watermark) < day:

@@ -145,9 +145,8 @@ def span_ms(days: Days, zones: Iterable[str]) -> tuple[int, int]:
         midnight = dt.datetime.combine(days.first, dt.time(), zone(name))
         begins.append((midnight - _EPOCH) // _MS)
         # A day that a zone skipped has no end of its own: that of the day before it is where it would be.
-        last, end = days.last, None
-        while end is None:
-            end = Period(last).end_ms(name)
+        last = days.last
+        while (end := Period(last).end_ms(name)) is None:
             last -= dt.timedelta(days=1)
         ends.append(end)
     return min(begins), max(ends)

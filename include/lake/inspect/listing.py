@@ -28,6 +28,8 @@ Chosen = Literal["name", "timestamps", "no timestamps"]
 """By its partition names; by the timestamps of its records; because nothing tells its dates."""
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_EPOCH_DAY: Final = _EPOCH.toordinal()
+_DAY_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +56,18 @@ class Dates:
     @property
     def span_ms(self) -> tuple[int, int]:
         """The same as epoch milliseconds, the end excluded."""
+        if self.until == dt.date.max:
+            return _begin_ms(self.since, self.zone), _begin_ms(self.until, self.zone) + _DAY_MS
         return _begin_ms(self.since, self.zone), _begin_ms(self.until + dt.timedelta(days=1), self.zone)
 
     @property
     def days(self) -> frozenset[str]:
         """Those under which the index has objects of these dates: as names have them, and of UTC."""
-        begin, end = (_EPOCH + dt.timedelta(milliseconds=each) for each in self.span_ms)
-        days = range(
-            min(self.since, begin.date()).toordinal(),
-            max(self.until, (end - dt.timedelta(milliseconds=1)).date()).toordinal() + 1,
-        )
+        # Not by dates of UTC: the first or last day of the calendar may begin before it, or end behind it, there.
+        begin_ms, end_ms = self.span_ms
+        first = min(self.since.toordinal(), _EPOCH_DAY + begin_ms // _DAY_MS)
+        last = max(self.until.toordinal(), _EPOCH_DAY + (end_ms - 1) // _DAY_MS)
+        days = range(max(first, dt.date.min.toordinal()), min(last, dt.date.max.toordinal()) + 1)
         return frozenset({ANY_DAY, *(dt.date.fromordinal(day).isoformat() for day in days)})
 
 

@@ -211,6 +211,14 @@ def test_days_are_those_of_the_zones_that_the_parsers_name() -> None:
     assert end - begin == DAY_MS + 3_600_000
 
 
+@pytest.mark.parametrize("name", ["UTC", "America/New_York", "Asia/Tokyo"])
+@pytest.mark.parametrize("day", [dt.date.min, dt.date.max])
+def test_the_first_and_the_last_day_of_the_calendar_have_a_span(day: dt.date, name: str) -> None:
+    begin, end = span_ms(Days(day, day), [name])
+    # A zone's own midnight may lie beyond the calendar of UTC, where it is reckoned as UTC's.
+    assert 0 < end - begin <= 2 * DAY_MS
+
+
 @given(
     st.dates(dt.date(1990, 1, 1), dt.date(2030, 12, 31)),
     st.integers(0, 3),

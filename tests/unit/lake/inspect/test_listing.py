@@ -71,6 +71,16 @@ def test_a_day_of_a_zone_begins_at_its_own_midnight() -> None:
     assert utc == (1_795_219_200_000, 1_795_305_600_000)
 
 
+@pytest.mark.parametrize("name", ["UTC", "America/New_York", "Asia/Tokyo"])
+def test_dates_may_begin_and_end_with_the_calendar(name: str) -> None:
+    for day in (dt.date.min, dt.date.max):
+        dates = Dates(day, day, name)
+        assert dates.span_ms[1] - dates.span_ms[0] == 86_400_000
+        assert day.isoformat() in dates.days
+    last_two = Dates(dt.date(9999, 12, 30), dt.date.max, name)
+    assert last_two.span_ms[1] - last_two.span_ms[0] == 2 * 86_400_000
+
+
 def test_a_replaced_generation_is_not_listed(tmp_path: Path) -> None:
     world = StoredTopic(tmp_path)
     world.append([event(0)])
