@@ -48,7 +48,7 @@ def command(topic: str | None, as_json: bool) -> None:
         )
     else:
         for each in lacking:
-            click.echo(f"no index: {each.table} by {', '.join(each.columns)}, for {each.why}")
+            click.echo(f"no index: {each.table} by {', '.join(each.columns)}, for {each.why}: {each.fix};")
         for table in definition.unheard():
             click.echo(f"not heard: {table}; a change of its rows alone alters no document (`signals`, `corrected`)")
         if line := definition.masks.told():
@@ -62,5 +62,5 @@ def command(topic: str | None, as_json: bool) -> None:
             table=lacking[0].table,
             columns=list(lacking[0].columns),
             unindexed=len(lacking),
-            fix=f"{lacking[0].fix}.",
+            fix="; ".join(each.fix for each in lacking) + ".",
         )

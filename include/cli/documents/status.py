@@ -67,7 +67,7 @@ class _Status:
             "from": self.server,
             "replica": self.definition.read_from is not None,
             "rows_per_s": self.definition.read_rows_per_s,
-            "connections": 1,
+            "connections": self.definition.read_connections,
             "last_batch": self._last_batch(),
         }
         found: dict[str, Any] = {"topic": self.topic, "state": "never run", "requests": requests, "read": read}
@@ -93,8 +93,9 @@ class _Status:
             if self.cut.uncovered:
                 lines.append(f"  not covered: changes of {', '.join(self.cut.uncovered)} may be missing")
         limit = f"at most {self.definition.read_rows_per_s:,} rows/s" if self.definition.read_rows_per_s else "no limit"
+        most = self.definition.read_connections
         kind = "replica " if self.definition.read_from is not None else ""
-        lines.append(f"  reads from {kind}{self.server} by one connection, {limit}")
+        lines.append(f"  reads from {kind}{self.server} by one connection, a large batch by {most} at most, {limit}")
         if waiting_for := self.told.get("waiting_for"):
             lines.append(f"  waits: {waiting_for}")
         last = self._last_batch()

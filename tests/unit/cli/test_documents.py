@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
+from include.cli.documents import check
 from include.cli.documents.commands import COMMANDS, command
 from include.cli.documents.options import ShownRequest, chosen
-from include.errors import SettingsError
+from include.cli.documents.status import _Status
+from include.document.definition import DocumentDefinition
+from include.document.indexes import looked_up
+from include.errors import SettingsError, Terminal
 from tests.support.paths import ROOT
 
 SHIPPED = ROOT / "include" / "deployment" / "documents.yaml"
@@ -57,3 +62,39 @@ def test_every_documents_command_has_help() -> None:
         answer = CliRunner().invoke(command, [name, "--help"])
         assert answer.exit_code == 0
         assert "--topic" in answer.stdout
+
+
+def test_each_missing_index_is_named_with_the_statement_that_adds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class WithoutIndexes:
+        def __init__(self, *_: object) -> None:
+            self.columns = None
+
+        def indexed(self, table: str, columns: tuple[str, ...]) -> bool:
+            return False
+
+        def close(self) -> None:
+            pass
+
+    declare(tmp_path, "orders")
+    monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(tmp_path))
+    monkeypatch.setattr(check, "MysqlTables", WithoutIndexes)
+    monkeypatch.setattr(check, "database_of", lambda *_: SimpleNamespace(place="h:3306"))
+    monkeypatch.setattr(check, "check_columns", lambda *_: None)
+    wanted = [each.fix for each in looked_up(chosen(None)[2])]
+    assert len(wanted) > 1
+    answer = CliRunner().invoke(command, ["check"])
+    assert isinstance(answer.exception, Terminal)
+    lines = [line for line in answer.stdout.splitlines() if line.startswith("no index: ")]
+    assert [line.rpartition(": ")[2] for line in lines] == [f"{statement};" for statement in wanted]
+    assert answer.exception.fix == f"{'; '.join(wanted)}."
+
+
+def test_the_status_tells_of_the_connections_that_large_batches_take(tmp_path: Path) -> None:
+    declare(tmp_path, "orders")
+    entry = yaml.safe_load((tmp_path / "all.yaml").read_text())["documents"]["orders"]
+    definition = DocumentDefinition.model_validate(entry | {"read_connections": 3})
+    status = _Status("orders", definition, "h:3306", None, {}, 0.0, [], {})
+    assert "  reads from h:3306 by one connection, a large batch by 3 at most, at most 100,000 rows/s" in status.lines()
+    assert status.to_json()["read"]["connections"] == 3
