@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import signal
-import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
+
+from include.cli.progress_bar import progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,9 +110,9 @@ def command(
     for output in outputs:
         _print(output)
     for element in made.late:
-        _print(_late(element), to=late)
+        _print(_late(element), to=late, err=True)
     for failed in made.failed:
-        _print(_failed(failed))
+        _print(_failed(failed), err=True)
 
 
 def _on_spark(
@@ -124,16 +125,20 @@ def _on_spark(
         if not quiet:
             click.echo(line, err=True)
 
-    shown, last = sys.stderr.isatty() and not quiet, max((line.time for line in lines), default=0)
-
-    def tell(watermark: int) -> None:
-        if shown:
-            click.echo(f"watermark {iso(watermark)} of {iso(last)}\r", err=True, nl=watermark >= last)
+    times = [line.time for line in lines] or [0]
+    first, last = min(times), max(times)
 
     # As Ctrl-C does, so that nothing is left running.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return replay_on_spark(process, lines, SystemClock(), say=say, tell=tell, batch=batch or _WHOLE, **how)
+        with progress_bar("watermark", (last - first) // 1_000_000, unit="seconds", quiet=quiet) as bar:
+
+            def tell(watermark: int) -> None:
+                if watermark >= first:
+                    reached = min(watermark, last)
+                    bar.reach((reached - first) // 1_000_000, what=f"watermark {iso(reached)}")
+
+            return replay_on_spark(process, lines, SystemClock(), say=say, tell=tell, batch=batch or _WHOLE, **how)
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -217,11 +222,11 @@ def _failed(failed: FailedCall) -> dict[str, Any]:
     return {"failed": {**what, "partition": failed.element.partition, "offset": failed.element.offset}}
 
 
-def _print(said: dict[str, Any], to: IO[bytes] | None = None) -> None:
+def _print(said: dict[str, Any], to: IO[bytes] | None = None, *, err: bool = False) -> None:
     import orjson
 
     line = orjson.dumps(said).decode()
     if to is not None:
         to.write(line.encode() + b"\n")
     else:
-        click.echo(line, err="late" in said or "failed" in said)
+        click.echo(line, err=err)

@@ -10,6 +10,7 @@ import orjson
 
 from include.cli.colours import painted
 from include.cli.failing import tell_error
+from include.cli.progress_bar import progress_bar
 from include.settings.completion import names_of
 
 if TYPE_CHECKING:
@@ -52,23 +53,23 @@ def command(name: str, day: str | None, moved: tuple[str, ...], patience: str, a
     from include.settings.connections import Registry
     from include.settings.deployment import Deployment
 
-    shown = sys.stderr.isatty() and not as_json
     day = day or day_of(SystemClock().now_us() - 86_400_000_000)
-
-    def tell(begin: int, watermark: int, end: int) -> None:
-        if shown and end > begin > 0:
-            done = max(0, min(watermark, end) - begin) / (end - begin)
-            click.echo(f"\r{done:6.1%} of {day}", err=True, nl=watermark >= end)
 
     try:
         deployment = Deployment.load()
         waits_us = _duration(patience)
         restored = dict(_restored(deployment, each) for each in moved)
-        spark = session("eventtime_verify")
-        try:
-            report = verify(spark, deployment, name, day, tell, restored, waits_us)
-        finally:
-            spark.stop()
+        with progress_bar(day, unit="seconds", quiet=as_json) as bar:
+
+            def tell(begin: int, watermark: int, end: int) -> None:
+                if end > begin > 0:
+                    bar.reach(max(0, min(watermark, end) - begin) // 1_000_000, (end - begin) // 1_000_000)
+
+            spark = session("eventtime_verify")
+            try:
+                report = verify(spark, deployment, name, day, tell, restored, waits_us)
+            finally:
+                spark.stop()
         said = report.to_json(shown_by(deployment.one("registry", Registry)))
     except LyrebirdError as error:
         tell_error(error)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 import orjson
 
+from include.cli.progress_bar import progress_bar
 from include.settings.completion import names_of
 
 __all__ = ["command"]
@@ -29,11 +28,14 @@ def command(name: str, per_second: int, dry_run: bool, as_json: bool) -> None:
     from include.index.upkeep.purge_deployed import purge_deployed
     from include.settings.deployment import Deployment
 
-    def tell(now: Purged) -> None:
-        if sys.stderr.isatty() and not as_json:
-            click.echo(f"\r{now.index} from {now.topic}: {now.past_use:,} past their use", nl=False, err=True)
+    with (
+        DeployedIndex.of(Deployment.load(), name) as on,
+        progress_bar(on.alias, unit="tombstones", quiet=as_json) as bar,
+    ):
 
-    with DeployedIndex.of(Deployment.load(), name) as on:
+        def tell(now: Purged) -> None:
+            bar.reach(now.past_use, what=f"past their use in {now.index} from {now.topic}")
+
         found = purge_deployed(on, per_second=per_second, dry_run=dry_run, on_progress=tell)
     if as_json:
         click.echo(orjson.dumps({"dry_run": dry_run, "purged": [outcome.to_json() for outcome in found]}).decode())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
+from include.cli.progress_bar import ProgressBar, progress_bar
 from include.clock import SystemClock
 from include.index.run_params import RebuildRun
 
@@ -65,7 +66,8 @@ def command(index: str, dry_run: bool, new: bool, tasks: int, within_s: float, a
         processes = Processes(tasks)
         pool_of: PoolOf = lambda work: ProcessPool(processes, partial(work_off_range, work), lost_range)  # noqa: E731
         try:
-            done = carry_out(on, plan, pool_of, _teller(as_json), within_s=within_s)
+            with progress_bar(name, unit="offsets", quiet=as_json) as bar:
+                done = carry_out(on, plan, pool_of, _json_teller() if as_json else _teller(bar), within_s=within_s)
         finally:
             processes.close()
         proof = prove(on, done.info, serving_or_none(on.index, name))
@@ -79,32 +81,25 @@ def _say(lines: list[str], value: dict[str, Any], as_json: bool) -> None:
     click.echo(orjson.dumps(value).decode() if as_json else "\n".join(lines))
 
 
-def _teller(as_json: bool) -> ProgressReporter:
+def _teller(bar: ProgressBar) -> ProgressReporter:
     from include.index.generations.rebuild.run import ProgressReporter
 
-    shown, clock = sys.stderr.isatty(), SystemClock()
+    return ProgressReporter(
+        lambda found: bar.reach(found.done, found.total), lambda reason: click.echo(f"waits: {reason}", err=True)
+    )
+
+
+def _json_teller() -> ProgressReporter:
+    from include.index.generations.rebuild.run import ProgressReporter
+
+    clock = SystemClock()
     last_s: list[float] = []
 
     def reached(found: Reached) -> None:
         now_s = clock.monotonic_s()
-        ended = found.done >= found.total
-        if last_s and now_s < last_s[-1] + _TELL_EVERY_S and not ended:
+        if last_s and now_s < last_s[-1] + _TELL_EVERY_S and found.done < found.total:
             return
         last_s[:] = [now_s]
-        if as_json:
-            click.echo(orjson.dumps({"reached": found.to_json()}).decode())
-        else:
-            click.echo(_bar(found) + ("\r" if shown and not ended else "\n"), err=True, nl=False)
+        click.echo(orjson.dumps({"reached": found.to_json()}).decode())
 
-    def waits(reason: str) -> None:
-        if as_json:
-            click.echo(orjson.dumps({"waits": reason}).decode())
-        else:
-            click.echo(f"waits: {reason}", err=True)
-
-    return ProgressReporter(reached, waits)
-
-
-def _bar(found: Reached) -> str:
-    part = found.done / found.total if found.total else 1.0
-    return f"{'█' * round(part * 20):░<20} {part:4.0%}  {found.text}   "
+    return ProgressReporter(reached, lambda reason: click.echo(orjson.dumps({"waits": reason}).decode()))

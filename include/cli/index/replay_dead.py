@@ -7,6 +7,7 @@ import sys
 import click
 import orjson
 
+from include.cli.progress_bar import progress_bar
 from include.settings.completion import names_of
 
 __all__ = ["command"]
@@ -24,17 +25,15 @@ def command(name: str, dry_run: bool, as_json: bool) -> None:
     still refused.
     """
     from include.index.deployed import DeployedIndex
-    from include.index.upkeep.replay import Replayed
     from include.index.upkeep.replay_deployed import replay_deployed
     from include.settings.deployment import Deployment
 
-    def tell(now: Replayed) -> None:
-        if sys.stderr.isatty() and not as_json:
-            click.echo(f"\r{now.topic}: {now.read:,} letters", nl=False, err=True)
-
-    with DeployedIndex.of(Deployment.load(), name) as on:
+    with (
+        DeployedIndex.of(Deployment.load(), name) as on,
+        progress_bar(on.alias, unit="letters", quiet=as_json) as bar,
+    ):
         name = on.alias
-        replayed = replay_deployed(on, dry_run=dry_run, on_progress=tell)
+        replayed = replay_deployed(on, dry_run=dry_run, on_progress=lambda now: bar.reach(now.read, what=now.topic))
     refused = sum(len(outcome.refused) for of in replayed.values() for outcome in of)
     if as_json:
         indexes = [{"index": name, "topics": [outcome.to_json() for outcome in of]} for name, of in replayed.items()]

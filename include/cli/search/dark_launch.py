@@ -13,6 +13,7 @@ import click
 import orjson
 
 from include.cli.failing import tell_error
+from include.cli.progress_bar import ProgressBar, progress_bar
 from include.cli.search.options import in_option, json_option, target_named
 from include.errors import BackPressure, LyrebirdError, SettingsError
 from include.settings.environment import state_folder
@@ -74,7 +75,9 @@ def command(
             target, report, least = target_named(name)[1].name, _added(reports), _LEAST
         else:
             asked = _Asked(samples, per_s, size, deadline_s, seed, frozenset(ignored), metrics_port)
-            target, report, least = *_compared(asked, name), min(_LEAST, samples)
+            with progress_bar("asked", samples, unit="lists", quiet=as_json) as bar:
+                target, report = _compared(asked, name, bar)
+            least = min(_LEAST, samples)
         if page is not None:
             _write_page(page, target, report, bound, least)
     except LyrebirdError as error:
@@ -101,7 +104,7 @@ class _Asked:
     metrics_port: int | None
 
 
-def _compared(asked: _Asked, name: str | None) -> tuple[str, DarkReport]:
+def _compared(asked: _Asked, name: str | None, bar: ProgressBar) -> tuple[str, DarkReport]:
     """Name of the search, and what was found."""
     from include.clock import SystemClock
     from include.metrics.exporter import Metrics
@@ -124,7 +127,7 @@ def _compared(asked: _Asked, name: str | None) -> tuple[str, DarkReport]:
     dark = DarkLaunch(database_and_index(index, database), rules_of(index, asked.ignored), clock, limits, metrics)
     try:
         questions = drawn_questions(database, asked.size, asked.samples, random.Random(asked.seed))  # noqa: S311
-        report = _run(dark, questions, asked.per_s, clock)
+        report = _run(dark, questions, asked.per_s, clock, bar)
     finally:
         database.close()
     return target.name, report
@@ -151,8 +154,8 @@ def _write_page(page: Path, search: str, report: DarkReport, bound: float, least
     click.echo(f"page: {page}", err=True)
 
 
-def _run(dark: DarkLaunch, questions: Iterable[Question], per_s: float, clock: Clock) -> DarkReport:
-    """Ask at an even pace, deciding samples beside it; what it has come to stands on stderr."""
+def _run(dark: DarkLaunch, questions: Iterable[Question], per_s: float, clock: Clock, bar: ProgressBar) -> DarkReport:
+    """Ask at an even pace, deciding samples beside it."""
     dark.start(_THREADS)
     began_s = clock.monotonic_s()
     refused = 0
@@ -163,12 +166,9 @@ def _run(dark: DarkLaunch, questions: Iterable[Question], per_s: float, clock: C
                 dark.ask(question)
             except BackPressure:
                 refused += 1
-            if sys.stderr.isatty():
-                click.echo(f"\r{number:,} asked, {dark.report.samples:,} decided", nl=False, err=True)
+            bar.reach(number, what=f"{dark.report.samples:,} decided, asked")
     finally:
         report = dark.close()
-        if sys.stderr.isatty():
-            click.echo("\r\033[K", nl=False, err=True)
     if refused:
         click.echo(f"{refused:,} lists were not asked for, as the database's cap was reached", err=True)
     return report
