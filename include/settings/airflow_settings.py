@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["SUPERVISION", "AirflowSettings", "SettingFault", "from_files"]
+__all__ = ["SQLITE_FILE", "SUPERVISION", "AirflowSettings", "SettingFault", "from_files"]
 
 SUPERVISION: Final = {
     # Each event of a stream waits for it.
@@ -18,6 +18,8 @@ SUPERVISION: Final = {
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "90",
 }
 """What the stacks of this project set."""
+SQLITE_FILE: Final = "LYREBIRD_AIRFLOW_SQLITE"
+"""Names the file of Airflow's database, where the local stack keeps it in one."""
 
 _ONE_HOST = {"LocalExecutor", "SequentialExecutor"}
 # From the end of a deferred task's process until its executor has booked it, beside the interval of heartbeats.

@@ -20,6 +20,7 @@ from tests.support.paths import ROOT
 
 # Every DAG file and the DAGs that it makes of the deployment files beside this one.
 EXPECTED = {
+    "airflow_cleanup.py": {"airflow_cleanup"},
     "audit_chain.py": {"audit_chain"},
     "audit_documents.py": {"audit_documents"},
     "audit_join.py": {"audit_join"},
@@ -39,7 +40,7 @@ EXPECTED = {
     "source_snapshot.py": {"source_snapshot"},
     "streams.py": {"stream_assemble_orders", "stream_index_orders"},
 }
-TAGS = {"source", "stream", "audit", "search", "join", "lake", "eventtime"}
+TAGS = {"airflow", "source", "stream", "audit", "search", "join", "lake", "eventtime"}
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from include.local.recipes.probe import get_json
 from include.local.records import Records, write_private
 from include.local.services import Service
 from include.local.site import Site, secret_key
-from include.settings.airflow_settings import SUPERVISION
+from include.settings.airflow_settings import SQLITE_FILE, SUPERVISION
 
 __all__ = ["finish", "prepare", "ready"]
 
@@ -99,6 +99,8 @@ def _environment(site: Site) -> dict[str, str]:
         for name, value in os.environ.items()
         if name.startswith(("AIRFLOW__", "AIRFLOW_CONN_")) or name == "LYREBIRD_SPARK_MASTER"
     }
+    if not any(name.startswith("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN") for name in callers):
+        settings[SQLITE_FILE] = str(home / "airflow.db")
     return {**site.python_environment(), **settings, **callers}
 
 
