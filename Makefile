@@ -14,7 +14,7 @@ BUILT := $(VENV)/.compiled
 ORDERS ?= 500
 RATE ?= 20
 SEED ?= 1
-BYTES := $(addprefix tests/prove/,test_fuzz.py test_plain.py test_cat.py test_capture_crashes.py)
+BYTES := $(addprefix tests/prove/,test_fuzz.py test_plain.py test_sanitized.py test_cat.py test_capture_crashes.py)
 SERVERS := $(filter-out $(BYTES) tests/prove/test_join% tests/prove/test_lake% tests/prove/test_search% tests/prove/test_tables% tests/prove/test_eventtime%,$(wildcard tests/prove/test_*.py))
 
 .PHONY: help setup develop fetched demo up down status test test-unit coverage test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search prove-tables prove-eventtime check format lock bench bench-capture bench-lake bench-search bench-join bench-merkle bench-tables bench-eventtime manual pictures clean
@@ -80,7 +80,7 @@ test-e2e: fetched ## the whole stack, with things killed
 
 prove-capture: prove-bytes prove-servers ## capture, whole, in about an hour: prove-bytes, then prove-servers
 
-prove-bytes: develop ## every byte of every recording broken in three ways, sessions ended at every step (no servers)
+prove-bytes: develop ## every byte of every recording broken in three ways, sessions ended at every step, fuzz tests of compiled modules under ASan and UBSan (no servers)
 	$(BIN)/pytest -q -n 2 $(BYTES)
 
 prove-servers: develop ## real servers, fetched: random values, kills, snapshots, failovers, outages of all that capture needs

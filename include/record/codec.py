@@ -56,17 +56,21 @@ class Encoder:
 class DatumReader:
     """Reads values of one schema, logical types as Python's (`Decimal`, `date`, `datetime`).
 
+    Args:
+        schema: that they were written by.
+        wanted: that they are read as, by Avro's resolution, as fastavro parsed it; None: as they were written.
+
     Attributes:
         schema: as fastavro parsed it.
     """
 
-    def __init__(self, schema: Any, /, **place: Any) -> None:
+    def __init__(self, schema: Any, wanted: Any = None, /, **place: Any) -> None:
         """Raises `InvalidRecord` at `place` for what is no Avro schema, or one beyond the bounds of `record.extent`."""
         try:
             self.schema: Any = fastavro.parse_schema(schema)
         except Exception as error:
             raise InvalidRecord("schema is not Avro's", reason=repr(error), **place) from error
-        self._place = place
+        self._wanted, self._place = wanted, place
         # fastavro recurses and loops as it is told: what only bytes tell is looked at before it reads them.
         self._walk = Walk(self.schema, sizes=False, **place) if within_bounds(self.schema, **place).walked else None
 
@@ -83,7 +87,7 @@ class DatumReader:
         if self._walk is not None and (reason := self._walk.refusal(stream.getvalue(), stream.tell())):
             raise InvalidRecord("value is not what its schema says", reason=reason, **self._place)
         try:
-            return fastavro.schemaless_reader(stream, self.schema, None)
+            return fastavro.schemaless_reader(stream, self.schema, self._wanted)
         except Exception as error:
             # fastavro names its stream by an address in memory, which would be another each time.
             reason = "it ends too early" if isinstance(error, EOFError) else repr(error)
@@ -91,10 +95,10 @@ class DatumReader:
 
 
 class Decoder:
-    """Reads values of any schema; `lookup` gives the schema of an id as JSON text or parsed JSON."""
+    """Reads values of any schema; `lookup` gives the schema of an id as JSON text or parsed JSON, `wanted` as above."""
 
-    def __init__(self, lookup: Callable[[int], str | Mapping[str, Any]]) -> None:
-        self._lookup = lookup
+    def __init__(self, lookup: Callable[[int], str | Mapping[str, Any]], wanted: Any = None) -> None:
+        self._lookup, self._wanted = lookup, wanted
         self._readers: dict[int, DatumReader] = {}
 
     def __call__(self, data: bytes) -> Any:
@@ -117,5 +121,5 @@ class Decoder:
             if isinstance(loaded, dict) and isinstance(loaded.get("type"), list):
                 # A union, in the form in which registries' clients hand out what is no record.
                 loaded = loaded["type"]
-            reader = self._readers[schema_id] = DatumReader(loaded, schema_id=schema_id)
+            reader = self._readers[schema_id] = DatumReader(loaded, self._wanted, schema_id=schema_id)
         return reader

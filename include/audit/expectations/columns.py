@@ -7,12 +7,10 @@ Source: https://avro.apache.org/docs/1.12.0/specification/#schema-resolution
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import fastavro
 import orjson
 
 from include.audit.expectations.json_columns import avro_of, shaped
@@ -22,10 +20,10 @@ from include.index.mapping.value_types import RecordType as FormRecord
 from include.lake.formats.arrow_columns import ArrowColumn, columns_of
 from include.lake.formats.avro_schemas import plain_schema
 from include.log.ports import SchemaLanguage, SchemaRegistry
-from include.record.codec import unframe
+from include.record.codec import DatumReader, Decoder
 from include.record.json.formats import ValueForm, Values
 
-__all__ = ["Body", "body_of", "reader_of"]
+__all__ = ["AvroValueReader", "Body", "body_of", "reader_of"]
 
 Fields = Mapping[str, Any]
 
@@ -97,25 +95,15 @@ class AvroValueReader:
 
     def __init__(self, body: Body, lookup: Callable[[int], Mapping[str, Any]]) -> None:
         self._body = body
-        self._lookup = lookup
-        self._wanted = fastavro.parse_schema(plain_schema(body.schema))
-        self._written: dict[int, Any] = {}
+        wanted = DatumReader(plain_schema(body.schema)).schema
+        self._read = Decoder(lambda schema_id: plain_schema(lookup(schema_id)), wanted)
 
     def __call__(self, value: bytes) -> Fields | None:
         """The body, by the newest schema and without logical types; None of a change that deletes.
 
         Raises `InvalidRecord` for bytes that are not what their schema says, or cannot be resolved.
         """
-        schema_id, data = unframe(value)
-        if schema_id not in self._written:
-            self._written[schema_id] = fastavro.parse_schema(plain_schema(self._lookup(schema_id)))
-        stream = io.BytesIO(data)
-        try:
-            record: Any = fastavro.schemaless_reader(stream, self._written[schema_id], self._wanted)
-        except Exception as error:
-            raise InvalidRecord("value cannot be read", reason=repr(error), schema_id=schema_id) from error
-        if stream.tell() != len(data):
-            raise InvalidRecord("value is longer than its schema says", reason="trailing bytes", schema_id=schema_id)
+        record = self._read(value)
         if not self._body.changes:
             return dict(record)
         if record.get("op") == "d":
@@ -137,6 +125,8 @@ def body_of(schema: Mapping[str, Any], value: ValueForm, language: SchemaLanguag
             raise InvalidRecord("documents are objects whose names the schema has", reason="schema")
         form, bodies = document_form, avro_of(document_form)
     else:
+        # Refuses what is beyond the bounds, before it is gone through.
+        DatumReader(plain_schema(schema))
         bodies = dict(_image(schema) if value == "change" else schema)
     columns = columns_of(bodies)
     if any(column.whole for column in columns):

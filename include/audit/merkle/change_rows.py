@@ -6,12 +6,9 @@ alone there, which has none. Behind it a delete's envelope has the place, and it
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-
-import fastavro
 
 from include.audit.merkle.moments import Moments
 from include.errors import InvalidRecord
@@ -20,6 +17,7 @@ from include.lake.tables.bucket_file import RowColumns
 from include.lake.tables.columns import KEY, VERSION, Columns
 from include.lake.tables.rows import RefusedRow, RowChange, RowReader
 from include.log.ports import Record
+from include.record.codec import DatumReader, Decoder
 from include.record.fields import Fields
 
 __all__ = ["LIVE", "OFFSET", "PLACE", "ChangeRows", "own_fields", "with_own"]
@@ -51,6 +49,8 @@ def with_own(schema: Any) -> Any:
 class _Placed:
     place: int
     change: RowChange
+    key: Mapping[str, Any] | None
+    """Of a delete alone."""
 
 
 class ChangeRows:
@@ -79,9 +79,9 @@ class ChangeRows:
         self._columns = Columns(row_schema)
         self._names = [field["name"] for field in row_schema["fields"]]
         self._schema, self._moments, self._sure, self._schema_of = schema, moments, sure, schema_of
-        self._sources: dict[int, tuple[Fields, Fields, Any]] = {}
+        self._sources: dict[int, tuple[Fields, Fields, DatumReader]] = {}
         self._places: dict[bytes, int] = {}
-        self._keys: dict[int, Any] = {}
+        self._keys = Decoder(lambda schema_id: plain_schema(schema_of(schema_id)))
 
     def tables(self, records: Iterable[Record]) -> Iterator[Any]:
         """Arrow tables of `with_own`; a record that cannot be read is a row without a key."""
@@ -91,7 +91,8 @@ class ChangeRows:
             try:
                 place = self._place(record)
                 if place is not None:
-                    placed.append(_Placed(place, self._reader.read(record)))
+                    change = self._reader.read(record)
+                    placed.append(_Placed(place, change, self._key(change.key) if change.row is None else None))
             except InvalidRecord as error:
                 refused.append(RefusedRow(record.topic, record.partition, record.offset, str(error)))
             if len(placed) + len(refused) >= _ROWS:
@@ -114,7 +115,7 @@ class ChangeRows:
             yield self._with_own(table, lives, live=True)
         gone = [entry for entry in placed if entry.change.row is None]
         if gone:
-            keys = self._columns.table([self._key(entry.change.key) for entry in gone], inner)
+            keys = self._columns.table([{**dict.fromkeys(self._names), **(entry.key or {})} for entry in gone], inner)
             arrays = {name: keys[name] for name in inner.names}
             arrays[KEY] = pa.array([entry.change.key for entry in gone], pa.binary())
             arrays[VERSION] = pa.array([entry.change.version for entry in gone], pa.int64())
@@ -143,28 +144,29 @@ class ChangeRows:
             return None
         if len(value) < _HEAD:
             raise InvalidRecord("value is not in the Confluent wire format", reason="magic", head=value.hex())
-        envelope, source, parsed = self._source(int.from_bytes(value[1:_HEAD], "big"))
+        envelope, source, read = self._source(int.from_bytes(value[1:_HEAD], "big"))
         (block,) = envelope.cut(value, (envelope.names.index("source"),), _HEAD)
         place = b"".join(source.cut(block, tuple(source.names.index(name) for name in _PLACED)))
         found = self._places.get(place)
         if found is None:
-            said: Any = fastavro.schemaless_reader(io.BytesIO(block), parsed, None)
+            said = read(block)
             found = self._places[place] = self._moments.place_of(said["gtid"], said["file"], said["pos"])
         return found
 
-    def _source(self, schema_id: int) -> tuple[Fields, Fields, Any]:
+    def _source(self, schema_id: int) -> tuple[Fields, Fields, DatumReader]:
         known = self._sources.get(schema_id)
         if known is None:
             envelope = Fields(self._schema_of(schema_id))
             if "source" not in envelope.names:
                 raise InvalidRecord("value is not a change envelope", reason="envelope")
             source = envelope.inside("source")
-            known = self._sources[schema_id] = envelope, source, source.schema
+            if not set(_PLACED) <= set(source.names):
+                raise InvalidRecord("value is not a change envelope", reason="source", allowed=_PLACED)
+            known = self._sources[schema_id] = envelope, source, DatumReader(source.schema, schema_id=schema_id)
         return known
 
     def _key(self, key: bytes) -> dict[str, Any]:
-        schema_id = int.from_bytes(key[1:_HEAD], "big")
-        if schema_id not in self._keys:
-            self._keys[schema_id] = fastavro.parse_schema(plain_schema(self._schema_of(schema_id)))
-        said: Any = fastavro.schemaless_reader(io.BytesIO(key[_HEAD:]), self._keys[schema_id], None)
-        return {**dict.fromkeys(self._names), **said}
+        said = self._keys(key)
+        if not isinstance(said, dict):
+            raise InvalidRecord("key is not a record of fields", reason="key", got=type(said).__name__)
+        return said

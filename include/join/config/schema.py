@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from fastavro.schema import expand_schema
 
-from include.errors import Terminal
+from include.errors import InvalidRecord, Terminal
 from include.join.config.definition import JoinFile
 from include.join.config.fields import FieldPlan, InputFields
+from include.record.codec import DatumReader
 from include.record.schema import avro_name
 from include.settings.deployment import Deployment
 
@@ -39,12 +40,19 @@ class InputSchema:
 
     @classmethod
     def of(cls, key: Mapping[str, Any], value: Mapping[str, Any], *, topic: str) -> InputSchema:
-        """Read them; raises `Terminal` for what is no record with fields."""
+        """Read them; raises `Terminal` for what is no record with fields, or beyond the bounds of `record.extent`."""
         for what, schema in (("key", key), ("value", value)):
             if schema.get("type") != "record":
                 raise Terminal(
                     f"a join reads records of fields, and this {what} is none", topic=topic, type=schema.get("type")
                 )
+            try:
+                # Names are written out below, which a bounded schema alone survives.
+                DatumReader(dict(schema))
+            except InvalidRecord as error:
+                raise Terminal(
+                    f"a join cannot read this {what}: {error.message}", topic=topic, **error.details
+                ) from error
         key_schema: Any = expand_schema(dict(key))
         value_schema: Any = expand_schema(dict(value))
         image = _image(value_schema)

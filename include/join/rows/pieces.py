@@ -14,6 +14,7 @@ from typing import Any
 import fastavro
 
 from include.errors import InvalidRecord
+from include.record.codec import DatumReader
 
 __all__ = ["AS_IS", "FieldPiece", "piece_of", "same_bytes"]
 
@@ -102,13 +103,13 @@ def _converted(source: Any, shown: Any) -> Callable[[bytes], bytes]:
             raise InvalidRecord("a field is null that the output's key needs", reason="null")
 
         return refused
-    reads = fastavro.parse_schema(_record(source))
     writes = fastavro.parse_schema(_record(_like(shown, source)))
+    read = DatumReader(_record(source), writes)
 
     def converted(data: bytes) -> bytes:
         try:
-            value: Any = fastavro.schemaless_reader(io.BytesIO(data), reads, writes)
-        except Exception as error:
+            value = read(data)
+        except InvalidRecord as error:
             reason = f"a value of {_name(source)} is none of {_name(shown)}"
             raise InvalidRecord("a field cannot be shown in the output's type", reason=reason) from error
         out = io.BytesIO()

@@ -80,9 +80,12 @@ def columns_of(schema: Any, *, strict: bool = False, target: Target = "parquet")
     is checked without Arrow, which takes a tenth of a millisecond for a row of its own.
     """
     types = _Types(strict, target)
-    if isinstance(schema, Mapping) and schema["type"] == "record":
-        return types.fields(schema, "", str(schema["name"]))
-    return [types.column("value", schema, "", "value")._replace(whole=True)]
+    try:
+        if isinstance(schema, Mapping) and schema["type"] == "record":
+            return types.fields(schema, "", str(schema["name"]))
+        return [types.column("value", schema, "", "value")._replace(whole=True)]
+    except RecursionError as error:
+        raise _refused("types that are so deep have no columns", "value") from error
 
 
 class _Types:

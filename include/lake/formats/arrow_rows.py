@@ -6,16 +6,13 @@ finds wrong, it leaves to those who decode row by row.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Self
-
-import fastavro
-from fastavro.schema import UnknownType
 
 from include.errors import InvalidRecord
 from include.lake.formats.arrow_columns import ArrowColumn
 from include.lake.formats.avro_schemas import plain_schema
+from include.record.codec import DatumReader
 from include.record.fields import Fields
 from include.record.native import columnar_of
 
@@ -57,19 +54,19 @@ class ArrowRows:
 class _Decoded:
     """Of fields that have a structure: few of a row, and mostly null."""
 
-    def __init__(self, schema: Any, column: ArrowColumn) -> None:
-        """`schema`: of a record with this field alone."""
-        self._schema, self._column = schema, column
+    def __init__(self, read: DatumReader, column: ArrowColumn) -> None:
+        """`read`: a record with this field alone."""
+        self._read, self._column = read, column
 
     @classmethod
     def of(cls, schema: Mapping[str, Any], place: int, column: ArrowColumn) -> Self | None:
         """Of a field; None where its type is named in another one."""
         alone = {name: value for name, value in schema.items() if not name.startswith("__")}
         try:
-            parsed = fastavro.parse_schema(plain_schema({**alone, "fields": [schema["fields"][place]]}))
-        except UnknownType:
+            read = DatumReader(plain_schema({**alone, "fields": [schema["fields"][place]]}))
+        except InvalidRecord:
             return None
-        return cls(parsed, column)
+        return cls(read, column)
 
     def __call__(self, data: list[bytes], _: int) -> Any:
         import pyarrow.lib as pa
@@ -77,8 +74,7 @@ class _Decoded:
         known: dict[bytes, Any] = {}
         for each in data:
             if each not in known:
-                row: Any = fastavro.schemaless_reader(io.BytesIO(each), self._schema, None)
-                known[each] = row[self._column.name]
+                known[each] = self._read(each)[self._column.name]
         return pa.array(self._column.values([known[each] for each in data]), self._column.type)
 
 

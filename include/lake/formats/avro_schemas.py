@@ -82,14 +82,22 @@ class WireSchemas:
 
 
 def plain_schema(schema: Any) -> Any:
-    """The schema without its logical types: integers and bytes are read as they are, in any range."""
+    """The schema without its logical types: integers and bytes are read as they are, in any range.
+
+    Raises `InvalidRecord` for one that is too deep to be gone through.
+    """
+    try:
+        return _plain(schema)
+    except RecursionError as error:
+        raise InvalidRecord("schema is too deep", reason="depth") from error
+
+
+def _plain(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [plain_schema(branch) for branch in schema]
+        return [_plain(branch) for branch in schema]
     if not isinstance(schema, Mapping):
         return schema
     # Defaults are values, however much they look like schemas.
     return {
-        name: inner if name == "default" else plain_schema(inner)
-        for name, inner in schema.items()
-        if name != "logicalType"
+        name: inner if name == "default" else _plain(inner) for name, inner in schema.items() if name != "logicalType"
     }

@@ -107,10 +107,13 @@ class ConfluentRegistry(SchemaRegistry):
                     schema_id=schema_id,
                     allowed="AVRO, JSON",
                 )
-            found = json.loads(good["schema"])
-            others = self._referenced(good)
-            if others:
-                found = whole_avro(found, others) if language == "AVRO" else whole_json_schema(found, others)
+            try:
+                found = json.loads(good["schema"])
+                others = self._referenced(good)
+                if others:
+                    found = whole_avro(found, others) if language == "AVRO" else whole_json_schema(found, others)
+            except RecursionError as error:
+                raise InvalidRecord("schema is too deep", reason="depth", schema_id=schema_id) from error
             self._schemas[schema_id] = language, found if isinstance(found, dict) else {"type": found}
         return self._schemas[schema_id]
 

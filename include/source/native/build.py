@@ -15,10 +15,11 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-__all__ = ["FLAGS", "SOURCES", "build"]
+__all__ = ["COMPILE", "LINK", "SOURCES", "build"]
 
 _OWN: Final = Path(__file__).parent
 _INCLUDE: Final = _OWN.parents[1]
@@ -29,10 +30,14 @@ SOURCES: Final = (
     _INCLUDE / "record" / "json" / "native" / "_avro_json.pyx",
     _INCLUDE / "join" / "native" / "_join.pyx",
 )
-FLAGS: Final = ("-O3", "-fwrapv", "-fPIC", "-fvisibility=hidden", "-DNDEBUG", "-w")
+_HARDEN: Final = ("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-fstack-protector-strong")
+# Undefined first: some distributions define it, and another value would be one too many.
+COMPILE: Final = ("-O3", "-fwrapv", "-fPIC", "-fvisibility=hidden", "-DNDEBUG", "-w", *_HARDEN)
+LINK: Final = ("-Wl,-z,relro,-z,now",) if sys.platform.startswith("linux") else ()
+"""Other systems' linkers do not know it; `setup.py` takes both for the package."""
 
 
-def build(folder: Path | None = None) -> str:
+def build(folder: Path | None = None, flags: Sequence[str] = (*COMPILE, *LINK)) -> str:
     """Build into `folder`, or each beside its source; returns a line for a person.
 
     An older library is replaced in one step, or goes.
@@ -41,7 +46,7 @@ def build(folder: Path | None = None) -> str:
     for source in SOURCES:
         target = (folder or source.parent) / f"{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}"
         # Of one that fails the others do not stand there from another time.
-        why_not = why_not or _made(source, target)
+        why_not = why_not or _made(source, target, flags)
         if why_not:
             target.unlink(missing_ok=True)
     if not why_not:
@@ -49,7 +54,7 @@ def build(folder: Path | None = None) -> str:
     return f"note: the slower pure Python row decoders and JSON writer will be used: {why_not}; then `make setup`."
 
 
-def _made(source: Path, target: Path) -> str:
+def _made(source: Path, target: Path, flags: Sequence[str]) -> str:
     """Why it could not be made, and what to do; empty when it was."""
     compiler = _compiler()
     if compiler is None:
@@ -62,7 +67,7 @@ def _made(source: Path, target: Path) -> str:
         text, made = Path(name, f"{source.stem}.c"), target.with_name(f".{target.name}.{os.getpid()}")
         commands = [
             [sys.executable, "-m", "cython", "-3", "-o", str(text), str(source)],
-            [*compiler, *FLAGS, f"-I{headers}", str(text), "-o", str(made)],
+            [*compiler, *flags, f"-I{headers}", str(text), "-o", str(made)],
         ]
         for command in commands:
             done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - words of our own

@@ -8,13 +8,14 @@ JSON.
 from __future__ import annotations
 
 import io
+import os
 import struct
 import zlib
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any
+from typing import Any, Final
 
 import fastavro
 import orjson
@@ -31,11 +32,13 @@ from include.source.rows.images import Pair, RowImages
 from tests.support.binlog.recorded_mariadb import raw_events
 from tests.support.golden.recording import load, names
 
-__all__ = ["FILES", "Fuzz", "Mutant"]
+__all__ = ["FILES", "STEP", "Fuzz", "Mutant"]
 
 FILES = [("", "mariadb-types"), *names()]
 """(server, case) of every recording, and the first one, which has a description of its own kind."""
 
+STEP: Final = "LYREBIRD_TEST_FUZZ_STEP"
+"""Of so many bytes of an event one is broken, another one in the next event; without it each is."""
 Mutant = tuple[int, int, int]
 """(number of the event, place in it, bits to flip; -1: the event ends there)."""
 _HEADER, _SIZE = 19, range(9, 13)
@@ -62,9 +65,10 @@ class Fuzz:
         self._group = list(self._groups())
 
     def mutants(self, masks: tuple[int, ...]) -> Iterator[Mutant]:
-        """Every byte of every event: its bits, and the event cut before it."""
+        """Every byte of every event, or one of `STEP`: its bits, and the event cut before it."""
+        step = int(os.environ.get(STEP, "1"))
         for number, event in enumerate(self.events):
-            for place in range(len(event) - 4 * self._summed):
+            for place in range(number % step, len(event) - 4 * self._summed, step):
                 for mask in masks:
                     yield number, place, mask
                 yield number, place, -1

@@ -7,7 +7,18 @@ import struct
 from random import Random
 from typing import Any, Final
 
-__all__ = ["damaged", "encoded", "key_schema_of", "ladder", "long", "schema_of", "wire"]
+__all__ = [
+    "HOSTILE",
+    "damaged",
+    "doubling",
+    "encoded",
+    "key_schema_of",
+    "ladder",
+    "long",
+    "nested",
+    "schema_of",
+    "wire",
+]
 
 _LOGICAL: Final[list[dict[str, Any]]] = [
     {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2},
@@ -282,3 +293,25 @@ def ladder(rungs: int) -> dict[str, Any]:
         rung = {"type": "record", "name": f"R{i}", "fields": [{"name": "r", "type": f"R{i - 1}"}]}
         fields.append({"name": f"f{i}", "type": rung})
     return {"type": "record", "name": "Ladder", "fields": fields}
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """A record of one field, in which so many arrays stand in each other as written."""
+    kind: Any = "int"
+    for _ in range(levels):
+        kind = {"type": "array", "items": kind}
+    return {"type": "record", "name": "Nested", "fields": [{"name": "f0", "type": kind}]}
+
+
+def doubling(steps: int) -> dict[str, Any]:
+    """A record of so many fields, lists of what holds the one before twice: all are empty in a value of few bytes."""
+    kind: Any = {"type": "record", "name": "T0", "fields": [{"name": "n", "type": "int"}]}
+    fields = [{"name": "f0", "type": {"type": "array", "items": kind}}]
+    for i in range(1, steps):
+        kind = {"type": "record", "name": f"T{i}", "fields": [{"name": n, "type": f"T{i - 1}"} for n in "ab"]}
+        fields.append({"name": f"f{i}", "type": {"type": "array", "items": kind}})
+    return {"type": "record", "name": "Doubling", "fields": fields}
+
+
+HOSTILE: Final = {"named": ladder(4_000), "nested": nested(10_000), "doubling": doubling(60)}
+"""Schemas of some kilobytes that no reader survives which goes through all of them."""

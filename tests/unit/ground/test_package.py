@@ -1,24 +1,33 @@
-"""`pip install .`: what pyproject.toml declares is what there is."""
+"""`pip install .`: what pyproject.toml and setup.py declare is what there is."""
 
 from __future__ import annotations
 
 import tomllib
 from importlib import import_module
+from runpy import run_path
+from typing import Any
+
+import pytest
 
 import include
 from include.settings.environment import PROJECT_ROOT
-from include.source.native.build import FLAGS, SOURCES
+from include.source.native.build import COMPILE, LINK, SOURCES
 
 PROJECT = tomllib.loads((PROJECT_ROOT / "pyproject.toml").read_text("utf-8"))
 SETUPTOOLS = PROJECT["tool"]["setuptools"]
 
 
-def test_the_package_compiles_what_make_setup_compiles() -> None:
-    declared = {each["name"]: each["sources"] for each in SETUPTOOLS["ext-modules"]}
+def test_the_package_compiles_what_make_setup_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr("setuptools.setup", lambda **given: made.extend(given["ext_modules"]))
+    monkeypatch.chdir(PROJECT_ROOT)
+    run_path("setup.py")
     files = [file.relative_to(PROJECT_ROOT) for file in SOURCES]
-    assert declared == {".".join(file.with_suffix("").parts): [str(file)] for file in files}
-    assert all(each["optional"] for each in SETUPTOOLS["ext-modules"])
-    assert all(set(each["extra-compile-args"]) <= set(FLAGS) for each in SETUPTOOLS["ext-modules"])
+    assert {each.name: each.sources for each in made} == {
+        ".".join(file.with_suffix("").parts): [str(file)] for file in files
+    }
+    for each in made:
+        assert (each.optional, each.extra_compile_args, each.extra_link_args) == (True, [*COMPILE], [*LINK])
 
 
 def test_every_kind_of_file_in_the_library_is_in_the_package() -> None:

@@ -13,6 +13,7 @@ from include.join.config.definition import JoinFile, read_join
 from include.join.config.fields import field_plan
 from include.join.config.schema import InputSchema, OutputSchemas, check_join_keys, output_schemas
 from include.record.schema import Column, TableSchema
+from tests.support.record.random_avro import HOSTILE
 
 pytestmark = pytest.mark.unit
 
@@ -63,6 +64,14 @@ def schemas(folder: Path, text: str, inputs: list[InputSchema]) -> OutputSchemas
 
 def types(schema: dict[str, Any]) -> dict[str, Any]:
     return {field["name"]: field["type"] for field in schema["fields"]}
+
+
+@pytest.mark.parametrize("schema", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_schema_ends_the_join_by_name(schema: Any) -> None:
+    key = {"type": "record", "name": "K", "fields": [{"name": "id", "type": "int"}]}
+    for one, other, what in ((schema, key, "key"), (key, schema, "value")):
+        with pytest.raises(Terminal, match=f"a join cannot read this {what}: schema .*too (deep|many types)"):
+            InputSchema.of(one, other, topic="plain")
 
 
 def test_the_key_is_made_of_the_inputs_keys_and_all_other_fields_may_be_null(tmp_path: Path) -> None:

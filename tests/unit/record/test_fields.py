@@ -17,7 +17,7 @@ from include.record.extent import DEEPEST
 from include.record.fields import EnvelopeFields, Fields, _definitions
 from include.record.references import whole_avro
 from include.record.schema import Column, TableSchema
-from tests.support.record.random_avro import damaged, encoded, ladder, long, schema_of
+from tests.support.record.random_avro import HOSTILE, damaged, doubling, encoded, ladder, long, schema_of
 
 seeds = st.integers(0, 2**64 - 1)
 TABLE = TableSchema(
@@ -225,6 +225,13 @@ def test_a_schema_that_is_too_deep_by_names_is_refused_and_named() -> None:
     with pytest.raises(InvalidRecord) as refused:
         Fields(ladder(DEEPEST - 1))
     assert (refused.value.details["reason"], refused.value.details["schema"]) == ("depth", "Ladder")
+
+
+@pytest.mark.parametrize("schema", HOSTILE.values(), ids=HOSTILE)
+def test_a_schema_is_refused_that_is_too_long_with_its_names_written_out(schema: Any) -> None:
+    with pytest.raises(InvalidRecord, match=r"schema .*too (deep|many types)"):
+        Fields(schema)
+    assert len(Fields(doubling(14)).names) == 14
 
 
 def test_a_refusal_says_which_field_and_why() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from include.audit.expectations.columns import Body, body_of
+from include.audit.expectations.columns import AvroValueReader, Body, body_of
 from include.audit.expectations.work import UNREADABLE, decoded, identified
 from include.errors import InvalidRecord
 from include.index.definition import IndexTopic
@@ -20,7 +20,9 @@ from include.index.metadata import TopicOrigin
 from include.index.states import States
 from include.log.memory import MemoryRegistry
 from include.record.codec import Encoder, frame
+from include.record.extent import DEEPEST
 from include.record.version import to_header
+from tests.support.record.random_avro import HOSTILE, ladder, long, wire
 
 KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
 MONEY = {"type": "bytes", "logicalType": "decimal", "precision": 14, "scale": 2}
@@ -121,6 +123,27 @@ def test_a_document_that_does_not_fit_the_newest_schema_is_counted_alone(registr
     ]
     found = table(body_of(NARROW, "plain"), registry, rows)
     assert [(each["doc_id"], each[UNREADABLE]) for each in found] == [("1", 0), (None, 1)]
+
+
+@pytest.mark.parametrize("schema", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_schemas_have_no_columns_and_no_reader(schema: Any) -> None:
+    for each in (schema, ladder(DEEPEST - 2)):
+        with pytest.raises(InvalidRecord, match=r"so deep|too (deep|many types)"):
+            body_of(each, "plain")
+    read = AvroValueReader(body_of(NARROW, "plain"), lambda _: schema)
+    with pytest.raises(InvalidRecord, match=r"too (deep|many types)"):
+        read(wire(7, bytes(10_000)))
+
+
+def test_a_billion_values_without_bytes_are_no_document(registry: MemoryRegistry) -> None:
+    schema = {**ROW, "fields": [*NARROW["fields"], {"name": "n", "type": {"type": "array", "items": "null"}}]}
+    schema_id = registry.register("docs-value", schema)
+    rows = [
+        {"doc_id": "1", "records": 1, "value": wire(schema_id, long(1) + long(10**9) + long(0))},
+        {"doc_id": "2", "records": 1, "value": wire(schema_id, long(2) + long(3) + long(0))},
+    ]
+    found = table(body_of(NARROW, "plain"), registry, rows)
+    assert [(each["doc_id"], each[UNREADABLE], each["id"]) for each in found] == [(None, 1, None), ("2", 0, 2)]
 
 
 def test_the_newer_image_of_a_change_is_the_document_and_a_delete_is_none(registry: MemoryRegistry) -> None:

@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
+from include.lake.formats.arrow_columns import columns_of
+from include.lake.formats.arrow_rows import _Decoded
 from include.lake.formats.avro_schemas import plain_schema
 from include.lake.tables.columns import Columns
-from tests.support.record.random_avro import damaged, encoded, schema_of
+from tests.support.record.random_avro import damaged, encoded, long, schema_of
 
 pytestmark = pytest.mark.unit
 seeds = st.integers(0, 2**64 - 1)
@@ -79,6 +81,19 @@ def test_columns_of_every_type_are_those_of_decoded_rows(kind: Any) -> None:
 
 def _again(kind: Any) -> Any:
     return kind["name"] if isinstance(kind, dict) and "name" in kind else kind
+
+
+def test_a_billion_values_without_bytes_are_never_made() -> None:
+    """Also where nobody has looked at the row before."""
+
+    def alone(kind: Any) -> dict[str, Any]:
+        return {"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]}
+
+    (column,) = columns_of(alone({"type": "array", "items": "int"}), target="delta")
+    made = _Decoded.of(alone({"type": "array", "items": "null"}), 0, column)
+    assert made is not None
+    with pytest.raises(InvalidRecord, match="too many values without bytes"):
+        made([long(10**9) + long(0)], 1)
 
 
 @settings(max_examples=300)
