@@ -17,7 +17,7 @@ SEED ?= 1
 BYTES := $(addprefix tests/prove/,test_fuzz.py test_plain.py test_sanitized.py test_cat.py test_capture_crashes.py)
 SERVERS := $(filter-out $(BYTES) tests/prove/test_join% tests/prove/test_lake% tests/prove/test_search% tests/prove/test_tables% tests/prove/test_eventtime%,$(wildcard tests/prove/test_*.py))
 
-.PHONY: help setup develop fetched demo up down status test test-unit coverage test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search prove-tables prove-eventtime check format lock bench bench-capture bench-lake bench-search bench-join bench-merkle bench-tables bench-eventtime manual pictures clean
+.PHONY: help setup develop fetched demo up down status test test-unit coverage test-dags test-services test-e2e prove-capture prove-bytes prove-servers prove-join prove-lake prove-search prove-tables prove-eventtime prove-soak check format lock bench bench-capture bench-lake bench-search bench-join bench-merkle bench-tables bench-eventtime manual pictures clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,7 +76,7 @@ test-services: fetched ## contract, integration and Spark tests on real servers
 	$(BIN)/pytest -q -n 2 --dist loadfile tests/contract tests/integration tests/spark
 
 test-e2e: fetched ## the whole stack, with things killed
-	$(BIN)/pytest -q -p no:randomly $(filter-out tests/e2e/test_lake% tests/e2e/test_search%,$(wildcard tests/e2e/test_*.py))
+	$(BIN)/pytest -q -p no:randomly $(filter-out tests/e2e/test_lake% tests/e2e/test_search% tests/e2e/test_soak%,$(wildcard tests/e2e/test_*.py))
 
 prove-capture: prove-bytes prove-servers ## capture, whole, in about an hour: prove-bytes, then prove-servers
 
@@ -98,6 +98,9 @@ prove-tables: fetched ## tables on the lake: killed 50 times, read by DuckDB; a 
 
 prove-eventtime: develop ## event time: 100,000 random histories in four interleavings each give one output; nine lives with kills are what their replays are (an hour)
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_eventtime*.py)
+
+prove-soak: fetched ## the demo with the lake under load while Airflow, disk, mail server and host have their accidents (an hour; as root, who may mount a small disk)
+	$(BIN)/pytest -q -s -p no:randomly tests/e2e/test_soak.py
 
 prove-search: develop ## order search: every version of every document, deliveries that fail in 12,000 ways, both audits of a million documents under load, lost indexes, kills; expectations, rebuilds, recovery, readers under Airflow
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_search*.py)
