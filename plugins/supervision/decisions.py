@@ -19,6 +19,7 @@ __all__ = [
     "AwaitEnd",
     "Elsewhere",
     "Event",
+    "FailTry",
     "Finish",
     "GiveUp",
     "HandOver",
@@ -42,10 +43,10 @@ __all__ = [
 ONE_HOST = "Let Airflow's workers and triggerer run on one host: docs/production.md. Then clear the task."
 """What to do about a stream that meets two hosts."""
 
-What = Literal["exited", "stalled", "replaced", "due", "elsewhere"]
+What = Literal["exited", "stalled", "replaced", "due", "undrained", "elsewhere"]
 """Why a trigger fires: the generation ended; it reports nothing any more; another one runs; it runs well, and its run
-in Airflow is old enough to be followed by a new one; it was started on another host, where this trigger cannot watch
-it."""
+in Airflow is old enough to be followed by a new one; it was to end, and did not in time; it was started on another
+host, where this trigger cannot watch it."""
 RunState = Literal["active", "over", "gone"]
 """Of the run in Airflow that owns an application: queued or running; ended; not in Airflow's database."""
 
@@ -64,7 +65,14 @@ class Reconnect:
 
 @dataclass(frozen=True)
 class AwaitEnd:
-    """It is draining, or just being started: look again in a moment."""
+    """It has to end before another one starts.
+
+    Attributes:
+        token: the generation that drains, for a trigger to await; None: a guardian is about to say who it is, which
+            takes a moment.
+    """
+
+    token: str | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,7 @@ class Event:
         problem: for a person, where there is more to say.
         incidents: what the application reports and the trigger could not tell, as progress.json has it.
         gave_up: see `Ended`.
+        awaited: its end was only waited for, so that another one starts, however it has ended.
     """
 
     what: What
@@ -125,6 +134,14 @@ class Event:
     problem: str | None = None
     incidents: list[dict[str, Any]] = field(default_factory=list)
     gave_up: dict[str, Any] | None = None
+    awaited: bool = False
+
+
+@dataclass(frozen=True)
+class FailTry:
+    """Fail this try: the next one may find it otherwise."""
+
+    because: str
 
 
 @dataclass(frozen=True)
@@ -201,8 +218,10 @@ def on_start(
             return Elsewhere(run.place.host, until_us)
     if not seen.held:
         return _unless_elsewhere(seen, launched, here, now_us)
-    if seen.stop or seen.run is None:
+    if seen.run is None:
         return AwaitEnd()
+    if seen.stop:
+        return AwaitEnd(seen.run.token)
     if seen.run.owner == owner:
         return Reconnect(seen.run.token)
     return Refuse(seen.run.owner)
@@ -229,7 +248,16 @@ def elsewhere(token: str, place: Place, here: Place) -> Event | None:
     return Event("elsewhere", token, problem=problem)
 
 
-def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float, due: bool = False) -> Event | None:
+def on_poll(
+    seen: Observed,
+    token: str,
+    *,
+    silent_s: float,
+    stall_after_s: float,
+    due: bool = False,
+    end_within_s: float = 0.0,
+    awaited_s: float = 0.0,
+) -> Event | None:
     """Decides which event a trigger that watches generation `token` fires, if any.
 
     Args:
@@ -238,7 +266,11 @@ def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float
         silent_s: seconds since its progress last changed.
         stall_after_s: from when on silence is a stall.
         due: whether its run in Airflow is old enough to be followed by a new one.
+        end_within_s: it was asked to end, and nothing but its end is awaited, for so long; 0: it shall run.
+        awaited_s: for how long that has been awaited.
     """
+    if end_within_s:
+        return _on_awaiting(seen, token, end_within_s=end_within_s, awaited_s=awaited_s)
     if seen.run is None or seen.run.token != token:
         return Event("replaced", token)
     if not seen.held:
@@ -249,6 +281,16 @@ def on_poll(seen: Observed, token: str, *, silent_s: float, stall_after_s: float
     if silent_s >= stall_after_s and not seen.stop:
         return Event("stalled", token, problem=f"it made no progress for {stall_after_s:g} s")
     return Event("due", token) if due and not seen.stop else None
+
+
+def _on_awaiting(seen: Observed, token: str, *, end_within_s: float, awaited_s: float) -> Event | None:
+    if seen.run is None or seen.run.token != token:
+        return Event("replaced", token, awaited=True)
+    if not seen.held:
+        return Event("exited", token, awaited=True)
+    if awaited_s < end_within_s:
+        return None
+    return Event("undrained", token, problem=f"the old one did not end within {end_within_s:g} s", awaited=True)
 
 
 def incidents(report: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -262,10 +304,14 @@ def untold(report: Mapping[str, Any], told: Collection[str]) -> list[dict[str, A
     return [each for each in incidents(report) if each["id"] not in told]
 
 
-def on_event(event: Event) -> Finish | GiveUp | HandOver | StartAgain:
+def on_event(event: Event) -> FailTry | Finish | GiveUp | HandOver | StartAgain:
     """Decides what the task does about its trigger's event, once its incidents are told."""
     if event.what == "elsewhere":
         return GiveUp({"text": event.problem, "fix": ONE_HOST})
+    if event.what == "undrained":
+        return FailTry(event.problem or "the old one did not end")
+    if event.awaited:
+        return StartAgain("the old one has ended", spends=False)
     if event.what == "due":
         return HandOver()
     if event.what == "replaced":

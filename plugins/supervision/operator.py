@@ -31,6 +31,7 @@ from supervision.decisions import (
     AwaitEnd,
     Elsewhere,
     Event,
+    FailTry,
     Finish,
     GiveUp,
     HandOver,
@@ -60,6 +61,10 @@ _RENEWED = "renewed__"
 _TAIL_LINES = 60
 # What a mail shows of it.
 _LAST_WORDS = 3
+# Beside what it gets to end: SIGTERM, SIGKILL, and the last of its processes.
+_ENDED_AFTER_S = 40.0
+# A guardian says who it is at once.
+_SAID_WITHIN_S = 10.0
 
 
 class StreamingOperator(BaseOperator):
@@ -131,7 +136,8 @@ class StreamingOperator(BaseOperator):
         """Act on the trigger's event. A worker that dies in here leaves it to the retry's `execute`."""
         told = Event(**event)
         outcome = on_event(told)
-        if told.what == "exited":
+        launched = _launched(context)
+        if told.what == "exited" and launched is not None and launched.token == told.token:
             # Seen to its end, wherever it was.
             context["task_state_store"].set(_LAUNCHED_KEY, {})
         # What ends the task is in the mail of its failure.
@@ -151,13 +157,15 @@ class StreamingOperator(BaseOperator):
             self.log.info("%s has ended by itself, with status 0", self.application)
             return
         self.log.warning("%s: %s", self.application, outcome.because)
+        if isinstance(outcome, FailTry):
+            raise self._undrained(outcome.because)
         if outcome.spends:
             self._show_log()
-        if outcome.stop_first:
-            self._folder.ask_to_end(told.token, told.what)
-            self._await_end(told.token)
+        ends = outcome.stop_first and self._folder.ask_to_end(told.token, told.what)
         if outcome.spends:
             self._spend_or_fail(context, outcome)
+        if ends:
+            self._await_end(context, told.token)
         self._start(context)
 
     def on_kill(self) -> None:
@@ -173,8 +181,7 @@ class StreamingOperator(BaseOperator):
         """Launch or reconnect, then defer: returns only by raising."""
         owner = _owner(context)
         clock = SystemClock()
-        patience_s = self.grace_s + 40.0
-        deadline = clock.monotonic_s() + patience_s
+        deadline = clock.monotonic_s() + _SAID_WITHIN_S
         while clock.monotonic_s() < deadline:
             launched = _launched(context)
             decision = on_start(self._folder.observe(), owner, here=here(), now_us=clock.now_us(), launched=launched)
@@ -192,7 +199,9 @@ class StreamingOperator(BaseOperator):
             elif isinstance(decision, Elsewhere):
                 self._refuse_elsewhere(context, decision, launched)
             elif isinstance(decision, AwaitEnd):
-                clock.sleep(0.5)
+                if decision.token is not None:
+                    self._await_end(context, decision.token)
+                clock.sleep(0.1)
             else:
                 refused = Terminal(
                     f"{self.application} already runs",
@@ -200,11 +209,11 @@ class StreamingOperator(BaseOperator):
                     fix="Let that run keep it, or mark that run failed (it drains) and clear this one.",
                 )
                 raise AirflowFailException(str(refused))
-        raise Transient(
-            f"the old {self.application} did not end within {patience_s:g} s",
-            system=self.application,
-            fix=f"Read {self._folder.path}/guardian.log.",
-        )
+        raise self._undrained(f"a guardian of it has the lock and did not say who it is within {_SAID_WITHIN_S:g} s")
+
+    def _undrained(self, problem: str) -> Transient:
+        fix = f"Read {self._folder.path}/guardian.log."
+        return Transient(f"{self.application}: {problem}", system=self.application, fix=fix)
 
     def _require_own_folder(self, context: Context, owner: str, launched: Launched | None) -> None:
         """A run that takes an application over finds its folder where that runs, and nowhere else."""
@@ -269,8 +278,14 @@ class StreamingOperator(BaseOperator):
         begun = getattr(dag_run, "start_date", None) if self.renew_after_s else None
         return round((begun.timestamp() + self.renew_after_s) * 1e6) if begun is not None else 0
 
-    def _defer(self, context: Context, token: str) -> NoReturn:
-        self._folder.touch_lease()
+    def _await_end(self, context: Context, token: str) -> NoReturn:
+        """Defer until a generation that was asked to end has ended, or its guardian must have failed at it."""
+        self.log.info("generation %s of %s drains: waiting for its end", token, self.application)
+        self._defer(context, token, end_within_s=self.grace_s + _ENDED_AFTER_S)
+
+    def _defer(self, context: Context, token: str, *, end_within_s: float = 0.0) -> NoReturn:
+        if not end_within_s:
+            self._folder.touch_lease()
         run = self._folder.observe().run
         place = run.place if run is not None else Place()
         self.defer(
@@ -285,18 +300,10 @@ class StreamingOperator(BaseOperator):
                 boot_id=place.boot_id,
                 alerts=self.alerts.model_dump(by_alias=True) if self.alerts is not None else None,
                 renew_at_us=self._renew_at_us(context),
+                end_within_s=end_within_s,
             ),
             method_name="resume",
         )
-
-    def _await_end(self, token: str) -> None:
-        clock = SystemClock()
-        deadline = clock.monotonic_s() + self.grace_s + 40.0
-        while clock.monotonic_s() < deadline:
-            seen = self._folder.observe()
-            if not seen.held or seen.run is None or seen.run.token != token:
-                return
-            clock.sleep(0.5)
 
     def _spend_or_fail(self, context: Context, outcome: StartAgain) -> None:
         store = context["task_state_store"]

@@ -34,6 +34,8 @@ _TELL_AGAIN_S = 60.0
 class ApplicationTrigger(BaseTrigger):
     """Fires once: when generation `token` has exited, was replaced, makes no progress or is due for a new run.
 
+    Or it waits for the end of a generation that was asked to end, so that no task has to.
+
     Args:
         folder: the run folder.
         token: the generation.
@@ -47,6 +49,7 @@ class ApplicationTrigger(BaseTrigger):
         boot_id: the start of that host's kernel.
         renew_at_us: wall clock from which on a new run shall take over; 0: never.
         alerts: section `alerts`: who is mailed about incidents; None: only the log says.
+        end_within_s: seconds that its end is awaited, see `on_poll`; the count starts anew with the trigger.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class ApplicationTrigger(BaseTrigger):
         boot_id: str = "",
         alerts: dict[str, Any] | None = None,
         renew_at_us: int = 0,
+        end_within_s: float = 0.0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.folder = folder
@@ -75,9 +79,12 @@ class ApplicationTrigger(BaseTrigger):
         self.boot_id = boot_id
         self.alerts = alerts
         self.renew_at_us = renew_at_us
+        self.end_within_s = end_within_s
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Everything that another triggerer needs to go on."""
+        # Left out where it is not asked for: a triggerer that still has the older version knows no such argument.
+        awaiting = {"end_within_s": self.end_within_s} if self.end_within_s else {}
         return (
             "supervision.trigger.ApplicationTrigger",
             {
@@ -92,6 +99,7 @@ class ApplicationTrigger(BaseTrigger):
                 "boot_id": self.boot_id,
                 "alerts": self.alerts,
                 "renew_at_us": self.renew_at_us,
+                **awaiting,
             },
         )
 
@@ -99,7 +107,7 @@ class ApplicationTrigger(BaseTrigger):
         """Poll until there is something to tell."""
         clock = SystemClock()
         folder = RunFolder(Path(self.folder))
-        changed_s = said_s = clock.monotonic_s()
+        begun_s = changed_s = said_s = clock.monotonic_s()
         last, tell_from_s = 0, 0.0
         log_offset = self._log_start(folder, clock)
         refusal = elsewhere(self.token, Place(self.host, self.boot_id), here())
@@ -111,7 +119,15 @@ class ApplicationTrigger(BaseTrigger):
                 last, changed_s = stamp, now_s
             limit_s = self.stall_after_s if stamp else self.start_within_s
             due = 0 < self.renew_at_us <= clock.now_us()
-            event = refusal or on_poll(seen, self.token, silent_s=now_s - changed_s, stall_after_s=limit_s, due=due)
+            event = refusal or on_poll(
+                seen,
+                self.token,
+                silent_s=now_s - changed_s,
+                stall_after_s=limit_s,
+                due=due,
+                end_within_s=self.end_within_s,
+                awaited_s=now_s - begun_s,
+            )
             # Another host's incidents are that host's to tell.
             tells = refusal is None and (event is not None or now_s >= tell_from_s)
             if tells and not await self._tell(folder, report, event):

@@ -266,7 +266,7 @@ def test_one_that_was_asked_to_end_is_started_again_as_the_task_still_wants_it(t
     assert one.resume(one.event(first)).token != first.token
 
 
-def test_a_clear_waits_for_the_old_generation_to_drain(tries: Callable[..., Try]) -> None:
+def test_a_clear_waits_without_a_slot_for_the_old_generation_to_drain(tries: Callable[..., Try]) -> None:
     one = tries("slow")
     first = one.execute()
     asyncio.run(first.on_kill())
@@ -274,17 +274,38 @@ def test_a_clear_waits_for_the_old_generation_to_drain(tries: Callable[..., Try]
     while not one.folder.observe().stop:
         assert CLOCK.monotonic_s() < deadline
         CLOCK.sleep(0.01)
-    assert tries().execute().token != first.token
+    again = tries()
+    waiting = again.execute()
+    assert one.folder.held()
+    assert (waiting.token, waiting.end_within_s) == (first.token, 45)
+    second = again.resume(again.event(waiting))
+    assert second.token != first.token
+    assert second.end_within_s == 0
     assert one.folder.held()
 
 
-def test_a_stalled_application_is_stopped_before_the_next_one_starts(tries: Callable[..., Try]) -> None:
-    one = tries()
+def test_a_stalled_application_ends_before_the_next_one_starts_and_no_slot_is_held_until_then(
+    tries: Callable[..., Try],
+) -> None:
+    one = tries("slow")
     first = one.execute()
-    second = one.resume({"what": "stalled", "token": first.token, "rc": None, "why": None, "problem": None})
+    waiting = one.resume({"what": "stalled", "token": first.token, "rc": None, "why": None, "problem": None})
+    assert one.folder.held()
+    assert waiting.token == first.token
+    second = one.resume(one.event(waiting))
     seen = one.folder.observe()
     assert seen.run is not None
     assert seen.run.token == second.token != first.token
+    assert len(one.context["task_state_store"]["restarts_us"]) == 1
+
+
+def test_one_that_does_not_end_in_time_fails_the_try_with_the_guardian_s_log(tries: Callable[..., Try]) -> None:
+    one = tries()
+    waiting = one.execute()
+    waiting.end_within_s = 0.1
+    with pytest.raises(Transient, match=r"did not end within 0\.1 s") as error:
+        one.operator.resume(one.context, one.event(waiting))
+    assert "guardian.log" in error.value.fix
 
 
 def test_a_try_that_is_killed_before_it_defers_drains_what_it_launched(tries: Callable[..., Try]) -> None:

@@ -10,6 +10,7 @@ from supervision.decisions import (
     AwaitEnd,
     Elsewhere,
     Event,
+    FailTry,
     Finish,
     GiveUp,
     HandOver,
@@ -69,8 +70,8 @@ def test_another_runs_application_is_refused_by_its_name() -> None:
 
 
 def test_a_draining_application_is_waited_for_even_if_it_is_mine() -> None:
-    assert on_start(seen(stop=True), ME) == AwaitEnd()
-    assert on_start(seen(stop=True, owner=OTHER), ME) == AwaitEnd()
+    assert on_start(seen(stop=True), ME) == AwaitEnd("t1")
+    assert on_start(seen(stop=True, owner=OTHER), ME) == AwaitEnd("t1")
 
 
 def test_a_guardian_that_has_not_said_who_it_is_is_waited_for() -> None:
@@ -132,6 +133,34 @@ def test_a_running_application_fires_nothing() -> None:
 def test_silence_is_a_stall_but_not_while_it_drains() -> None:
     assert poll(seen(), silent_s=60) == Event("stalled", "t1", problem="it made no progress for 60 s")
     assert poll(seen(stop=True), silent_s=600) is None
+
+
+def await_end(view: Observed, awaited_s: float = 0) -> Event | None:
+    return on_poll(view, "t1", silent_s=600, stall_after_s=60, due=True, end_within_s=100, awaited_s=awaited_s)
+
+
+def test_of_one_that_was_asked_to_end_nothing_but_its_end_is_awaited() -> None:
+    for stop in (False, True):
+        assert await_end(seen(stop=stop), awaited_s=99) is None
+    late = await_end(seen(stop=True), awaited_s=100)
+    assert late is not None
+    assert on_event(late) == FailTry("the old one did not end within 100 s")
+
+
+@pytest.mark.parametrize(
+    ("view", "what"),
+    [
+        (seen(held=False, ended=Ended("t1", 1, "asked", None, gave_up={"text": "gone"})), "exited"),
+        (seen(held=False, ended=Ended("t1", 0, None, None)), "exited"),
+        (seen(held=False), "exited"),
+        (seen(token="t2"), "replaced"),
+    ],
+)
+def test_however_it_ended_the_next_one_starts_without_cost(view: Observed, what: str) -> None:
+    event = await_end(view, awaited_s=1000)
+    assert event is not None
+    assert event.what == what
+    assert on_event(event) == StartAgain("the old one has ended", spends=False)
 
 
 def test_one_that_runs_well_is_due_for_a_new_run_when_its_own_is_old() -> None:
