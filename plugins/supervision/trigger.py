@@ -13,7 +13,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseTrigger, TriggerEvent
+from asgiref.sync import sync_to_async
 
 from include.clock import SystemClock
 from include.settings.applications import Alerts
@@ -178,7 +180,25 @@ class ApplicationTrigger(BaseTrigger):
     async def on_kill(self) -> None:
         """Somebody marked or cleared the task: let the guardian drain this generation, and no other.
 
-        Returns at once; the guardian escalates. Never called on a triggerer's shutdown, and `cleanup` stops nothing.
+        Where the task is gone, a clean-up of Airflow's database has taken it: the application runs on, until the keeper
+        has given it a new run. Returns at once; the guardian escalates. Never called on a triggerer's shutdown, and
+        `cleanup` stops nothing.
         """
-        if RunFolder(Path(self.folder)).ask_to_end(self.token):
+        folder = RunFolder(Path(self.folder))
+        run = folder.observe().run
+        if run is not None and not await sync_to_async(_has_task)(run.owner):
+            self.log.info("its run was cleaned away: generation %s runs on", self.token)
+            return
+        if folder.ask_to_end(self.token):
             self.log.info("asked generation %s to end", self.token)
+
+
+def _has_task(owner: str) -> bool:
+    """Whether Airflow's database has the task that owns an application."""
+    dag, _, rest = owner.partition("|")
+    run, _, task = rest.partition("|")
+    try:
+        found = RuntimeTaskInstance.get_ti_count(dag, run_ids=[run], task_ids=[task.partition("|")[0]])
+    except Exception:  # noqa: BLE001 - what a person has stopped does not run on because Airflow failed to answer
+        return True
+    return found > 0

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from include.clock import SystemClock
 from include.outbox.folder import Mail
@@ -292,6 +293,27 @@ def test_a_kill_signals_only_its_own_generation(guarded: Guarded, monkeypatch: p
     assert signalled == []
     asyncio.run(trigger(guarded).on_kill())
     assert signalled == [os.getpid()]
+
+
+@pytest.mark.parametrize(("answer", "ends"), [(0, False), (1, True), (RuntimeError("Airflow is away"), True)])
+def test_a_clean_up_of_airflow_s_database_kills_no_application(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch, answer: int | Exception, ends: bool
+) -> None:
+    """Airflow calls it when a person marks or clears the task, and when the task is gone."""
+    signalled: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _number: signalled.append(pid))
+
+    def count(dag_id: str, *, run_ids: list[str], task_ids: list[str]) -> int:
+        assert (dag_id, run_ids, task_ids) == ("stream_app", ["r1"], ["run"])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(RuntimeTaskInstance, "get_ti_count", staticmethod(count))
+    guarded.change_run(owner="stream_app|r1|run|-1")
+    asyncio.run(trigger(guarded).on_kill())
+    assert bool(signalled) is ends
+    assert (guarded.folder.path / "end-t1").exists() is ends
 
 
 @pytest.mark.parametrize(

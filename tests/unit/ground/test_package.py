@@ -28,6 +28,10 @@ def test_the_package_compiles_what_make_setup_compiles(monkeypatch: pytest.Monke
     }
     for each in made:
         assert (each.optional, each.extra_compile_args, each.extra_link_args) == (True, [*COMPILE], [*LINK])
+        # A second build in the same tree compiles again what these change.
+        parts = {str(part.relative_to(PROJECT_ROOT)) for file in SOURCES for part in file.parent.glob("*.px[id]")}
+        assert parts
+        assert {"setup.py", "include/source/native/build.py", *parts} == set(each.depends)
 
 
 def test_every_kind_of_file_in_the_library_is_in_the_package() -> None:
