@@ -54,7 +54,9 @@ def rows_of(kind: Kind, kept: KeptRun) -> list[HistoryRow]:
         return [_replay(kept.run_id, report) for report in kept.report.get("replays", ())]
     make, section = _ROWS[kind]
     rows = [
-        (_nothing if judged_nothing(report) else make)(kept.run_id, name, report)
+        _nothing(kept.run_id, report.get("table", name), report)
+        if judged_nothing(report)
+        else make(kept.run_id, name, report)
         for name, report in sorted(kept.report.get(section, {}).items())
     ]
     if kind == "chain":
@@ -240,6 +242,8 @@ def _documents(run_id: str, _name: str, report: Mapping[str, Any]) -> HistoryRow
     said = said or f"{verdict}: {counted(report['documents'], 'document')}"
     details = [str(finding) for finding in findings[:_NAMED]]
     details += [f"and {len(findings) - _NAMED:,} more"] if len(findings) > _NAMED else []
+    if not report["documents"] and report["share"] > 1:
+        details.append("no document of the database falls into this part: nothing was compared")
     details += [f"{counted(report['unsure'], 'document')} changed whenever looked at"] if report["unsure"] else []
     details += [f"{counted(report['unknown'], 'key')} without a document to compare"] if report["unknown"] else []
     details += [f"{counted(report['unreadable'], 'record')} that nobody can read"] if report["unreadable"] else []

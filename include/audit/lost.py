@@ -20,6 +20,13 @@ _SECTIONS: Final[Mapping[Kind, str]] = {
 }
 """Where a report has its entries by name. One of chains has, beside them, groups that have nothing."""
 
+_COUNTS: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "join": ("expected", "held", "findings"),
+    "document": ("documents", "findings"),
+    "table": ("rows", "findings"),
+}
+"""What an entry counts, where all of it is 0 of an audit that has met nothing."""
+
 
 def mark_lost(kind: Kind, report: dict[str, Any], kept: Iterable[KeptRun]) -> dict[str, str]:
     """What is lost, by name, with the kept run that has judged it; its entry in `report` says so from now on."""
@@ -75,6 +82,9 @@ def _judged(kind: Kind, report: Mapping[str, Any]) -> set[str]:
     if kind == "search":
         # Of a version without verdicts: an empty window that is clean had nothing in it.
         judged = {n for n in judged if not section[n].get("clean") or any(section[n].get("window", {"": 1}).values())}
+    if kind in _COUNTS:
+        # A run that has met nothing is no proof that something was there; earlier versions called it clean.
+        return {n for n in judged if any(section[n].get(count) for count in _COUNTS[kind])}
     if kind != "chain":
         return judged
     groups = [group for entry in section.values() for group in entry.get("groups", ())]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from include.audit.documents.run_params import NIGHTLY_SHARE, DocumentsAuditRun
 from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
 from include.errors import Terminal
-from supervision.audit_tasks import begin_run
+from supervision.audit_tasks import begin_run, judged
 
 __all__ = ["check_document_audit", "judge_document_audit"]
 
@@ -41,10 +39,11 @@ def judge_document_audit(report: str) -> int:
     """Fails the run when documents are wrong; returns the number of clean topics.
 
     Raises:
-        Terminal: some are; it names the first ones with their fields and tables, `fix` is the command that mends.
+        NothingToJudge: no document is there yet.
+        Terminal: some are; it names the first ones with their fields and tables, `fix` is the command that mends. Or
+            something is lost.
     """
-    content = json.loads(Path(report).read_text(encoding="utf-8"))
-    rows = rows_of("document", KeptRun("", 0, content))
+    rows = rows_of("document", KeptRun("", 0, judged("document", report)))
     dirty = [row for row in rows if row.next_command]
     if dirty:
         told = ". ".join(f"{row.what}: {row.said} ({'; '.join(row.details)})" for row in dirty)

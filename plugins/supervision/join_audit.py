@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
 from include.audit.joins.run_params import JoinAuditRun
 from include.errors import Terminal
-from supervision.audit_tasks import begin_run
+from supervision.audit_tasks import begin_run, judged
 
 __all__ = ["check_join_audit", "judge_join_audit"]
 
@@ -38,10 +36,11 @@ def judge_join_audit(report: str) -> int:
     """Fails the run when an audit has findings; returns the number of clean ones.
 
     Raises:
+        NothingToJudge: no join has written anything yet.
         Terminal: some audit has findings; it names the first keys of each kind, `fix` is the command that shows more.
+            Or something is lost.
     """
-    content = json.loads(Path(report).read_text(encoding="utf-8"))
-    rows = rows_of("join", KeptRun("", 0, content))
+    rows = [row for row in rows_of("join", KeptRun("", 0, judged("join", report))) if not row.nothing]
     dirty = [row for row in rows if not row.clean]
     if dirty:
         raise Terminal(

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from include.audit.history import History, KeptRun
 from include.audit.history_rows import rows_of
+from include.audit.lost import mark_lost, require_judged
 from include.audit.merkle.run_params import TableAuditRun
 from include.errors import SettingsError, Terminal
 from include.metrics.exporter import write_atomically
 from supervision.audit_tasks import begin_run
 
 __all__ = ["check_table_audit", "judge_table_audit"]
+
+_LOGGER: Final = logging.getLogger(__name__)
 
 
 def check_table_audit(
@@ -77,7 +81,9 @@ def judge_table_audit(jobs: Sequence[Sequence[str]], run_id: str | None = None) 
         run_id: the run's.
 
     Raises:
-        Terminal: some table has findings, or none was made of it; it names keys and columns, `fix` the commands.
+        NothingToJudge: no table has a copy yet.
+        Terminal: some table has findings, or none was made of it; it names keys and columns, `fix` the commands. Or
+            something is lost.
     """
     tables: dict[str, Any] = {}
     for part in (Path(job[-1]) for job in jobs):
@@ -85,17 +91,21 @@ def judge_table_audit(jobs: Sequence[Sequence[str]], run_id: str | None = None) 
             # Tables of two sources may have one name.
             reports = json.loads(part.read_text(encoding="utf-8"))["tables"].values()
             tables |= {f"{each['source']} {each['table']}": each for each in reports}
-    content = {"tables": tables}
-    write_atomically(History.of("table").report(run_id or ""), json.dumps(content))
+    content, history = {"tables": tables}, History.of("table")
+    lost = mark_lost("table", content, history.runs())
+    write_atomically(history.report(run_id or ""), json.dumps(content))
     rows = rows_of("table", KeptRun("", 0, content))
     dirty = [row for row in rows if row.next_command]
     unseen = [f"{job[1]} {job[3]}" for job in jobs]
     unseen = [name for name in unseen if name not in tables or tables[name]["verdict"] == "failed"]
-    if dirty or unseen:
+    # What is lost alone is told as all audits tell it.
+    if unseen or len(dirty) > len(lost):
         told = [f"{row.what}: {row.said} ({'; '.join(row.details)})" for row in dirty]
         errors = {name: tables.get(name, {}).get("error") or "no report of it" for name in sorted(unseen)}
         told += [f"not looked at: {'; '.join(f'{name} ({why})' for name, why in errors.items())}"] if errors else []
-        again = " and ".join(f"`{row.next_command}`" for row in dirty)
+        again = " and ".join(f"`{command}`" for command in dict.fromkeys(row.next_command for row in dirty))
         fix = f"Run {again}." if again else "Clear the failed tasks of this run, or start it again."
         raise Terminal(f"the audit of tables is not clean: {'. '.join(told)}", fix=fix)
+    for line in require_judged("table", content, lost):
+        _LOGGER.info(line)
     return sum(row.clean for row in rows)

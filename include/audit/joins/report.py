@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+from include.audit.nothing import NothingJudged
 
 __all__ = ["KINDS", "JoinReport", "counted", "judged", "named"]
 
@@ -27,6 +29,7 @@ class JoinReport:
         uncovered: tables whose changes are not judged.
         unreadable: records of inputs that nobody can read, which the join set aside.
         sample: one of so many outputs was compared.
+        records: offsets below the cut, of inputs and of the joined topic.
         named: keys of records that are wrong, in hexadecimal digits, for a repair.
         whole: a repair has to write all outputs again, as some are missing or too many are wrong.
     """
@@ -42,6 +45,7 @@ class JoinReport:
     uncovered: tuple[str, ...] = ()
     unreadable: int = 0
     sample: int = 1
+    records: int = 0
     kinds: tuple[str, ...] = field(default=KINDS)
     named: tuple[str, ...] = ()
     whole: bool = False
@@ -52,9 +56,22 @@ class JoinReport:
         return sum(self.found.values())
 
     @property
+    def verdict(self) -> Literal["clean", "findings"]:
+        """What it comes to."""
+        return "findings" if self.findings else "clean"
+
+    @property
     def clean(self) -> bool:
         """Whether the topic is the join of its inputs."""
         return not self.findings
+
+    @property
+    def or_nothing(self) -> JoinReport | NothingJudged:
+        """The report, or that it has judged nothing: no side has a record yet."""
+        if self.findings or self.records:
+            return self
+        why = f"no input has a record yet, and {self.topic} none either"
+        return NothingJudged(self.audit, self.at, why, self.topic)
 
     @property
     def next_command(self) -> str:
@@ -65,7 +82,8 @@ class JoinReport:
         """Plain values."""
         said = asdict(self)
         del said["kinds"], said["named"]
-        return {**said, "clean": self.clean, "findings": self.findings, "next_command": self.next_command}
+        verdict = {"verdict": self.verdict, "clean": self.clean, "findings": self.findings}
+        return {**said, **verdict, "next_command": self.next_command}
 
     def lines(self) -> list[str]:
         """For a person: the verdict, the findings by key, the next step."""

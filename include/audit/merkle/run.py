@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from include.audit.begun import require_begun, traces_of
 from include.audit.expectations.expectations_spark import look_at_table
 from include.audit.merkle.bases import Base, lake_base, topic_base
 from include.audit.merkle.compare import ComparisonResult, Say, compared
@@ -20,10 +21,10 @@ from include.audit.merkle.report import RowFinding, TableAuditReport
 from include.audit.merkle.sides import Leading, StandingSide
 from include.audit.merkle.tree import Tree
 from include.clock import Clock, iso
-from include.errors import LyrebirdError, SettingsError, Terminal, Transient
+from include.errors import LyrebirdError, NothingToJudge, SettingsError, Terminal, Transient
 from include.lake.tables.definition import declared_tables, table_topics
 from include.lake.tables.delta_log import DeltaLog, storage_options
-from include.lake.tables.generation import generation_folder
+from include.lake.tables.generation import Generations, generation_folder
 from include.lake.tables.versions import kept_tables
 from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader
@@ -139,7 +140,7 @@ class TablesAudit:
                     if not (repaired.whole or repaired.error):
                         left = compared(leads, copy, result.parts, bits, columns, self.say)
                 uncovered = set(base.uncovered) | set(copy.newest.uncovered if copy.newest else ())
-                return TableAuditReport(
+                report = TableAuditReport(
                     self.audit.source,
                     table,
                     against,
@@ -165,6 +166,7 @@ class TablesAudit:
                     tree=result.tree.to_json(),
                     topic=topic if right else "",
                 )
+                return report.judging(sum(base.ends.values()))
         except LyrebirdError as error:
             return TableAuditReport(
                 self.audit.source,
@@ -174,6 +176,7 @@ class TablesAudit:
                 error=str(error),
                 transient=isinstance(error, Transient),
                 incomparable=isinstance(error, Incomparable),
+                nothing=isinstance(error, NothingToJudge),
                 where=self.where,
             )
 
@@ -242,14 +245,21 @@ class TablesAudit:
     def _base(self, topic: str) -> Base:
         kafka = self.deployment.one("kafka", Kafka)
         admin = KafkaAdmin(kafka.bootstrap, kafka.options)
-        if admin.describe(topic) is None:
-            raise Incomparable(
-                "the table has no topic yet", topic=topic, fix="Is capture running? `lyrebird capture status`"
+        with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
+            require_begun(
+                topic,
+                traces_of(topic, reader, admin),
+                start="Is capture running? `lyrebird capture status`",
+                mend=f"Start capture: it makes the topic anew. `lyrebird capture status --source {self.audit.source}` "
+                "tells whether it reads all rows of the table into it.",
             )
         against = self.against or self.audit.against
         table = None if against == "topic" else self._table(topic)
         if table is not None:
-            return lake_base(*table, topic, self.audit.source)
+            log, generations = table
+            return lake_base(
+                log, generations.read, topic, self.audit.source, serves=generations.read == generations.serving
+            )
         if against == "lake":
             raise SettingsError(
                 "no lake table of this topic is kept",
@@ -264,8 +274,8 @@ class TablesAudit:
             )
         return self._topic_base(topic)
 
-    def _table(self, topic: str) -> tuple[DeltaLog, int] | None:
-        """The lake table of a topic, and which generation of it is read."""
+    def _table(self, topic: str) -> tuple[DeltaLog, Generations] | None:
+        """The lake table of a topic: the log of the generation that is read, and the numbers of all."""
         if not self.deployment.has("tables"):
             return None
         connection = self.deployment.one("store", StoreSettings)
@@ -275,7 +285,7 @@ class TablesAudit:
                     for generations in kept_tables(store, entry, [topic]).values():
                         folder = generation_folder(entry.prefix, topic, generations.read)
                         options = storage_options(connection)
-                        return DeltaLog(f"s3://{connection.bucket}/{folder}", options, self.clock), generations.read
+                        return DeltaLog(f"s3://{connection.bucket}/{folder}", options, self.clock), generations
         return None
 
 

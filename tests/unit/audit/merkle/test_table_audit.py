@@ -10,6 +10,9 @@ import pytest
 import yaml
 
 from include.audit.expectations.report import Result
+from include.audit.history import KeptRun
+from include.audit.history_rows import rows_of
+from include.audit.merkle.bases import lake_base
 from include.audit.merkle.definition import (
     TableAudit,
     declared_table_audits,
@@ -21,7 +24,9 @@ from include.audit.merkle.definition import (
 from include.audit.merkle.repair import requests_of
 from include.audit.merkle.report import RowFinding, TableAuditReport, summary
 from include.audit.merkle.rows import DifferingRow
-from include.errors import SettingsError
+from include.clock import ManualClock
+from include.errors import NothingToJudge, SettingsError, Terminal
+from include.lake.tables.delta_log import DeltaLog
 from include.policy.policy import Policy
 from include.record.schema import Column, TableSchema
 from include.settings.deployment import Deployment
@@ -95,7 +100,8 @@ FAILED = Result("cdc.shop.shop.orders", "cheap", "ExpectColumnMaxToBeBetween", {
         ({"not_compared": {"v": "vector"}}, "incomplete"),
         ({"unsure": 1}, "incomplete"),
         ({"unexplained": 1}, "findings"),
-        ({"error": "no topic yet", "incomparable": True}, "incomplete"),
+        ({"error": "no version is complete to a position", "incomparable": True}, "incomplete"),
+        ({"error": "there is no such topic yet", "nothing": True}, "nothing"),
         ({"error": "SELECT is refused"}, "failed"),
         ({"error": "no answer", "transient": True}, "failed"),
         ({"found": [FOUND], "uncovered": True}, "findings"),
@@ -172,3 +178,27 @@ def test_a_table_whose_key_is_all_of_its_columns_has_one_all_the_same() -> None:
 def test_several_tables_come_to_one_line() -> None:
     assert summary([REPORT, REPORT]) == "2 tables: 2 clean (shop at 0-1-7)"
     assert summary([]) == "0 tables: none"
+    missing = replace(REPORT, position="", nothing=True, error="there is no such topic yet")
+    assert summary([REPORT, missing]) == "2 tables: 1 nothing, 1 clean (shop at 0-1-7)"
+    assert missing.lines() == ["shop.orders: nothing to judge: there is no such topic yet"]
+    (row,) = rows_of("table", KeptRun("run", 0, {"tables": {"shop shop.orders": missing.to_json()}}))
+    assert (row.what, row.said, row.clean, row.nothing) == ("shop.orders", "nothing to judge yet", False, True)
+
+
+def test_an_empty_table_whose_copy_is_made_of_no_record_has_judged_nothing() -> None:
+    empty = replace(REPORT, rows=0)
+    assert empty.judging(0).verdict == "nothing"
+    assert empty.judging(7) == empty
+    assert REPORT.judging(0) == REPORT
+    uncovered = replace(empty, uncovered=True)
+    assert uncovered.judging(0) == uncovered
+
+
+def test_a_lake_table_without_a_version_is_lost_where_readers_were_sent_to_it(tmp_path: Path) -> None:
+    log = DeltaLog(str(tmp_path / "g1"), {}, ManualClock())
+    with pytest.raises(NothingToJudge, match="has no version yet"):
+        lake_base(log, 1, "cdc.shop.shop.orders", "shop")
+    with pytest.raises(Terminal, match="that readers are sent to is gone") as lost:
+        lake_base(log, 1, "cdc.shop.shop.orders", "shop", serves=True)
+    assert not isinstance(lost.value, NothingToJudge)
+    assert "lyrebird table rebuild cdc.shop.shop.orders" in lost.value.fix
