@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
+from include.clock import Clock
 from include.errors import NothingToJudge, Terminal
 from include.log import topics
 from include.log.ports import LogReader, TopicAdmin
 from include.log.publishing.last_mark import newest_of
 
-__all__ = ["Traces", "require_begun", "traces_of"]
+__all__ = ["Traces", "await_begun", "require_begun", "traces_of"]
+
+_SETTLES_S: Final = 20.0
+_AGAIN_S: Final = 2.0
 
 
 @dataclass(frozen=True)
@@ -37,9 +42,9 @@ class Traces:
 def traces_of(topic: str, reader: LogReader, admin: TopicAdmin, beside: str = "") -> Traces:
     """Reads them; `beside`: a further topic of the writer, "" without one. Raises `Transient` as the log does."""
     resolved = topics.resolved_of(topic)
+    # What is said is read first, before it is seen what exists: so nothing that it speaks of is missing by haste.
+    said = newest_of(reader, resolved)[2] if admin.describe(resolved) is not None else None
     there = admin.describe_all([name for name in (topic, resolved, beside) if name])
-    # What is said is read first: so no record that it speaks of is missing by haste.
-    said = newest_of(reader, resolved)[2] if resolved in there else None
     spoken = None if said is None else {p: end for (name, p), end in said.ends.items() if name == topic}
     return Traces(
         reader.end_offsets(topic) if topic in there else None,
@@ -47,6 +52,27 @@ def traces_of(topic: str, reader: LogReader, admin: TopicAdmin, beside: str = ""
         resolved in there,
         beside in there and any(reader.end_offsets(beside).values()),
     )
+
+
+def await_begun(
+    topic: str, reader: LogReader, admin: TopicAdmin, clock: Clock, *, beside: str = "", start: str, mend: str
+) -> None:
+    """As `require_begun` of `traces_of`; what is gone is lost only when it stays gone for some seconds.
+
+    Capture deletes a topic, makes it anew and only then says so (`lyrebird capture resume-table`).
+    """
+    until_s = clock.monotonic_s() + _SETTLES_S
+    while True:
+        try:
+            require_begun(topic, traces_of(topic, reader, admin, beside), start=start, mend=mend)
+        except NothingToJudge:
+            raise
+        except Terminal:
+            if clock.monotonic_s() >= until_s:
+                raise
+        else:
+            return
+        clock.sleep(_AGAIN_S)
 
 
 def require_begun(topic: str, traces: Traces, *, start: str, mend: str) -> None:

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from include.audit.begun import require_begun, traces_of
+from include.audit.begun import await_begun
 from include.audit.documents.documents_spark import FirstLook, first_look
 from include.audit.documents.judge import Judged, judged
 from include.audit.documents.made import DocumentMaker
@@ -159,9 +159,11 @@ class DocumentsAudit:
     def _require_begun(self, kafka: Kafka) -> None:
         application = self.definition.application
         with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
-            require_begun(
+            await_begun(
                 self.topic,
-                traces_of(self.topic, reader, KafkaAdmin(kafka.bootstrap, kafka.options)),
+                reader,
+                KafkaAdmin(kafka.bootstrap, kafka.options),
+                self.clock,
                 start=f"Start the application {application}.",
                 mend=f"Restart the application {application}, then run "
                 f"`lyrebird documents rebuild --topic {self.topic}`.",

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from include.audit.begun import require_begun, traces_of
+from include.audit.begun import await_begun
 from include.audit.joins.cut import JoinCut, join_cut
 from include.audit.joins.report import KINDS, JoinReport
 from include.audit.joins.sides import InputSide, OutputSide
@@ -90,7 +90,7 @@ def audit_join(
         Terminal: what the join has written is gone, or the log does not hold the inputs as they were then.
     """
     kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
-    with settled_join(deployment, join) as (reader, checked, cut):
+    with settled_join(deployment, join, clock) as (reader, checked, cut):
         floors = floors_at(checked, cut, reader)
     plan = pickle.dumps((checked, kafka, registry))
     unreadable = 0
@@ -168,15 +168,20 @@ def _judged(
 
 
 @contextmanager
-def settled_join(deployment: Deployment, join: DeployedJoin) -> Iterator[tuple[KafkaReader, CheckedJoin, JoinCut]]:
+def settled_join(
+    deployment: Deployment, join: DeployedJoin, clock: Clock
+) -> Iterator[tuple[KafkaReader, CheckedJoin, JoinCut]]:
     """The join as it is declared and settled, and up to where it is judged; raises as `audit_join`."""
     kafka = deployment.one("kafka", Kafka)
     admin = KafkaAdmin(kafka.bootstrap, kafka.options)
     with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
         # Before the inputs are looked at: those of a join that has not begun may not be there either.
-        require_begun(
+        await_begun(
             join.topic,
-            traces_of(join.topic, reader, admin, beside=topics.state(join.topic)),
+            reader,
+            admin,
+            clock,
+            beside=topics.state(join.topic),
             start=f"Start the application {join.entry.application}.",
             mend=f"Restart the application {join.entry.application}, then run `lyrebird join rebuild {join.name}`.",
         )

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from include.audit.begun import require_begun, traces_of
+from include.audit.begun import await_begun
 from include.audit.expectations.expectations_spark import look_at_table
 from include.audit.merkle.bases import Base, lake_base, topic_base
 from include.audit.merkle.compare import ComparisonResult, Say, compared
@@ -22,7 +22,7 @@ from include.audit.merkle.sides import Leading, StandingSide
 from include.audit.merkle.tree import Tree
 from include.clock import Clock, iso
 from include.errors import LyrebirdError, NothingToJudge, SettingsError, Terminal, Transient
-from include.lake.tables.definition import declared_tables, table_topics
+from include.lake.tables.definition import TableEntry, declared_tables, table_topics
 from include.lake.tables.delta_log import DeltaLog, storage_options
 from include.lake.tables.generation import Generations, generation_folder
 from include.lake.tables.versions import kept_tables
@@ -243,23 +243,34 @@ class TablesAudit:
             return topic_base(reader, topic)
 
     def _base(self, topic: str) -> Base:
+        against = self.against or self.audit.against
+        declared = () if against == "topic" else self._declared(topic)
+        # What no entry keeps is told before the log is asked: no capture mends that.
+        if not declared:
+            self._require_topic_suffices(against, topic)
         kafka = self.deployment.one("kafka", Kafka)
         admin = KafkaAdmin(kafka.bootstrap, kafka.options)
         with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
-            require_begun(
+            await_begun(
                 topic,
-                traces_of(topic, reader, admin),
+                reader,
+                admin,
+                self.clock,
                 start="Is capture running? `lyrebird capture status`",
                 mend=f"Start capture: it makes the topic anew. `lyrebird capture status --source {self.audit.source}` "
                 "tells whether it reads all rows of the table into it.",
             )
-        against = self.against or self.audit.against
-        table = None if against == "topic" else self._table(topic)
+        table = self._table(topic, declared)
         if table is not None:
             log, generations = table
             return lake_base(
                 log, generations.read, topic, self.audit.source, serves=generations.read == generations.serving
             )
+        self._require_topic_suffices(against, topic)
+        return self._topic_base(topic)
+
+    def _require_topic_suffices(self, against: Against | None, topic: str) -> None:
+        """Raises where a table without a lake table cannot be compared as it was asked for."""
         if against == "lake":
             raise SettingsError(
                 "no lake table of this topic is kept",
@@ -272,20 +283,24 @@ class TablesAudit:
                 topic=topic,
                 fix="Declare one in `tables`, or leave --of out.",
             )
-        return self._topic_base(topic)
 
-    def _table(self, topic: str) -> tuple[DeltaLog, Generations] | None:
-        """The lake table of a topic: the log of the generation that is read, and the numbers of all."""
+    def _declared(self, topic: str) -> list[TableEntry]:
+        """The entries of `tables` that keep a topic."""
         if not self.deployment.has("tables"):
+            return []
+        return [entry for entry in declared_tables(self.deployment).values() if table_topics(entry, [topic])]
+
+    def _table(self, topic: str, declared: Sequence[TableEntry]) -> tuple[DeltaLog, Generations] | None:
+        """The lake table of a topic: the log of the generation that is read, and the numbers of all."""
+        if not declared:
             return None
         connection = self.deployment.one("store", StoreSettings)
         with closing(store_of(connection)) as store:
-            for entry in declared_tables(self.deployment).values():
-                if table_topics(entry, [topic]):
-                    for generations in kept_tables(store, entry, [topic]).values():
-                        folder = generation_folder(entry.prefix, topic, generations.read)
-                        options = storage_options(connection)
-                        return DeltaLog(f"s3://{connection.bucket}/{folder}", options, self.clock), generations
+            for entry in declared:
+                for generations in kept_tables(store, entry, [topic]).values():
+                    folder = generation_folder(entry.prefix, topic, generations.read)
+                    options = storage_options(connection)
+                    return DeltaLog(f"s3://{connection.bucket}/{folder}", options, self.clock), generations
         return None
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from typing import Any
+
 import pytest
 
-from include.audit.begun import Traces, require_begun, traces_of
+from include.audit.begun import Traces, await_begun, require_begun, traces_of
+from include.clock import ManualClock
 from include.errors import NothingToJudge, Terminal
 from include.log import topics
 from include.log.memory import MemoryLog
@@ -120,3 +124,76 @@ def test_a_state_that_was_committed_proves_that_there_was_a_topic() -> None:
     writer.commit()
     with pytest.raises(Terminal, match="though its writer's state does"):
         judge(traces_of("joined", log.reader(), log.admin(), name))
+
+
+class AsOfBefore:
+    """An admin whose first answer is of before a topic was made."""
+
+    def __init__(self, admin: Any, topic: str) -> None:
+        self.admin, self.hidden = admin, {topic}
+
+    def describe(self, topic: str) -> Any:
+        return self.describe_all([topic]).get(topic)
+
+    def describe_all(self, names: Collection[str]) -> dict[str, Any]:
+        hidden, self.hidden = self.hidden, set()
+        return {name: info for name, info in self.admin.describe_all(names).items() if name not in hidden}
+
+
+def written(world: OrderHarness) -> None:
+    process = Process(world)
+    process.settle(4)
+    world.order(1)
+    process.batches()
+
+
+def test_a_writer_that_begins_while_it_is_looked_at_is_not_lost(world: OrderHarness) -> None:
+    written(world)
+    admin: Any = AsOfBefore(world.log.admin(), TOPIC)
+    judge(traces_of(TOPIC, world.log.reader(), admin))
+
+
+class Meanwhile(ManualClock):
+    """Something happens at its third sleep."""
+
+    def __init__(self, happens: Callable[[], None]) -> None:
+        super().__init__()
+        self.happens, self.sleeps = happens, 0
+
+    def sleep(self, seconds: float) -> None:
+        self.sleeps += 1
+        if self.sleeps == 3:
+            self.happens()
+        super().sleep(seconds)
+
+
+def awaited(world: OrderHarness, clock: ManualClock) -> None:
+    await_begun(TOPIC, world.log.reader(), world.log.admin(), clock, start="Start it.", mend="Restart it.")
+
+
+def test_a_topic_that_is_made_anew_meanwhile_is_not_lost(world: OrderHarness) -> None:
+    written(world)
+    world.log.admin().delete(TOPIC)
+
+    def filled() -> None:
+        world.log.admin().ensure(topics.document_spec(TOPIC, 2))
+        writer = world.log.writer("w")
+        writer.begin()
+        writer.append(TOPIC, b"k", b"v", partition=0)
+        writer.commit()
+
+    clock = Meanwhile(filled)
+    awaited(world, clock)
+    assert clock.sleeps == 3
+
+
+def test_a_topic_that_stays_away_is_lost_and_one_that_never_was_is_not_waited_for(world: OrderHarness) -> None:
+    clock = ManualClock()
+    with pytest.raises(NothingToJudge, match=r"no such topic yet .*Start it\."):
+        awaited(world, clock)
+    assert clock.monotonic_s() == 0
+    written(world)
+    world.log.admin().delete(TOPIC)
+    with pytest.raises(Terminal, match=r"though its writer says what it has written .*Restart it\."):
+        awaited(world, clock)
+    assert 20 <= clock.monotonic_s() < 30

@@ -11,10 +11,12 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from include.audit import begun
 from include.audit.documents import run as documents_run
 from include.audit.joins import joins_spark
 from include.audit.merkle import run as tables_run
 from include.cli.audit import commands as audits
+from include.errors import Transient
 from include.log import topics
 from include.log.memory import MemoryLog
 from include.log.running import batches_spark
@@ -54,6 +56,7 @@ class Stack:
         for module in (documents_run, joins_spark, tables_run):
             monkeypatch.setattr(module, "KafkaReader", lambda *_, **__: self.log.reader())
             monkeypatch.setattr(module, "KafkaAdmin", lambda *_, **__: self.log.admin())
+        monkeypatch.setattr(begun, "_SETTLES_S", 0.0)
         monkeypatch.setattr(batches_spark, "session", lambda *_: SimpleNamespace(stop=lambda: None))
         monkeypatch.setattr(tables_run, "captured_tables", lambda *_: ["shop.orders"])
 
@@ -119,3 +122,20 @@ def test_a_source_without_a_captured_table_has_nothing_to_judge(stack: Stack, mo
     monkeypatch.setattr(tables_run, "captured_tables", lambda *_: [])
     found = stack("tables")
     assert (found.exit_code, found.stdout) == (4, "0 tables: none\n")
+
+
+def test_a_lake_table_that_no_entry_keeps_is_told_before_the_log_is_asked(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: Any, **__: Any) -> None:
+        raise Transient("no broker answers", system="kafka", attempt=1)
+
+    monkeypatch.setattr(tables_run, "KafkaReader", away)
+    assert stack("tables").exit_code == 2
+    for arguments, says in (
+        (("--against", "lake"), "no lake table of this topic is kept"),
+        (("--of", "topic"), "has no lake table that could be compared"),
+    ):
+        told = stack("tables", *arguments).stdout
+        assert says in told
+        assert "no broker answers" not in told
