@@ -12,6 +12,7 @@ from include.audit.chain.finding import counted
 from include.audit.documents.report import DocumentFinding
 from include.audit.expectations.report import results_of
 from include.audit.history import KeptRun, Kind
+from include.audit.joins.report import EMPTY_PART
 from include.audit.merkle.report import RowFinding
 from include.audit.nothing import LOST, judged_nothing
 from include.audit.search.conservation import Beside
@@ -158,18 +159,21 @@ def _join(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
     counts_by_fault, keys = report.get("found") or {}, report.get("keys") or {}
     counts = ", ".join(f"{count:,} {fault}" for fault, count in counts_by_fault.items() if count)
     sample = int(report.get("sample", 1))
+    incomplete = report.get("verdict") == "incomplete"
+    details = [
+        f"{fault}: {', '.join(keys.get(fault, ())[:_NAMED])}" for fault, count in counts_by_fault.items() if count
+    ]
     return HistoryRow(
         run_id,
         str(report.get("at", "")),
         f"{name} (one of {sample})" if sample > 1 else name,
-        not counts,
-        counts or f"clean: {report.get('expected', 0):,} outputs",
+        not (counts or incomplete),
+        counts or f"{'incomplete' if incomplete else 'clean'}: {report.get('expected', 0):,} outputs",
         "",
         "; ".join(f"{source} {position}" for source, position in (report.get("positions") or {}).items()),
         str(report.get("next_command", "")),
-        tuple(
-            f"{fault}: {', '.join(keys.get(fault, ())[:_NAMED])}" for fault, count in counts_by_fault.items() if count
-        ),
+        tuple([*details, *([EMPTY_PART] if incomplete else [])]),
+        incomplete=incomplete,
     )
 
 

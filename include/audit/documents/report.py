@@ -86,8 +86,11 @@ class DocumentsReport:
 
     @property
     def or_nothing(self) -> DocumentsReport | NothingJudged:
-        """The report, or that it has judged nothing: the database makes no document, and the topic has no record."""
-        if self.findings or self.documents or self.unsure or self.unknown or self.records:
+        """The report, or that it has judged nothing: the database makes no document, and the topic has no record.
+
+        A part of the keys without a document says nothing of the others.
+        """
+        if self.share > 1 or self.findings or self.documents or self.unsure or self.unknown or self.records:
             return self
         why = f"the database makes no document yet, and {self.topic} has no record"
         return NothingJudged(self.topic, self.at, why, self.topic)

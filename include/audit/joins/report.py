@@ -8,9 +8,10 @@ from typing import Any, Final, Literal
 
 from include.audit.nothing import NothingJudged
 
-__all__ = ["KINDS", "JoinReport", "counted", "judged", "named"]
+__all__ = ["EMPTY_PART", "KINDS", "JoinReport", "counted", "judged", "named"]
 
 KINDS: Final = ("missing", "extra", "stale", "altered")
+EMPTY_PART: Final = "no output of either side falls into this part: nothing was compared"
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,15 @@ class JoinReport:
         return sum(self.found.values())
 
     @property
-    def verdict(self) -> Literal["clean", "findings"]:
-        """What it comes to."""
-        return "findings" if self.findings else "clean"
+    def verdict(self) -> Literal["clean", "findings", "incomplete"]:
+        """What it comes to; incomplete where no output of either side falls into the part that was compared."""
+        nothing = self.sample > 1 and not (self.expected or self.held)
+        return "findings" if self.findings else "incomplete" if nothing else "clean"
 
     @property
     def clean(self) -> bool:
         """Whether the topic is the join of its inputs."""
-        return not self.findings
+        return self.verdict == "clean"
 
     @property
     def or_nothing(self) -> JoinReport | NothingJudged:
@@ -75,8 +77,8 @@ class JoinReport:
 
     @property
     def next_command(self) -> str:
-        """What to run now; empty when clean."""
-        return "" if self.clean else f"lyrebird audit join {self.audit} --repair"
+        """What to run now; empty when nothing is to be done."""
+        return f"lyrebird audit join {self.audit} --repair" if self.findings else ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -89,8 +91,9 @@ class JoinReport:
         """For a person: the verdict, the findings by key, the next step."""
         part = f" (one of {self.sample} outputs)" if self.sample > 1 else ""
         return [
-            f"audit {self.audit}{part}: {counted(self.found, self.kinds)}",
+            f"audit {self.audit}{part}: {counted(self.found, self.kinds) if self.findings else self.verdict}",
             f"  the inputs make {self.expected:,} outputs, {self.topic} holds {self.held:,}",
+            *([f"  {EMPTY_PART}"] if self.verdict == "incomplete" else []),
             *judged(self.positions, self.uncovered, self.unreadable),
             *named(self.found, self.keys, self.kinds),
             *([f"next: {self.next_command}"] if self.next_command else []),

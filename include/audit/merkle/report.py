@@ -137,9 +137,15 @@ class TableAuditReport:
         return "incomplete" if self.uncovered or self.not_compared or self.unsure else "clean"
 
     def judging(self, records: int) -> TableAuditReport:
-        """The report, or that it has judged nothing: the table has no row, and its copy is made of no record."""
+        """The report, or that it has judged nothing: the table has no row, and its copy is made of no record.
+
+        Where a condition chose the rows, that says nothing of the table.
+        """
         if self.verdict != "clean" or self.rows or records:
             return self
+        if self.where:
+            why = f"no row of the table has {self.where}, and its copy is made of no record"
+            return replace(self, incomparable=True, error=why)
         return replace(self, nothing=True, error="the table has no row yet, and its copy is made of no record")
 
     @property

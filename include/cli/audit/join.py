@@ -55,7 +55,7 @@ def command(name: str, sample: int, repair: bool, as_json: bool) -> None:
     except LyrebirdError as error:
         tell_error(error)
         sys.exit(CANNOT_AUDIT)
-    if repair and isinstance(report, JoinReport) and not report.clean:
+    if repair and isinstance(report, JoinReport) and report.findings:
         _ask(deployment.one("kafka", Kafka), report)
     click.echo(orjson.dumps(report.to_json()).decode() if as_json else painted("\n".join(report.lines())))
     sys.exit(exit_status([report]))

@@ -125,6 +125,10 @@ def test_where_neither_side_has_anything_nothing_was_judged() -> None:
     said = ({"documents": 3}, {"records": 3}, {"unknown": 1}, {"unsure": 1}, {"found": LOST})
     for judged in (replace(empty, **each) for each in said):
         assert judged.or_nothing is judged
+    # Others of the keys may have one.
+    part = replace(empty, share=16)
+    assert part.or_nothing is part
+    assert part.verdict == "incomplete"
 
 
 def test_a_part_of_the_keys_without_a_document_is_not_clean() -> None:

@@ -69,6 +69,20 @@ def test_a_join_whose_inputs_have_no_record_yet_has_judged_nothing() -> None:
     assert report(extra=1).or_nothing == report(extra=1)
 
 
+def test_a_part_of_the_outputs_into_which_none_falls_is_not_clean() -> None:
+    part = replace(report(), expected=0, held=0, records=90, sample=16)
+    assert (part.verdict, part.clean, part.next_command, exit_status([part])) == ("incomplete", False, "", 0)
+    assert part.or_nothing is part
+    assert part.lines()[0] == "audit sales (one of 16 outputs): incomplete"
+    assert "  no output of either side falls into this part: nothing was compared" in part.lines()
+    (row,) = rows_of("join", KeptRun("run", 0, {"audits": {"sales": part.to_json()}}))
+    assert (row.clean, row.incomplete, row.said) == (False, True, "incomplete: 0 outputs")
+    assert row.details == ("no output of either side falls into this part: nothing was compared",)
+    # All that the join reads makes no output, and the topic holds none: that was compared.
+    assert replace(part, sample=1).clean
+    assert replace(part, held=1, found={"extra": 1}).verdict == "findings"
+
+
 @pytest.mark.parametrize("grouped", [False, True])
 def test_what_sql_says_of_the_inputs_is_what_the_join_has_written(grouped: bool) -> None:
     """The whole audit on SQLite: both sides read records, SQL joins, and the texts are equal."""

@@ -192,6 +192,12 @@ def test_an_empty_table_whose_copy_is_made_of_no_record_has_judged_nothing() -> 
     assert REPORT.judging(0) == REPORT
     uncovered = replace(empty, uncovered=True)
     assert uncovered.judging(0) == uncovered
+    some = replace(empty, where="id > 7").judging(0)
+    assert (some.verdict, some.error) == (
+        "incomplete",
+        "no row of the table has id > 7, and its copy is made of no record",
+    )
+    assert replace(empty, where="id > 7").judging(7).verdict == "clean"
 
 
 def test_a_lake_table_without_a_version_is_lost_where_readers_were_sent_to_it(tmp_path: Path) -> None:
