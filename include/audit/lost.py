@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from include.audit.history import KeptRun, Kind
 from include.audit.nothing import LOST, judged_nothing
 from include.errors import NothingToJudge, Terminal
 
-__all__ = ["mark_lost", "require_judged"]
+__all__ = ["mark_lost", "missed", "require_judged"]
 
 _SECTIONS: Final[Mapping[Kind, str]] = {
     "search": "audits",
@@ -39,6 +39,16 @@ def mark_lost(kind: Kind, report: dict[str, Any], kept: Iterable[KeptRun]) -> di
             lost.setdefault(name, run.run_id)
             entries[name]["verdict"] = LOST
     return lost
+
+
+def missed(kind: Kind, kept: Iterable[KeptRun], present: Collection[str]) -> dict[str, bool]:
+    """What was judged and is not present: its name, and whether the newest kept run that names it tells it as lost."""
+    judged, newest = set[str](), dict[str, dict[str, Any]]()
+    for run in kept:
+        judged |= _judged(kind, run.report)
+        for name, entry in _entries(kind, run.report).items():
+            newest.setdefault(name, entry)
+    return {name: newest.get(name, {}).get("verdict") == LOST for name in sorted(judged - {*present})}
 
 
 def require_judged(kind: Kind, report: Mapping[str, Any], lost: Mapping[str, str]) -> list[str]:

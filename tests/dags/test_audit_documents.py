@@ -105,6 +105,18 @@ def test_a_topic_that_an_earlier_run_has_judged_is_lost_and_red() -> None:
     assert "lost: an earlier run has judged it" in audit_page("document", "r2")
 
 
+def test_what_is_lost_hides_no_finding() -> None:
+    first = written(check_document_audit(["orders", "parcels"], {}, "r1"), report("orders"), report("parcels"))
+    judge_document_audit(first)
+    checked = check_document_audit(["orders", "parcels"], {}, "r2")
+    with pytest.raises(
+        AirflowFailException, match=r"orders: lost: .*parcels \(one of 16\): 1 stale \(stale: 77"
+    ) as told:
+        refusing(judge_document_audit)(written(checked, nothing("orders"), report("parcels", found=[ERASED])))
+    assert "Run `lyrebird status` and `lyrebird audit documents parcels --repair`." in str(told.value)
+    assert "lost: an earlier run has judged it" in audit_page("document", "r2")
+
+
 def test_it_runs_nightly_where_documents_are_declared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def loaded() -> Any:
         bag = DagBag(dag_folder=str(ROOT / "dags" / "audit_documents.py"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,23 @@ def test_a_join_that_an_earlier_run_has_judged_is_lost_and_red() -> None:
     page = audit_page("join", "r2")
     assert "lost: an earlier run has judged it" in page
     assert "nothing to judge yet" in page
+
+
+def test_what_is_lost_hides_no_finding() -> None:
+    judge_join_audit(written(checked("r1"), clean("sales"), clean("owners")))
+    with pytest.raises(AirflowFailException, match=r"owners: lost: .*sales: 1 missing \(missing: 7\)") as told:
+        refusing(judge_join_audit)(written(checked("r2"), clean("sales", missing=1), nothing("owners")))
+    assert "Run `lyrebird status` and `lyrebird audit join sales` to see more." in str(told.value)
+    assert "lost: an earlier run has judged it" in audit_page("join", "r2")
+
+
+def test_a_part_into_which_no_output_falls_is_neither_clean_nor_red() -> None:
+    part = replace(clean("sales"), expected=0, held=0, sample=16)
+    assert judge_join_audit(written(checked("r1"), part, clean("owners"))) == 1
+    page = audit_page("join", "r1")
+    assert "incomplete: 0 outputs" in page
+    # Once in the run's own rows, once among the runs.
+    assert (page.count('<tr class="open">'), page.count('<tr class="found">')) == (2, 0)
 
 
 def test_a_stack_whose_joins_do_not_run_skips_the_verdict_without_a_mail(monkeypatch: pytest.MonkeyPatch) -> None:

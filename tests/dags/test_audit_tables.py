@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -189,6 +189,51 @@ def test_a_table_that_an_earlier_run_has_judged_is_lost_and_red() -> None:
     written(jobs[1], found=[LOST])
     with pytest.raises(AirflowFailException, match=r"shop\.orders: lost: an earlier run has judged it .*id 77 in v"):
         refusing(judge_table_audit)(jobs, "r2")
+
+
+def gone(source: str, told: Mapping[str, bool]) -> list[TableAuditReport]:
+    why = {**NOTHING, "error": "the server does not show the table any more"}
+    return [report(table, **why) for table in told if source == "shop"]
+
+
+def test_tables_that_dropped_out_of_what_the_server_shows_are_lost_and_red() -> None:
+    first = checked("r1")
+    for job in first:
+        written(job)
+    judge_table_audit(first, "r1")
+    some = check_table_audit(["shop"], {}, "r2", lambda *_: ["shop.users"], gone)
+    assert [job[3] for job in some] == ["shop.users"]
+    written(some[0])
+    with pytest.raises(AirflowFailException, match=r"any more: shop shop\.orders \(run r1\): the server does not show"):
+        refusing(judge_table_audit)(some, "r2")
+    page = audit_page("table", "r2")
+    assert "lost: an earlier run has judged it" in page
+    # The whole database: no table is left to audit.
+    none = check_table_audit(["shop"], {}, "r3", lambda *_: [], gone)
+    assert none == []
+    with pytest.raises(AirflowFailException, match=r"shop shop\.orders \(run r1\): .*shop shop\.users \(run r2\)"):
+        refusing(judge_table_audit)(none, "r3")
+
+
+def test_who_misses_tables_is_told_which_were_told_before_and_not_where_a_person_chose_some() -> None:
+    first = checked("r1")
+    written(first[0])
+    written(first[1], **{**NOTHING, "error": "has met none"})
+    judge_table_audit(first, "r1")
+    asked: list[tuple[str, dict[str, bool]]] = []
+
+    def noted(source: str, told: Mapping[str, bool]) -> list[TableAuditReport]:
+        asked.append((source, dict(told)))
+        return gone(source, told)
+
+    for run in ("r2", "r3"):
+        jobs = check_table_audit(["ads", "shop"], {}, run, lambda *_: [], noted)
+        with pytest.raises(Terminal, match=r"shop shop\.orders \(run r1\)"):
+            judge_table_audit(jobs, run)
+    assert asked == [("shop", {"shop.orders": False}), ("shop", {"shop.orders": True})]
+    check_table_audit(["shop"], {"tables": ["users"]}, "r4", lambda *_: ["shop.users"], noted)
+    check_table_audit(["ads"], {}, "r5", lambda *_: [], noted)
+    assert len(asked) == 2
 
 
 def test_a_run_that_finds_no_table_has_judged_nothing() -> None:

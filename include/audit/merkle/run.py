@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -34,8 +34,10 @@ from include.settings.deployment import Deployment
 from include.source.definition import SourceDefinition, load_source
 from include.source.hashes.columns import ComparedRows, Incomparable
 from include.source.hashes.sums import bits_for
+from include.source.log.checkpoint import newest
 from include.source.snapshot.condition import Condition
 from include.source.snapshot.plan import captured_tables
+from include.source.state.capture_state import CaptureState
 from include.store.s3 import store_of
 
 __all__ = ["TablesAudit"]
@@ -84,6 +86,38 @@ class TablesAudit:
                 "no table of this name is captured", table=unknown, source=self.audit.source, allowed=captured[:50]
             )
         return sorted(set(matching))
+
+    def gone(self, told: Mapping[str, bool]) -> list[TableAuditReport]:
+        """A report on each table that the server does not show any more, though it is meant still.
+
+        One whose drop capture has recorded is told once. Raises as the log does.
+
+        Args:
+            told: `database.table` of what it does not show, and whether that was told before.
+        """
+        source, name = self._source, self.audit.source
+        meant = tables_meant(self.audit, told)
+        meant = [t for t in meant if t.partition(".")[0] in source.databases and source.captures(*t.split(".", 1))]
+        captured = self._captured() if meant else None
+        reports = []
+        for table in meant:
+            dropped = captured is not None and table not in captured
+            why = "the table was dropped, as capture has recorded: this is told once"
+            if not dropped:
+                why = "the server does not show the table any more, and capture has recorded no drop of it"
+            if not (dropped and told[table]):
+                at = iso(self.clock.now_us())
+                reports.append(TableAuditReport(name, table, "", at, error=why, nothing=True))
+        return reports
+
+    def _captured(self) -> Collection[str] | None:
+        """Tables that capture knows, by what it has said last; None: it has said nothing."""
+        kafka, topic = self.deployment.one("kafka", Kafka), topics.source_resolved(self.audit.source)
+        if KafkaAdmin(kafka.bootstrap, kafka.options).describe(topic) is None:
+            return None
+        with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
+            last = newest(reader, topic)
+        return None if last is None else CaptureState.from_json(last.state).tables
 
     def run(self, table: str, before: Mapping[str, Any] | None = None) -> TableAuditReport:
         """Compare one table; what hinders it is in the report.

@@ -12,6 +12,7 @@ import yaml
 from include.audit.expectations.report import Result
 from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
+from include.audit.merkle import run as tables_run
 from include.audit.merkle.bases import lake_base
 from include.audit.merkle.definition import (
     TableAudit,
@@ -24,14 +25,22 @@ from include.audit.merkle.definition import (
 from include.audit.merkle.repair import requests_of
 from include.audit.merkle.report import RowFinding, TableAuditReport, summary
 from include.audit.merkle.rows import DifferingRow
+from include.audit.merkle.run import TablesAudit
 from include.clock import ManualClock
 from include.errors import NothingToJudge, SettingsError, Terminal
 from include.lake.tables.delta_log import DeltaLog
+from include.log import topics
+from include.log.memory import MemoryLog
+from include.log.ports import TopicSpec
+from include.log.resolved import ResolvedWriter
 from include.policy.policy import Policy
+from include.record.gtid import MariadbGtidSet
+from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column, TableSchema
 from include.settings.deployment import Deployment
 from include.source.definition import declared_sources
 from include.source.hashes.columns import ComparedRows
+from include.source.state.capture_state import CaptureState
 
 pytestmark = pytest.mark.unit
 
@@ -198,6 +207,50 @@ def test_an_empty_table_whose_copy_is_made_of_no_record_has_judged_nothing() -> 
         "no row of the table has id > 7, and its copy is made of no record",
     )
     assert replace(empty, where="id > 7").judging(7).verdict == "clean"
+
+
+def test_a_table_that_is_meant_and_not_shown_is_gone_and_a_recorded_drop_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = {**SOURCE, "filter": {"secret": None}}
+    said = {
+        "kafka": {"bootstrap": "127.0.0.1:9"},
+        "sources": {"shop": source},
+        "table_audits": {"nightly": {"source": "shop", "exclude": ["shop.tmp_*"]}},
+    }
+    (tmp_path / "d.yaml").write_text(yaml.safe_dump(said))
+    deployment, log = Deployment.load(tmp_path), MemoryLog()
+    monkeypatch.setattr(tables_run, "KafkaReader", lambda *_: log.reader())
+    monkeypatch.setattr(tables_run, "KafkaAdmin", lambda *_: log.admin())
+    audit = TablesAudit(None, deployment, table_audit(deployment, "shop"), ManualClock())
+
+    def gone(*, told: bool) -> dict[str, str]:
+        names = ("shop.orders", "shop.users", "shop.secret", "shop.tmp_1", "ads.clicks")
+        reports = audit.gone(dict.fromkeys(names, told))
+        assert {each.verdict for each in reports} <= {"nothing"}
+        return {each.table: each.error for each in reports}
+
+    # Where capture has said nothing, it has recorded no drop.
+    assert [*gone(told=True)] == ["shop.orders", "shop.users"]
+    topic = topics.source_resolved("shop")
+    log.admin().ensure(TopicSpec(topic, 1, topics.policy(topic)))
+    writer = log.writer("w")
+    writer.begin()
+    _, records = ResolvedWriter("shop", None, {}).records(
+        {},
+        version=1,
+        position=SourcePosition("mariadb", MariadbGtidSet({0: (1, 7)}), BinlogPosition("bin.000001", 4), 7),
+        now_us=0,
+        uncovered=(),
+        state=CaptureState(tables={"shop.orders": 1}).to_json(),
+    )
+    for key, value in records:
+        writer.append(topic, key, value, partition=0)
+    writer.commit()
+    first, again = gone(told=False), gone(told=True)
+    assert "capture has recorded no drop of it" in first["shop.orders"]
+    assert "as capture has recorded" in first["shop.users"]
+    assert [*again] == ["shop.orders"]
 
 
 def test_a_lake_table_without_a_version_is_lost_where_readers_were_sent_to_it(tmp_path: Path) -> None:
