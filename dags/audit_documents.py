@@ -12,6 +12,10 @@ by design, and reads the database at the rate of `read_rows_per_s`.
 **When it fails.** In `audit`: it could not be made (a server away, the assembler behind); it is tried again by itself,
 from its start. In `verdict`: documents are wrong; the mail names keys, fields and tables, and the command that mends.
 What each run has found is kept: the link *Audit result* leads there.
+
+**When nothing is there yet.** A topic whose assembler has not begun is named, and the others are judged. Where none
+has, `verdict` is skipped, and nobody gets a mail. What an earlier run has judged is not skipped: it is lost, and the
+run fails.
 """
 
 from __future__ import annotations

@@ -7,9 +7,12 @@ the join spoke for last. An audit that finds something fails the run.
 
 **Must not run beside.** Another audit of joins: one run at a time. It runs beside the joins by design.
 
-**When it fails.** In `audit`: it could not be made (a server away, nothing resolved yet); it is tried again by itself,
-from its start. In `verdict`: there are findings; the mail names some outputs and the command that shows more. What each
-run has found is kept: the link *Audit result* leads there.
+**When it fails.** In `audit`: it could not be made (a server away, a join that is changing, a topic that is gone); it
+is tried again by itself, from its start. In `verdict`: there are findings; the mail names some outputs and the command
+that shows more. What each run has found is kept: the link *Audit result* leads there.
+
+**When nothing is there yet.** A join that has not begun is named, and the others are judged. Where none has, `verdict`
+is skipped, and nobody gets a mail. What an earlier run has judged is not skipped: it is lost, and the run fails.
 """
 
 from __future__ import annotations

@@ -12,6 +12,9 @@ design, and leaves the server alone while others keep it busy.
 **When it fails.** In `audit`: a table could not be compared (a server away, capture behind); it is tried again by
 itself. In `verdict`: rows are wrong, or a table was not looked at; the mail names keys and columns, and the command
 that repairs. What each run has found is kept, with its tree of sums: the link *Audit result* leads there.
+
+**When nothing is there yet.** A table that has no copy is named, and the others are judged. Where none has, `verdict`
+is skipped, and nobody gets a mail. What an earlier run has judged is not skipped: it is lost, and the run fails.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 With `--repair` the running assembler writes anew what is wrong, once for the same ID; then it is looked at again.
 Prints findings and the next command, then all reports as JSON on the last line. Ends with 0 when nothing is wrong, 1
-with findings, 2 when it cannot be said (one line on stderr). With `--report` the JSON also goes to FILE, and findings
-end with 0: who reads the report judges it.
+with findings, 2 when it cannot be said (one line on stderr), 4 when nothing is there yet. With `--report` the JSON also
+goes to FILE, and findings, or nothing, end with 0: who reads the report judges it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import click
 
 from include.audit.documents.run import DocumentsAudit
 from include.audit.documents.run_params import DocumentsAuditRun
+from include.audit.nothing import exit_status
 from include.clock import SystemClock
 from include.document.definition import definitions
 from include.errors import LyrebirdError
@@ -52,7 +53,7 @@ def main(topics: tuple[str, ...], share: int, repair: str, report: Path | None) 
                     share=share,
                     repair=f"{repair}.{topic}" if repair else "",
                 )
-                reports.append(audit.run())
+                reports.append(audit.judged_or_nothing())
                 sys.stdout.write("\n".join([*reports[-1].lines(), ""]))
         finally:
             spark.stop()
@@ -63,8 +64,7 @@ def main(topics: tuple[str, ...], share: int, repair: str, report: Path | None) 
     sys.stdout.write(text + "\n")
     if report:
         write_atomically(report, text)
-        sys.exit(0)
-    sys.exit(1 if any(each.findings for each in reports) else 0)
+    sys.exit(0 if report else exit_status(reports))
 
 
 if __name__ == "__main__":

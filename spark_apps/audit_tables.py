@@ -6,8 +6,8 @@
 With `--repair` the running capture reads again what is wrong, each request once for the same ID; then it is compared
 again. With `--before` leaves are counted that have changed since the reports in that file. Prints findings and the next
 command, then all reports as JSON on the last line. Ends with 0 when nothing is wrong, 1 with findings, 2 when it cannot
-be said (one line on stderr). With `--report` the JSON also goes to that file, and findings end with 0: who reads the
-report judges them.
+be said (one line on stderr), 4 when nothing is there yet. With `--report` the JSON also goes to that file, and findings
+end with 0, as nothing does: who reads the report judges them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from include.audit.merkle.repair import Repair
 from include.audit.merkle.report import summary
 from include.audit.merkle.run import TablesAudit
 from include.audit.merkle.run_params import TableAuditRun
+from include.audit.nothing import exit_status
 from include.clock import SystemClock
 from include.errors import LyrebirdError
 from include.log.running.batches_spark import session
@@ -73,9 +74,7 @@ def main(
         write_atomically(report, text)
         # What another try may help with is tried again.
         sys.exit(2 if any(each.verdict == "failed" and each.transient for each in reports) else 0)
-    if any(each.findings for each in reports):
-        sys.exit(1)
-    sys.exit(2 if any(each.verdict == "failed" for each in reports) else 0)
+    sys.exit(exit_status(reports) or (2 if any(each.verdict == "failed" for each in reports) else 0))
 
 
 if __name__ == "__main__":

@@ -85,6 +85,10 @@ class History:
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{_name(name)}.json"
 
+    def parts(self, run_id: str) -> list[Path]:
+        """Files of all parts of a run's report."""
+        return sorted(self._parts_of(run_id).glob("*.json"))
+
     def newest_with(self, section: str, name: str) -> Path | None:
         """File of the newest report that has an entry of this name in a section, None without any."""
         runs = (kept.run_id for kept in self.runs() if name in kept.report.get(section, {}))

@@ -12,6 +12,7 @@ from include.audit.chain.finding import counted
 from include.audit.documents.report import DocumentFinding
 from include.audit.expectations.report import results_of
 from include.audit.history import KeptRun, Kind
+from include.audit.joins.report import EMPTY_PART
 from include.audit.merkle.report import RowFinding
 from include.audit.nothing import LOST, judged_nothing
 from include.audit.search.conservation import Beside
@@ -54,7 +55,9 @@ def rows_of(kind: Kind, kept: KeptRun) -> list[HistoryRow]:
         return [_replay(kept.run_id, report) for report in kept.report.get("replays", ())]
     make, section = _ROWS[kind]
     rows = [
-        (_nothing if judged_nothing(report) else make)(kept.run_id, name, report)
+        _nothing(kept.run_id, report.get("table", name), report)
+        if judged_nothing(report)
+        else make(kept.run_id, name, report)
         for name, report in sorted(kept.report.get(section, {}).items())
     ]
     if kind == "chain":
@@ -156,18 +159,21 @@ def _join(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
     counts_by_fault, keys = report.get("found") or {}, report.get("keys") or {}
     counts = ", ".join(f"{count:,} {fault}" for fault, count in counts_by_fault.items() if count)
     sample = int(report.get("sample", 1))
+    incomplete = report.get("verdict") == "incomplete"
+    details = [
+        f"{fault}: {', '.join(keys.get(fault, ())[:_NAMED])}" for fault, count in counts_by_fault.items() if count
+    ]
     return HistoryRow(
         run_id,
         str(report.get("at", "")),
         f"{name} (one of {sample})" if sample > 1 else name,
-        not counts,
-        counts or f"clean: {report.get('expected', 0):,} outputs",
+        not (counts or incomplete),
+        counts or f"{'incomplete' if incomplete else 'clean'}: {report.get('expected', 0):,} outputs",
         "",
         "; ".join(f"{source} {position}" for source, position in (report.get("positions") or {}).items()),
         str(report.get("next_command", "")),
-        tuple(
-            f"{fault}: {', '.join(keys.get(fault, ())[:_NAMED])}" for fault, count in counts_by_fault.items() if count
-        ),
+        tuple([*details, *([EMPTY_PART] if incomplete else [])]),
+        incomplete=incomplete,
     )
 
 
@@ -240,6 +246,8 @@ def _documents(run_id: str, _name: str, report: Mapping[str, Any]) -> HistoryRow
     said = said or f"{verdict}: {counted(report['documents'], 'document')}"
     details = [str(finding) for finding in findings[:_NAMED]]
     details += [f"and {len(findings) - _NAMED:,} more"] if len(findings) > _NAMED else []
+    if not report["documents"] and report["share"] > 1:
+        details.append("no document of the database falls into this part: nothing was compared")
     details += [f"{counted(report['unsure'], 'document')} changed whenever looked at"] if report["unsure"] else []
     details += [f"{counted(report['unknown'], 'key')} without a document to compare"] if report["unknown"] else []
     details += [f"{counted(report['unreadable'], 'record')} that nobody can read"] if report["unreadable"] else []

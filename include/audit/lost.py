@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from include.audit.history import KeptRun, Kind
 from include.audit.nothing import LOST, judged_nothing
 from include.errors import NothingToJudge, Terminal
 
-__all__ = ["mark_lost", "require_judged"]
+__all__ = ["mark_lost", "missed", "require_judged"]
 
 _SECTIONS: Final[Mapping[Kind, str]] = {
     "search": "audits",
@@ -19,6 +19,13 @@ _SECTIONS: Final[Mapping[Kind, str]] = {
     "chain": "topics",
 }
 """Where a report has its entries by name. One of chains has, beside them, groups that have nothing."""
+
+_COUNTS: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "join": ("expected", "held", "findings"),
+    "document": ("documents", "findings"),
+    "table": ("rows", "findings"),
+}
+"""What an entry counts, where all of it is 0 of an audit that has met nothing."""
 
 
 def mark_lost(kind: Kind, report: dict[str, Any], kept: Iterable[KeptRun]) -> dict[str, str]:
@@ -32,6 +39,16 @@ def mark_lost(kind: Kind, report: dict[str, Any], kept: Iterable[KeptRun]) -> di
             lost.setdefault(name, run.run_id)
             entries[name]["verdict"] = LOST
     return lost
+
+
+def missed(kind: Kind, kept: Iterable[KeptRun], present: Collection[str]) -> dict[str, bool]:
+    """What was judged and is not present: its name, and whether the newest kept run that names it tells it as lost."""
+    judged, newest = set[str](), dict[str, dict[str, Any]]()
+    for run in kept:
+        judged |= _judged(kind, run.report)
+        for name, entry in _entries(kind, run.report).items():
+            newest.setdefault(name, entry)
+    return {name: newest.get(name, {}).get("verdict") == LOST for name in sorted(judged - {*present})}
 
 
 def require_judged(kind: Kind, report: Mapping[str, Any], lost: Mapping[str, str]) -> list[str]:
@@ -75,6 +92,9 @@ def _judged(kind: Kind, report: Mapping[str, Any]) -> set[str]:
     if kind == "search":
         # Of a version without verdicts: an empty window that is clean had nothing in it.
         judged = {n for n in judged if not section[n].get("clean") or any(section[n].get("window", {"": 1}).values())}
+    if kind in _COUNTS:
+        # A run that has met nothing is no proof that something was there; earlier versions called it clean.
+        return {n for n in judged if any(section[n].get(count) for count in _COUNTS[kind])}
     if kind != "chain":
         return judged
     groups = [group for entry in section.values() for group in entry.get("groups", ())]

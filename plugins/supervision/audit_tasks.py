@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -37,6 +37,8 @@ __all__ = [
     "expectation_tasks",
     "judge_expectation",
     "judged",
+    "marked",
+    "require",
 ]
 
 _LOGGER: Final = logging.getLogger(__name__)
@@ -91,22 +93,34 @@ def begin_run(kind: Kind, run_id: str | None) -> History:
 
 
 def judged(kind: Kind, report: str | Path) -> dict[str, Any]:
-    """The report in a file, if it has judged something; the task's log names what nothing is yet of.
+    """The report in a file, as `marked`, if it has judged something; raises as `require`."""
+    content, lost = marked(kind, report)
+    require(kind, content, lost)
+    return content
+
+
+def marked(kind: Kind, report: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """The report in a file, and what is lost with the kept run that has judged it.
 
     What an earlier run on this host has judged is not nothing but lost, and the report says so from now on.
-
-    Raises:
-        NothingToJudge: it has judged nothing, as nothing is there yet.
-        Terminal: something is lost.
     """
     file = Path(report)
     content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     lost = mark_lost(kind, content, History.of(kind).runs())
     if lost:
         write_atomically(file, json.dumps(content))
+    return content, lost
+
+
+def require(kind: Kind, content: Mapping[str, Any], lost: Mapping[str, str]) -> None:
+    """Returns where a report has judged something; the task's log names what nothing is yet of.
+
+    Raises:
+        NothingToJudge: it has judged nothing, as nothing is there yet.
+        Terminal: something is lost.
+    """
     for line in require_judged(kind, content, lost):
         _LOGGER.info(line)
-    return content
 
 
 def expectation_tasks(

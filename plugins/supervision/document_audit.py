@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from include.audit.documents.run_params import NIGHTLY_SHARE, DocumentsAuditRun
 from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
 from include.errors import Terminal
-from supervision.audit_tasks import begin_run
+from supervision.audit_tasks import begin_run, marked, require
 
 __all__ = ["check_document_audit", "judge_document_audit"]
 
@@ -41,13 +39,17 @@ def judge_document_audit(report: str) -> int:
     """Fails the run when documents are wrong; returns the number of clean topics.
 
     Raises:
-        Terminal: some are; it names the first ones with their fields and tables, `fix` is the command that mends.
+        NothingToJudge: no document is there yet.
+        Terminal: some are; it names the first ones with their fields and tables, `fix` is the command that mends. Or
+            something is lost.
     """
-    content = json.loads(Path(report).read_text(encoding="utf-8"))
+    content, lost = marked("document", report)
     rows = rows_of("document", KeptRun("", 0, content))
     dirty = [row for row in rows if row.next_command]
-    if dirty:
+    # What is lost alone is told as all audits tell it.
+    if len(dirty) > len(lost):
         told = ". ".join(f"{row.what}: {row.said} ({'; '.join(row.details)})" for row in dirty)
-        fix = f"Run {' and '.join(f'`{row.next_command}`' for row in dirty)}."
+        fix = f"Run {' and '.join(f'`{command}`' for command in dict.fromkeys(row.next_command for row in dirty))}."
         raise Terminal(f"the audit of documents is not clean: {told}", fix=fix)
+    require("document", content, lost)
     return sum(row.clean for row in rows)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
 from include.audit.joins.run_params import JoinAuditRun
 from include.errors import Terminal
-from supervision.audit_tasks import begin_run
+from supervision.audit_tasks import begin_run, marked, require
 
 __all__ = ["check_join_audit", "judge_join_audit"]
 
@@ -38,15 +36,21 @@ def judge_join_audit(report: str) -> int:
     """Fails the run when an audit has findings; returns the number of clean ones.
 
     Raises:
+        NothingToJudge: no join has written anything yet.
         Terminal: some audit has findings; it names the first keys of each kind, `fix` is the command that shows more.
+            Or something is lost.
     """
-    content = json.loads(Path(report).read_text(encoding="utf-8"))
+    content, lost = marked("join", report)
     rows = rows_of("join", KeptRun("", 0, content))
-    dirty = [row for row in rows if not row.clean]
-    if dirty:
+    dirty = [row for row in rows if row.next_command]
+    # What is lost alone is told as all audits tell it.
+    if len(dirty) > len(lost):
+        names = {row: row.what.split()[0] for row in dirty}
+        shows = (row.next_command if name in lost else f"lyrebird audit join {name}" for row, name in names.items())
         raise Terminal(
             "the audit of joins is not clean: "
             + ". ".join(f"{row.what}: {row.said} ({'; '.join(row.details)})" for row in dirty),
-            fix=f"Run {' and '.join(f'`lyrebird audit join {row.what.split()[0]}`' for row in dirty)} to see the keys.",
+            fix=f"Run {' and '.join(f'`{command}`' for command in dict.fromkeys(shows))} to see more.",
         )
-    return len(rows)
+    require("join", content, lost)
+    return sum(row.clean for row in rows)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.audit.documents.report import DocumentFinding, DocumentsReport
+from include.audit.nothing import NothingJudged
 from include.errors import Terminal
 from include.settings.environment import state_folder
 from supervision.document_audit import check_document_audit, judge_document_audit
@@ -30,7 +31,7 @@ def _no_history() -> Iterator[None]:
     shutil.rmtree(state_folder() / "audit", ignore_errors=True)
 
 
-def written(checked: dict[str, Any], *reports: DocumentsReport) -> str:
+def written(checked: dict[str, Any], *reports: DocumentsReport | NothingJudged) -> str:
     path = Path(checked["report"])
     path.write_text(json.dumps({"documents": {each.topic: each.to_json() for each in reports}}))
     return str(path)
@@ -77,6 +78,43 @@ def test_clean_topics_pass_and_what_is_wrong_is_named_with_field_table_and_comma
 def test_documents_that_changed_whenever_they_were_looked_at_are_not_red() -> None:
     checked = check_document_audit(["orders"], {}, "r1")
     assert judge_document_audit(written(checked, report("orders", unsure=2))) == 0
+
+
+def nothing(topic: str) -> NothingJudged:
+    why = f"there is no such topic yet (topic='{topic}'). Start the application assemble."
+    return NothingJudged(topic, "2026-11-25T05:00:07Z", why, topic)
+
+
+def test_topics_whose_assembler_has_not_begun_are_skipped_and_named_beside_others() -> None:
+    checked = check_document_audit(["orders", "parcels"], {}, "r1")
+    with pytest.raises(AirflowSkipException, match=r"orders: .*Start the application assemble"):
+        refusing(judge_document_audit)(written(checked, nothing("orders"), nothing("parcels")))
+    page = audit_page("document", "r1")
+    assert "Start the application assemble" in page
+    assert (page.count('<tr class="found">'), page.count('<tr class="clean">')) == (0, 0)
+    assert judge_document_audit(written(checked, report("orders"), nothing("parcels"))) == 1
+    with pytest.raises(AirflowFailException, match="stale: 77"):
+        refusing(judge_document_audit)(written(checked, report("orders", found=[ERASED]), nothing("parcels")))
+
+
+def test_a_topic_that_an_earlier_run_has_judged_is_lost_and_red() -> None:
+    judge_document_audit(written(check_document_audit(["orders", "parcels"], {}, "r1"), report("orders")))
+    checked = check_document_audit(["orders", "parcels"], {}, "r2")
+    with pytest.raises(AirflowFailException, match=r"not there any more: orders \(run r1\)"):
+        refusing(judge_document_audit)(written(checked, nothing("orders"), report("parcels")))
+    assert "lost: an earlier run has judged it" in audit_page("document", "r2")
+
+
+def test_what_is_lost_hides_no_finding() -> None:
+    first = written(check_document_audit(["orders", "parcels"], {}, "r1"), report("orders"), report("parcels"))
+    judge_document_audit(first)
+    checked = check_document_audit(["orders", "parcels"], {}, "r2")
+    with pytest.raises(
+        AirflowFailException, match=r"orders: lost: .*parcels \(one of 16\): 1 stale \(stale: 77"
+    ) as told:
+        refusing(judge_document_audit)(written(checked, nothing("orders"), report("parcels", found=[ERASED])))
+    assert "Run `lyrebird status` and `lyrebird audit documents parcels --repair`." in str(told.value)
+    assert "lost: an earlier run has judged it" in audit_page("document", "r2")
 
 
 def test_it_runs_nightly_where_documents_are_declared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.audit.history import History
 from include.audit.merkle.report import RowFinding, TableAuditReport
@@ -149,6 +149,99 @@ def test_what_cannot_be_compared_is_not_clean_and_not_red() -> None:
     assert (page.count('<tr class="open">'), page.count('<tr class="found">')) == (2, 0)
 
 
+NOTHING = {"error": "there is no such topic yet", "nothing": True, "tree": {}, "rows": 0, "position": ""}
+
+
+def test_tables_without_a_copy_are_skipped_and_named_beside_others() -> None:
+    jobs = checked("r1")
+    for job in jobs:
+        written(job, **NOTHING)
+    with pytest.raises(AirflowSkipException, match=r"nothing to judge: shop shop\.orders: there is no such topic yet"):
+        refusing(judge_table_audit)(jobs, "r1")
+    page = audit_page("table", "r1")
+    assert page.count('<tr class="nothing">') >= 2
+    assert (page.count('<tr class="found">'), page.count('<tr class="clean">')) == (0, 0)
+    written(jobs[0])
+    assert judge_table_audit(jobs, "r1") == 1
+    written(jobs[0], found=[LOST])
+    with pytest.raises(AirflowFailException, match="altered: id 77 in v"):
+        refusing(judge_table_audit)(jobs, "r1")
+
+
+def test_a_table_that_was_not_looked_at_is_red_where_no_other_has_a_copy() -> None:
+    jobs = checked("r1")
+    written(jobs[0], **NOTHING)
+    with pytest.raises(AirflowFailException, match=r"not looked at: shop shop\.users \(no report of it\)"):
+        refusing(judge_table_audit)(jobs, "r1")
+
+
+def test_a_table_that_an_earlier_run_has_judged_is_lost_and_red() -> None:
+    first = checked("r1")
+    for job in first:
+        written(job)
+    judge_table_audit(first, "r1")
+    jobs = checked("r2")
+    written(jobs[0], **NOTHING)
+    written(jobs[1])
+    with pytest.raises(AirflowFailException, match=r"not there any more: shop shop\.orders \(run r1\)"):
+        refusing(judge_table_audit)(jobs, "r2")
+    assert "lost: an earlier run has judged it" in audit_page("table", "r2")
+    written(jobs[1], found=[LOST])
+    with pytest.raises(AirflowFailException, match=r"shop\.orders: lost: an earlier run has judged it .*id 77 in v"):
+        refusing(judge_table_audit)(jobs, "r2")
+
+
+def gone(source: str, told: Mapping[str, bool]) -> list[TableAuditReport]:
+    why = {**NOTHING, "error": "the server does not show the table any more"}
+    return [report(table, **why) for table in told if source == "shop"]
+
+
+def test_tables_that_dropped_out_of_what_the_server_shows_are_lost_and_red() -> None:
+    first = checked("r1")
+    for job in first:
+        written(job)
+    judge_table_audit(first, "r1")
+    some = check_table_audit(["shop"], {}, "r2", lambda *_: ["shop.users"], gone)
+    assert [job[3] for job in some] == ["shop.users"]
+    written(some[0])
+    with pytest.raises(AirflowFailException, match=r"any more: shop shop\.orders \(run r1\): the server does not show"):
+        refusing(judge_table_audit)(some, "r2")
+    page = audit_page("table", "r2")
+    assert "lost: an earlier run has judged it" in page
+    # The whole database: no table is left to audit.
+    none = check_table_audit(["shop"], {}, "r3", lambda *_: [], gone)
+    assert none == []
+    with pytest.raises(AirflowFailException, match=r"shop shop\.orders \(run r1\): .*shop shop\.users \(run r2\)"):
+        refusing(judge_table_audit)(none, "r3")
+
+
+def test_who_misses_tables_is_told_which_were_told_before_and_not_where_a_person_chose_some() -> None:
+    first = checked("r1")
+    written(first[0])
+    written(first[1], **{**NOTHING, "error": "has met none"})
+    judge_table_audit(first, "r1")
+    asked: list[tuple[str, dict[str, bool]]] = []
+
+    def noted(source: str, told: Mapping[str, bool]) -> list[TableAuditReport]:
+        asked.append((source, dict(told)))
+        return gone(source, told)
+
+    for run in ("r2", "r3"):
+        jobs = check_table_audit(["ads", "shop"], {}, run, lambda *_: [], noted)
+        with pytest.raises(Terminal, match=r"shop shop\.orders \(run r1\)"):
+            judge_table_audit(jobs, run)
+    assert asked == [("shop", {"shop.orders": False}), ("shop", {"shop.orders": True})]
+    check_table_audit(["shop"], {"tables": ["users"]}, "r4", lambda *_: ["shop.users"], noted)
+    check_table_audit(["ads"], {}, "r5", lambda *_: [], noted)
+    assert len(asked) == 2
+
+
+def test_a_run_that_finds_no_table_has_judged_nothing() -> None:
+    jobs = check_table_audit(["shop"], {}, "r1", tables_of=lambda *_: [])
+    with pytest.raises(AirflowSkipException, match="nothing of it is there yet"):
+        refusing(judge_table_audit)(jobs, "r1")
+
+
 def test_a_runs_page_draws_the_tree_with_what_differed_and_what_changed() -> None:
     jobs = checked("r1", tables=["orders"])
     written(jobs[0], found=[LOST], wrong=[1], changed=[3])
@@ -179,9 +272,11 @@ def test_it_runs_nightly_where_audits_are_declared(monkeypatch: pytest.MonkeyPat
     dag.params.validate()
 
 
-@pytest.mark.parametrize(("found", "verdict"), [([], "success"), ([LOST], "failed")])
-def test_what_is_found_fails_the_verdict_alone(
-    monkeypatch: pytest.MonkeyPatch, found: list[RowFinding], verdict: str
+@pytest.mark.parametrize(
+    ("said", "verdict"), [({"found": []}, "success"), ({"found": [LOST]}, "failed"), (NOTHING, "skipped")]
+)
+def test_what_is_found_fails_the_verdict_alone_and_nothing_skips_it(
+    monkeypatch: pytest.MonkeyPatch, said: dict[str, Any], verdict: str
 ) -> None:
     from airflow.models.dagbundle import DagBundleModel
     from airflow.models.serialized_dag import SerializedDagModel
@@ -193,7 +288,7 @@ def test_what_is_found_fails_the_verdict_alone(
     from supervision import table_audit
 
     monkeypatch.setattr(table_audit, "_tables_of", tables_of)
-    monkeypatch.setattr(AuditJobOperator, "execute", lambda self, context: written(self.application_args, found=found))
+    monkeypatch.setattr(AuditJobOperator, "execute", lambda self, context: written(self.application_args, **said))
     initdb()
     dag = DagBag(dag_folder=str(ROOT / "dags" / "audit_tables.py")).dags["audit_tables"]
     dag.get_task("verdict").on_failure_callback = None

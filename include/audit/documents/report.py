@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from include.audit.documents.judge import DocumentDifference
+from include.audit.nothing import NothingJudged
 from include.document.definition import DocumentDefinition, Lookup
 
 __all__ = ["DocumentFinding", "DocumentsReport", "finding", "tables_of"]
@@ -53,6 +54,7 @@ class DocumentsReport:
         unheard: looked-up tables whose changes signal nothing.
         repaired: what was wrong before, and what was done about it; `found` is what is wrong still.
         took_s: seconds.
+        records: offsets of the topic below which it was read.
     """
 
     topic: str
@@ -69,6 +71,7 @@ class DocumentsReport:
     unheard: Sequence[str] = ()
     repaired: Mapping[str, Any] | None = None
     took_s: float = 0.0
+    records: int = 0
 
     @property
     def findings(self) -> int:
@@ -77,9 +80,20 @@ class DocumentsReport:
 
     @property
     def verdict(self) -> Literal["clean", "findings", "incomplete"]:
-        """What it comes to."""
-        nothing = self.unknown > 0 and self.documents == 0
+        """What it comes to; incomplete, too, where the part of the keys that was looked at has no document."""
+        nothing = self.documents == 0 and (self.unknown > 0 or self.share > 1)
         return "findings" if self.findings else "incomplete" if self.unsure or nothing else "clean"
+
+    @property
+    def or_nothing(self) -> DocumentsReport | NothingJudged:
+        """The report, or that it has judged nothing: the database makes no document, and the topic has no record.
+
+        A part of the keys without a document says nothing of the others.
+        """
+        if self.share > 1 or self.findings or self.documents or self.unsure or self.unknown or self.records:
+            return self
+        why = f"the database makes no document yet, and {self.topic} has no record"
+        return NothingJudged(self.topic, self.at, why, self.topic)
 
     @property
     def next_command(self) -> str:
@@ -108,6 +122,8 @@ class DocumentsReport:
         share = f", one part of {self.share}" if self.share > 1 else ""
         out.append(f"  {self.documents:,} documents of the database{share}, {self.took_s:.1f} s")
         out.append(f"  the database at {self.position or 'no position'}; {self.looked_again:,} looked at again")
+        if not self.documents and self.share > 1:
+            out.append("  no document of the database falls into this part: nothing was compared")
         if self.unknown:
             out.append(f"  {self.unknown:,} keys without a document to compare: `lyrebird documents status`")
         if self.unreadable:

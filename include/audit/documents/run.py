@@ -9,11 +9,13 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from include.audit.begun import await_begun
 from include.audit.documents.documents_spark import FirstLook, first_look
 from include.audit.documents.judge import Judged, judged
 from include.audit.documents.made import DocumentMaker
 from include.audit.documents.report import DocumentFinding, DocumentsReport, finding
 from include.audit.documents.sides import AssembledDocuments, TopicDocuments, complete
+from include.audit.nothing import NothingJudged
 from include.clock import Clock, iso
 from include.document.behind import values_of, values_text
 from include.document.definition import DocumentDefinition, database_of
@@ -21,8 +23,8 @@ from include.document.overflow_requests import key_text
 from include.document.reading.lookup import spelled
 from include.document.reading.mysql import MysqlTables
 from include.document.reading.read_throttle import Metered, ReadLoad
-from include.errors import LyrebirdError
-from include.log.kafka.log import KafkaReader
+from include.errors import LyrebirdError, NothingToJudge
+from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.requests.asking import ask_and_wait
 from include.log.requests.records import Request
@@ -70,15 +72,26 @@ class DocumentsAudit:
     patience_s: float = 300.0
     say: Callable[[str], None] = lambda _text: None
 
+    def judged_or_nothing(self) -> DocumentsReport | NothingJudged:
+        """The report of `run`, or that nothing is there yet that could be judged; raises as that otherwise."""
+        at = iso(self.clock.now_us())
+        try:
+            report = self.run()
+        except NothingToJudge as nothing:
+            return NothingJudged.of(self.topic, at, nothing, self.topic)
+        return report.or_nothing
+
     def run(self) -> DocumentsReport:
         """Compare, judge, and mend if that is wanted.
 
         Raises:
+            NothingToJudge: the assembler has not begun.
             Transient: a server, capture or the assembler did not answer.
-            Terminal: a table or column is gone.
+            Terminal: a table or column is gone, or what the assembler has written.
         """
         begun_s, now_us = self.clock.monotonic_s(), self.clock.now_us()
         kafka, registry = self.deployment.one("kafka", Kafka), self.deployment.one("registry", Registry)
+        self._require_begun(kafka)
         source = chosen(load_source(self.deployment, self.definition.source), None)
         server = database_of(self.deployment, self.definition)
         if not server.replica:
@@ -128,7 +141,7 @@ class DocumentsAudit:
             database = AssembledDocuments(maker, metered, source_reader.place, spoken)
             self.say(f"{self.topic}: {len(look.suspects):,} differ or were changed meanwhile")
             judgement = judged(look.suspects, database, topic)
-            report = self._report(look, judgement, topic.spoken, iso(now_us))
+            report = self._report(look, judgement, topic.spoken, iso(now_us), sum(complete_at[1].values()))
             if self.repair and judgement.wrong:
                 keys = [each.key for each in judgement.wrong]
                 tables.close()
@@ -139,8 +152,22 @@ class DocumentsAudit:
                 except LyrebirdError as error:
                     # What was found is worth more than that nobody has mended it.
                     repaired["error"] = str(error)
-                report = replace(self._report(look, judgement, topic.spoken, report.at), repaired=repaired)
+                found = self._report(look, judgement, topic.spoken, report.at, report.records)
+                report = replace(found, repaired=repaired)
         return replace(report, took_s=round(self.clock.monotonic_s() - begun_s, 1))
+
+    def _require_begun(self, kafka: Kafka) -> None:
+        application = self.definition.application
+        with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
+            await_begun(
+                self.topic,
+                reader,
+                KafkaAdmin(kafka.bootstrap, kafka.options),
+                self.clock,
+                start=f"Start the application {application}.",
+                mend=f"Restart the application {application}, then run "
+                f"`lyrebird documents rebuild --topic {self.topic}`.",
+            )
 
     def _pages(self, tables: Metered, load: ReadLoad, position: SourcePosition, part: int) -> list[list[str]]:
         """Keys of the fact table that fall into this part."""
@@ -157,7 +184,7 @@ class DocumentsAudit:
                 return [page for page in pages if page]
             after = key_rows[-1]
 
-    def _report(self, look: FirstLook, found: Judged, spoken: SourcePosition, at: str) -> DocumentsReport:
+    def _report(self, look: FirstLook, found: Judged, spoken: SourcePosition, at: str, records: int) -> DocumentsReport:
         return DocumentsReport(
             self.topic,
             at,
@@ -171,6 +198,7 @@ class DocumentsAudit:
             look.unknown + len(found.unknown),
             look.unreadable,
             self.definition.unheard(),
+            records=records,
         )
 
     def _named(self, found: DocumentFinding) -> DocumentFinding:

@@ -66,11 +66,13 @@ def verify_state(spark: SparkSession, deployment: Deployment, join: DeployedJoin
         clock: for the report.
 
     Raises:
+        NothingToJudge: the join has not begun.
         Transient: the join has resolved nothing yet, is becoming another one, or a server does not answer.
-        Terminal: the log does not hold the inputs as they were then, or objects of the state are gone or damaged.
+        Terminal: what the join has written is gone, the log does not hold the inputs as they were then, or objects of
+            the state are gone or damaged.
     """
     kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
-    with settled_join(deployment, join) as (reader, checked, cut):
+    with settled_join(deployment, join, clock) as (reader, checked, cut):
         committed = _committed_at_cut(reader, join, cut)
         floors = floors_at(checked, cut, reader)
     edition = pickle.dumps((Edition(committed.definition, checked, committed.slots, (0, 0)), registry, kafka))

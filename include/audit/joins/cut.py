@@ -6,7 +6,7 @@ looked at, so the join may go on meanwhile; and as the log compacts nothing that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from include.errors import Transient
@@ -35,6 +35,10 @@ class JoinCut:
     state: int | None
     positions: Mapping[str, str]
     uncovered: tuple[str, ...]
+
+    def records(self, inputs: Collection[str]) -> int:
+        """Offsets below the cut, of these inputs and of the joined topic: 0 where no side has a record yet."""
+        return sum(end for (topic, _), end in self.inputs.items() if topic in inputs) + sum(self.output.values())
 
 
 def join_cut(reader: LogReader, topic: str) -> JoinCut:

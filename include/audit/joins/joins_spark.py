@@ -7,16 +7,19 @@ import itertools
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession, functions
 
+from include.audit.begun import await_begun
 from include.audit.joins.cut import JoinCut, join_cut
 from include.audit.joins.report import KINDS, JoinReport
 from include.audit.joins.sides import InputSide, OutputSide
 from include.audit.joins.sql import expected_sql
+from include.audit.nothing import NothingJudged
 from include.clock import Clock, iso
-from include.errors import SettingsError, Transient
+from include.errors import NothingToJudge, SettingsError, Transient
 from include.join.committed import read_committed
 from include.join.config.check import CheckedJoin, checked_join
 from include.join.config.deployed import DeployedJoin, spread_topics
@@ -34,7 +37,16 @@ from include.record.codec import Decoder
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 
-__all__ = ["arrow_of", "audit_join", "floors_at", "newest_of_each", "records_in", "rows_of", "settled_join"]
+__all__ = [
+    "arrow_of",
+    "audit_join",
+    "floors_at",
+    "judged_or_nothing",
+    "newest_of_each",
+    "records_in",
+    "rows_of",
+    "settled_join",
+]
 
 _INPUT: Final = (
     "key binary, version long, partition int, offset long, live boolean, join_key string, grouped string, shown string"
@@ -45,6 +57,18 @@ _RECORDS_A_TASK: Final = 200_000
 _SHOWN: Final = 20
 _REPAIRED: Final = 10_000
 """Keys that one request names; where more are wrong, all outputs are written again."""
+
+
+def judged_or_nothing(
+    spark: SparkSession, deployment: Deployment, name: str, join: DeployedJoin, *, clock: Clock, sample: int = 1
+) -> JoinReport | NothingJudged:
+    """The report of `audit_join`, or that nothing is there yet that could be judged; raises as that otherwise."""
+    at = iso(clock.now_us())
+    try:
+        report = audit_join(spark, deployment, name, join, clock=clock, sample=sample)
+    except NothingToJudge as nothing:
+        return NothingJudged.of(name, at, nothing, join.topic)
+    return report.or_nothing
 
 
 def audit_join(
@@ -61,11 +85,12 @@ def audit_join(
         sample: one of so many outputs is compared.
 
     Raises:
+        NothingToJudge: the join has not begun.
         Transient: the join has resolved nothing yet, or a server does not answer.
-        Terminal: the log does not hold the inputs as they were then.
+        Terminal: what the join has written is gone, or the log does not hold the inputs as they were then.
     """
     kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
-    with settled_join(deployment, join) as (reader, checked, cut):
+    with settled_join(deployment, join, clock) as (reader, checked, cut):
         floors = floors_at(checked, cut, reader)
     plan = pickle.dumps((checked, kafka, registry))
     unreadable = 0
@@ -92,7 +117,8 @@ def audit_join(
         expected, held = (frame.where(f"pmod(xxhash64(key), {int(sample)}) = 0") for frame in (expected, held))
     expected, held = expected.cache(), held.cache()
     try:
-        return _judged(name, join, cut, expected, held, unreadable, sample, clock)
+        report = _judged(name, join, cut, expected, held, unreadable, sample, clock)
+        return replace(report, records=cut.records([each.topic for each in checked.inputs]))
     finally:
         # Views hold the inputs, too.
         spark.catalog.clearCache()
@@ -142,15 +168,28 @@ def _judged(
 
 
 @contextmanager
-def settled_join(deployment: Deployment, join: DeployedJoin) -> Iterator[tuple[KafkaReader, CheckedJoin, JoinCut]]:
+def settled_join(
+    deployment: Deployment, join: DeployedJoin, clock: Clock
+) -> Iterator[tuple[KafkaReader, CheckedJoin, JoinCut]]:
     """The join as it is declared and settled, and up to where it is judged; raises as `audit_join`."""
     kafka = deployment.one("kafka", Kafka)
+    admin = KafkaAdmin(kafka.bootstrap, kafka.options)
     with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
+        # Before the inputs are looked at: those of a join that has not begun may not be there either.
+        await_begun(
+            join.topic,
+            reader,
+            admin,
+            clock,
+            beside=topics.state(join.topic),
+            start=f"Start the application {join.entry.application}.",
+            mend=f"Restart the application {join.entry.application}, then run `lyrebird join rebuild {join.name}`.",
+        )
         checked = checked_join(
             join.places,
             join.file,
             ConfluentRegistry(deployment.one("registry", Registry)),
-            KafkaAdmin(kafka.bootstrap, kafka.options),
+            admin,
             forgetting=join.entry.forgetting,
             spread=spread_topics(deployment),
         )

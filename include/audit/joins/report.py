@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-__all__ = ["KINDS", "JoinReport", "counted", "judged", "named"]
+from include.audit.nothing import NothingJudged
+
+__all__ = ["EMPTY_PART", "KINDS", "JoinReport", "counted", "judged", "named"]
 
 KINDS: Final = ("missing", "extra", "stale", "altered")
+EMPTY_PART: Final = "no output of either side falls into this part: nothing was compared"
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class JoinReport:
         uncovered: tables whose changes are not judged.
         unreadable: records of inputs that nobody can read, which the join set aside.
         sample: one of so many outputs was compared.
+        records: offsets below the cut, of inputs and of the joined topic.
         named: keys of records that are wrong, in hexadecimal digits, for a repair.
         whole: a repair has to write all outputs again, as some are missing or too many are wrong.
     """
@@ -42,6 +46,7 @@ class JoinReport:
     uncovered: tuple[str, ...] = ()
     unreadable: int = 0
     sample: int = 1
+    records: int = 0
     kinds: tuple[str, ...] = field(default=KINDS)
     named: tuple[str, ...] = ()
     whole: bool = False
@@ -52,27 +57,43 @@ class JoinReport:
         return sum(self.found.values())
 
     @property
+    def verdict(self) -> Literal["clean", "findings", "incomplete"]:
+        """What it comes to; incomplete where no output of either side falls into the part that was compared."""
+        nothing = self.sample > 1 and not (self.expected or self.held)
+        return "findings" if self.findings else "incomplete" if nothing else "clean"
+
+    @property
     def clean(self) -> bool:
         """Whether the topic is the join of its inputs."""
-        return not self.findings
+        return self.verdict == "clean"
+
+    @property
+    def or_nothing(self) -> JoinReport | NothingJudged:
+        """The report, or that it has judged nothing: no side has a record yet."""
+        if self.findings or self.records:
+            return self
+        why = f"no input has a record yet, and {self.topic} none either"
+        return NothingJudged(self.audit, self.at, why, self.topic)
 
     @property
     def next_command(self) -> str:
-        """What to run now; empty when clean."""
-        return "" if self.clean else f"lyrebird audit join {self.audit} --repair"
+        """What to run now; empty when nothing is to be done."""
+        return f"lyrebird audit join {self.audit} --repair" if self.findings else ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         said = asdict(self)
         del said["kinds"], said["named"]
-        return {**said, "clean": self.clean, "findings": self.findings, "next_command": self.next_command}
+        verdict = {"verdict": self.verdict, "clean": self.clean, "findings": self.findings}
+        return {**said, **verdict, "next_command": self.next_command}
 
     def lines(self) -> list[str]:
         """For a person: the verdict, the findings by key, the next step."""
         part = f" (one of {self.sample} outputs)" if self.sample > 1 else ""
         return [
-            f"audit {self.audit}{part}: {counted(self.found, self.kinds)}",
+            f"audit {self.audit}{part}: {counted(self.found, self.kinds) if self.findings else self.verdict}",
             f"  the inputs make {self.expected:,} outputs, {self.topic} holds {self.held:,}",
+            *([f"  {EMPTY_PART}"] if self.verdict == "incomplete" else []),
             *judged(self.positions, self.uncovered, self.unreadable),
             *named(self.found, self.keys, self.kinds),
             *([f"next: {self.next_command}"] if self.next_command else []),

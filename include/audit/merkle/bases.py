@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from include.errors import Transient
+from include.errors import NothingToJudge, Terminal, Transient
 from include.lake.tables.delta_log import DeltaLog
 from include.log import topics
 from include.log.control import floors_of
@@ -81,26 +81,46 @@ def topic_base(reader: LogReader, topic: str) -> Base:
     return Base(last.position, mine, floor_of(reader, topic, ends), last.uncovered)
 
 
-def lake_base(log: DeltaLog, generation: int, topic: str, source: str) -> Base:
+def lake_base(log: DeltaLog, generation: int, topic: str, source: str, *, serves: bool = False) -> Base:
     """The newest version of a generation of a lake table that has a label of this source.
 
-    Raises `Incomparable` where none has one, as far as one looks back.
+    Args:
+        log: of that generation.
+        generation: its number.
+        topic: that the table is made of.
+        source: of the topic.
+        serves: readers were sent to that generation, so that it had a version.
+
+    Raises:
+        NothingToJudge: it has no version yet.
+        Terminal: it has none any more.
+        Incomparable: no version has such a label, as far as one looks back.
     """
     state = log.state((source,))
-    if state is not None:
-        for version, _, label in log.labels(_LOOKED_BACK):
-            if source in label:
-                then = state if version == state.version else log.at(version)
-                cut = label[source]
-                return Base(
-                    cut.position,
-                    then.standing.ends,
-                    then.standing.floor,
-                    tuple(cut.uncovered),
-                    version,
-                    then.schema,
-                    generation,
-                )
+    if state is None and serves:
+        raise Terminal(
+            "the lake table that readers are sent to is gone",
+            topic=topic,
+            generation=generation,
+            fix=f"Make it anew: `lyrebird table rebuild {topic}`.",
+        )
+    if state is None:
+        raise NothingToJudge(
+            "the lake table has no version yet", topic=topic, fix="Is its application running? `lyrebird table status`"
+        )
+    for version, _, label in log.labels(_LOOKED_BACK):
+        if source in label:
+            then = state if version == state.version else log.at(version)
+            cut = label[source]
+            return Base(
+                cut.position,
+                then.standing.ends,
+                then.standing.floor,
+                tuple(cut.uncovered),
+                version,
+                then.schema,
+                generation,
+            )
     raise Incomparable(
         "no version of the table is complete to a position of its source",
         topic=topic,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal
 
 from include.audit.expectations.report import Result, results_of
@@ -15,8 +15,9 @@ from include.source.hashes.printed import printed_key
 
 __all__ = ["RowFinding", "TableAuditReport", "Verdict", "summary"]
 
-Verdict = Literal["clean", "findings", "incomplete", "failed"]
-"""incomplete: nothing is wrong, as far as could be seen, and not all could be; failed: nothing was seen."""
+Verdict = Literal["clean", "findings", "incomplete", "failed", "nothing"]
+"""incomplete: nothing is wrong, as far as could be seen, and not all could be; failed: nothing was seen; nothing: there
+is nothing yet that could be judged (`audit.nothing`)."""
 _SHOWN: Final = 20
 
 
@@ -72,6 +73,7 @@ class TableAuditReport:
         error: why nothing could be said, "" where something was.
         transient: trying again may help.
         incomparable: the table cannot be compared as it is, through nobody's fault.
+        nothing: no copy is there yet, or neither side has a row or record.
         took_s: seconds.
         paused_s: of them, for which others kept the server busy.
         repaired: what was wrong before, and what was done about it (`RepairedRows`); `found` is what is wrong still.
@@ -102,6 +104,7 @@ class TableAuditReport:
     error: str = ""
     transient: bool = False
     incomparable: bool = False
+    nothing: bool = False
     took_s: float = 0.0
     paused_s: float = 0.0
     repaired: Mapping[str, Any] | None = None
@@ -125,11 +128,25 @@ class TableAuditReport:
     @property
     def verdict(self) -> Verdict:
         """What it comes to."""
+        if self.nothing:
+            return "nothing"
         if self.error:
             return "incomplete" if self.incomparable else "failed"
         if self.findings:
             return "findings"
         return "incomplete" if self.uncovered or self.not_compared or self.unsure else "clean"
+
+    def judging(self, records: int) -> TableAuditReport:
+        """The report, or that it has judged nothing: the table has no row, and its copy is made of no record.
+
+        Where a condition chose the rows, that says nothing of the table.
+        """
+        if self.verdict != "clean" or self.rows or records:
+            return self
+        if self.where:
+            why = f"no row of the table has {self.where}, and its copy is made of no record"
+            return replace(self, incomparable=True, error=why)
+        return replace(self, nothing=True, error="the table has no row yet, and its copy is made of no record")
 
     @property
     def next_command(self) -> str:
@@ -159,7 +176,8 @@ class TableAuditReport:
 
     def lines(self, shown: int = _SHOWN) -> list[str]:
         """For a person: the verdict, what is wrong, the next step."""
-        out = [f"{self.table}: {self.error or self._said() or self.verdict}"]
+        told = "nothing to judge: " if self.nothing else ""
+        out = [f"{self.table}: {told}{self.error or self._said() or self.verdict}"]
         if self.error:
             return out
         out += [*self._seen(), *self._doubts()]
@@ -214,9 +232,8 @@ def summary(reports: Sequence[TableAuditReport]) -> str:
     counts = Counter(each.verdict for each in reports)
     positions = {each.source: each.position for each in reports if each.position}
     at = "; ".join(f"{source} at {position}" for source, position in sorted(positions.items()))
-    parts = ", ".join(
-        f"{counts[each]} {each}" for each in ("findings", "failed", "incomplete", "clean") if counts[each]
-    )
+    shown: tuple[Verdict, ...] = ("findings", "failed", "incomplete", "nothing", "clean")
+    parts = ", ".join(f"{counts[each]} {each}" for each in shown if counts[each])
     return f"{len(reports)} tables: {parts or 'none'}" + (f" ({at})" if at else "")
 
 

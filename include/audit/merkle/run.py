@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from include.audit.begun import await_begun
 from include.audit.expectations.expectations_spark import look_at_table
 from include.audit.merkle.bases import Base, lake_base, topic_base
 from include.audit.merkle.compare import ComparisonResult, Say, compared
@@ -20,10 +21,10 @@ from include.audit.merkle.report import RowFinding, TableAuditReport
 from include.audit.merkle.sides import Leading, StandingSide
 from include.audit.merkle.tree import Tree
 from include.clock import Clock, iso
-from include.errors import LyrebirdError, SettingsError, Terminal, Transient
-from include.lake.tables.definition import declared_tables, table_topics
+from include.errors import LyrebirdError, NothingToJudge, SettingsError, Terminal, Transient
+from include.lake.tables.definition import TableEntry, declared_tables, table_topics
 from include.lake.tables.delta_log import DeltaLog, storage_options
-from include.lake.tables.generation import generation_folder
+from include.lake.tables.generation import Generations, generation_folder
 from include.lake.tables.versions import kept_tables
 from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader
@@ -33,8 +34,10 @@ from include.settings.deployment import Deployment
 from include.source.definition import SourceDefinition, load_source
 from include.source.hashes.columns import ComparedRows, Incomparable
 from include.source.hashes.sums import bits_for
+from include.source.log.checkpoint import newest
 from include.source.snapshot.condition import Condition
 from include.source.snapshot.plan import captured_tables
+from include.source.state.capture_state import CaptureState
 from include.store.s3 import store_of
 
 __all__ = ["TablesAudit"]
@@ -83,6 +86,38 @@ class TablesAudit:
                 "no table of this name is captured", table=unknown, source=self.audit.source, allowed=captured[:50]
             )
         return sorted(set(matching))
+
+    def gone(self, told: Mapping[str, bool]) -> list[TableAuditReport]:
+        """A report on each table that the server does not show any more, though it is meant still.
+
+        One whose drop capture has recorded is told once. Raises as the log does.
+
+        Args:
+            told: `database.table` of what it does not show, and whether that was told before.
+        """
+        source, name = self._source, self.audit.source
+        meant = tables_meant(self.audit, told)
+        meant = [t for t in meant if t.partition(".")[0] in source.databases and source.captures(*t.split(".", 1))]
+        captured = self._captured() if meant else None
+        reports = []
+        for table in meant:
+            dropped = captured is not None and table not in captured
+            why = "the table was dropped, as capture has recorded: this is told once"
+            if not dropped:
+                why = "the server does not show the table any more, and capture has recorded no drop of it"
+            if not (dropped and told[table]):
+                at = iso(self.clock.now_us())
+                reports.append(TableAuditReport(name, table, "", at, error=why, nothing=True))
+        return reports
+
+    def _captured(self) -> Collection[str] | None:
+        """Tables that capture knows, by what it has said last; None: it has said nothing."""
+        kafka, topic = self.deployment.one("kafka", Kafka), topics.source_resolved(self.audit.source)
+        if KafkaAdmin(kafka.bootstrap, kafka.options).describe(topic) is None:
+            return None
+        with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
+            last = newest(reader, topic)
+        return None if last is None else CaptureState.from_json(last.state).tables
 
     def run(self, table: str, before: Mapping[str, Any] | None = None) -> TableAuditReport:
         """Compare one table; what hinders it is in the report.
@@ -139,7 +174,7 @@ class TablesAudit:
                     if not (repaired.whole or repaired.error):
                         left = compared(leads, copy, result.parts, bits, columns, self.say)
                 uncovered = set(base.uncovered) | set(copy.newest.uncovered if copy.newest else ())
-                return TableAuditReport(
+                report = TableAuditReport(
                     self.audit.source,
                     table,
                     against,
@@ -165,6 +200,7 @@ class TablesAudit:
                     tree=result.tree.to_json(),
                     topic=topic if right else "",
                 )
+                return report.judging(sum(base.ends.values()))
         except LyrebirdError as error:
             return TableAuditReport(
                 self.audit.source,
@@ -174,6 +210,7 @@ class TablesAudit:
                 error=str(error),
                 transient=isinstance(error, Transient),
                 incomparable=isinstance(error, Incomparable),
+                nothing=isinstance(error, NothingToJudge),
                 where=self.where,
             )
 
@@ -240,16 +277,34 @@ class TablesAudit:
             return topic_base(reader, topic)
 
     def _base(self, topic: str) -> Base:
+        against = self.against or self.audit.against
+        declared = () if against == "topic" else self._declared(topic)
+        # What no entry keeps is told before the log is asked: no capture mends that.
+        if not declared:
+            self._require_topic_suffices(against, topic)
         kafka = self.deployment.one("kafka", Kafka)
         admin = KafkaAdmin(kafka.bootstrap, kafka.options)
-        if admin.describe(topic) is None:
-            raise Incomparable(
-                "the table has no topic yet", topic=topic, fix="Is capture running? `lyrebird capture status`"
+        with closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
+            await_begun(
+                topic,
+                reader,
+                admin,
+                self.clock,
+                start="Is capture running? `lyrebird capture status`",
+                mend=f"Start capture: it makes the topic anew. `lyrebird capture status --source {self.audit.source}` "
+                "tells whether it reads all rows of the table into it.",
             )
-        against = self.against or self.audit.against
-        table = None if against == "topic" else self._table(topic)
+        table = self._table(topic, declared)
         if table is not None:
-            return lake_base(*table, topic, self.audit.source)
+            log, generations = table
+            return lake_base(
+                log, generations.read, topic, self.audit.source, serves=generations.read == generations.serving
+            )
+        self._require_topic_suffices(against, topic)
+        return self._topic_base(topic)
+
+    def _require_topic_suffices(self, against: Against | None, topic: str) -> None:
+        """Raises where a table without a lake table cannot be compared as it was asked for."""
         if against == "lake":
             raise SettingsError(
                 "no lake table of this topic is kept",
@@ -262,20 +317,24 @@ class TablesAudit:
                 topic=topic,
                 fix="Declare one in `tables`, or leave --of out.",
             )
-        return self._topic_base(topic)
 
-    def _table(self, topic: str) -> tuple[DeltaLog, int] | None:
-        """The lake table of a topic, and which generation of it is read."""
+    def _declared(self, topic: str) -> list[TableEntry]:
+        """The entries of `tables` that keep a topic."""
         if not self.deployment.has("tables"):
+            return []
+        return [entry for entry in declared_tables(self.deployment).values() if table_topics(entry, [topic])]
+
+    def _table(self, topic: str, declared: Sequence[TableEntry]) -> tuple[DeltaLog, Generations] | None:
+        """The lake table of a topic: the log of the generation that is read, and the numbers of all."""
+        if not declared:
             return None
         connection = self.deployment.one("store", StoreSettings)
         with closing(store_of(connection)) as store:
-            for entry in declared_tables(self.deployment).values():
-                if table_topics(entry, [topic]):
-                    for generations in kept_tables(store, entry, [topic]).values():
-                        folder = generation_folder(entry.prefix, topic, generations.read)
-                        options = storage_options(connection)
-                        return DeltaLog(f"s3://{connection.bucket}/{folder}", options, self.clock), generations.read
+            for entry in declared:
+                for generations in kept_tables(store, entry, [topic]).values():
+                    folder = generation_folder(entry.prefix, topic, generations.read)
+                    options = storage_options(connection)
+                    return DeltaLog(f"s3://{connection.bucket}/{folder}", options, self.clock), generations
         return None
 
 

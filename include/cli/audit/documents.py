@@ -31,9 +31,10 @@ def command(topic: str | None, share: int, repair: bool, as_json: bool) -> None:
     and may run under load: what differs is judged again, alone, until it keeps still. Names documents that the topic
     lacks (missing), that it alone has (extra), or that are otherwise there (altered; stale, where they show tables
     whose changes signal nothing), with the fields that differ and the tables of these. Exit code: 0 nothing is wrong
-    (after the repair, if one was asked for), 1 findings, 2 it cannot be said.
+    (after the repair, if one was asked for), 1 findings, 2 it cannot be said, 4 no document is there yet.
     """
     from include.audit.documents.run import DocumentsAudit
+    from include.audit.nothing import exit_status
     from include.cli.documents.options import chosen
     from include.clock import SystemClock
     from include.errors import LyrebirdError
@@ -52,12 +53,11 @@ def command(topic: str | None, share: int, repair: bool, as_json: bool) -> None:
                 share=share,
                 repair=str(uuid.uuid4()) if repair else "",
                 say=lambda text: click.echo(text, err=True),
-            ).run()
+            ).judged_or_nothing()
         finally:
             spark.stop()
     except LyrebirdError as error:
         tell_error(error)
         sys.exit(CANNOT_AUDIT)
     click.echo(orjson.dumps(report.to_json()).decode() if as_json else painted("\n".join(report.lines())))
-    if report.findings:
-        sys.exit(1)
+    sys.exit(exit_status([report]))

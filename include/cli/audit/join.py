@@ -10,6 +10,7 @@ import orjson
 
 from include.audit.joins.report import JoinReport
 from include.audit.joins.run_params import JoinAuditRun
+from include.audit.nothing import exit_status
 from include.cli.audit.options import Share
 from include.cli.colours import painted
 from include.cli.failing import tell_error
@@ -35,10 +36,11 @@ def command(name: str, sample: int, repair: bool, as_json: bool) -> None:
 
     Changes nothing without --repair, and may run under load: both sides are cut at the input offsets that the join
     spoke for last. Names outputs that the topic lacks (missing), holds without reason (extra), holds of older rows
-    (stale) or as no rows make them (altered). Exit code: 0 clean, 1 findings, 2 it cannot be said.
+    (stale) or as no rows make them (altered). Exit code: 0 clean, 1 findings, 2 it cannot be said, 4 the join has
+    written nothing yet.
     """
     from include.audit.definition import join_audits
-    from include.audit.joins.joins_spark import audit_join
+    from include.audit.joins.joins_spark import judged_or_nothing
     from include.log.running.batches_spark import session
     from include.settings.deployment import Deployment
 
@@ -47,16 +49,16 @@ def command(name: str, sample: int, repair: bool, as_json: bool) -> None:
         (join,) = join_audits(deployment, [name]).values()
         spark = session("audit_join")
         try:
-            report = audit_join(spark, deployment, name, join, clock=SystemClock(), sample=sample)
+            report = judged_or_nothing(spark, deployment, name, join, clock=SystemClock(), sample=sample)
         finally:
             spark.stop()
     except LyrebirdError as error:
         tell_error(error)
         sys.exit(CANNOT_AUDIT)
-    if repair and not report.clean:
+    if repair and isinstance(report, JoinReport) and report.findings:
         _ask(deployment.one("kafka", Kafka), report)
     click.echo(orjson.dumps(report.to_json()).decode() if as_json else painted("\n".join(report.lines())))
-    sys.exit(0 if report.clean else 1)
+    sys.exit(exit_status([report]))
 
 
 def _ask(kafka: Kafka, report: JoinReport) -> None:

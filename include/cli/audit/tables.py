@@ -56,12 +56,14 @@ def command(
     Changes nothing unless --repair is given, and may run under load: each range of rows is compared as of a snapshot of
     its own. Names rows that the copy lacks (missing), that it alone has (extra), that it has as they once were (stale)
     or otherwise (altered), with the columns that differ; and what could not be compared. Exit code: 0 nothing is wrong
-    (after the repair, if one was asked for), 1 findings, 2 some table could not be looked at.
+    (after the repair, if one was asked for), 1 findings, 2 some table could not be looked at, 4 nothing of any is there
+    yet.
     """
     from include.audit.merkle.definition import only_source, table_audit
     from include.audit.merkle.repair import Repair
     from include.audit.merkle.report import summary
     from include.audit.merkle.run import TablesAudit
+    from include.audit.nothing import exit_status
     from include.clock import SystemClock
     from include.errors import LyrebirdError
     from include.log.running.batches_spark import session
@@ -109,7 +111,5 @@ def command(
         click.echo(orjson.dumps({"tables": {report.table: report.to_json() for report in reports}}).decode())
     else:
         click.echo(summary(reports))
-    if any(report.findings for report in reports):
-        sys.exit(1)
-    if any(report.verdict == "failed" for report in reports):
-        sys.exit(CANNOT_AUDIT)
+    status = exit_status(reports)
+    sys.exit(status or (CANNOT_AUDIT if any(report.verdict == "failed" for report in reports) else 0))

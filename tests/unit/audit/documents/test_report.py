@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from include.audit.documents.judge import DocumentDifference
 from include.audit.documents.report import DocumentFinding, DocumentsReport, finding, tables_of
+from include.audit.history import KeptRun
+from include.audit.history_rows import rows_of
+from include.audit.nothing import NothingJudged, exit_status
 from include.document.definition import DocumentDefinition
 
 pytestmark = pytest.mark.unit
@@ -106,6 +110,40 @@ def test_the_verdict_leads_to_the_command_that_mends(said: dict[str, Any], verdi
     assert (made.verdict, made.next_command) == (verdict, command)
     assert made.to_json()["verdict"] == verdict
     assert (made.lines()[-1] == f"  next: {command}") is bool(command)
+
+
+def test_where_neither_side_has_anything_nothing_was_judged() -> None:
+    empty = DocumentsReport("assembled_order", "2026-11-25T05:00:07Z", "0-1-7")
+    nothing = empty.or_nothing
+    assert isinstance(nothing, NothingJudged)
+    assert (nothing.what, nothing.topic, nothing.clean, exit_status([nothing])) == (
+        "assembled_order",
+        "assembled_order",
+        False,
+        4,
+    )
+    said = ({"documents": 3}, {"records": 3}, {"unknown": 1}, {"unsure": 1}, {"found": LOST})
+    for judged in (replace(empty, **each) for each in said):
+        assert judged.or_nothing is judged
+    # Others of the keys may have one.
+    part = replace(empty, share=16)
+    assert part.or_nothing is part
+    assert part.verdict == "incomplete"
+
+
+def test_a_part_of_the_keys_without_a_document_is_not_clean() -> None:
+    part = replace(report(share=16), documents=0, records=90)
+    assert part.verdict == "incomplete"
+    assert "  no document of the database falls into this part: nothing was compared" in part.lines()
+    assert exit_status([part]) == 0
+    (row,) = rows_of("document", KeptRun("run", 0, {"documents": {"assembled_order": part.to_json()}}))
+    assert (row.clean, row.incomplete, row.details) == (
+        False,
+        True,
+        ("no document of the database falls into this part: nothing was compared",),
+    )
+    # All of them were deleted, which was looked at.
+    assert replace(report(), documents=0, records=90).verdict == "clean"
 
 
 def test_a_person_reads_what_is_wrong_first_and_not_all_of_it() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
+from include.audit.joins.cut import JoinCut
 from include.audit.joins.report import JoinReport
 from include.audit.joins.sides import InputSide, OutputSide
 from include.audit.joins.sql import expected_sql
+from include.audit.nothing import NothingJudged, exit_status
 from include.join.algorithm.versions import vector_to_header
 from include.join.config.check import CheckedJoin
 from include.join.config.inputs import Input
@@ -46,6 +49,38 @@ def test_a_report_names_what_is_wrong_and_the_next_command() -> None:
     assert (row.clean, row.said, row.position) == (False, "2 missing, 30 stale", "shop 0-1-7")
     assert row.details[0] == "missing: missing0, missing1"
     assert (other.clean, other.said) == (True, "clean: 10 outputs")
+
+
+def test_a_join_whose_inputs_have_no_record_yet_has_judged_nothing() -> None:
+    at = JoinCut({("a", 0): 0, ("control", 0): 4}, {("shop.sales", 0): 0}, None, {}, ())
+    assert at.records(["a"]) == 0
+    assert replace(at, inputs={("a", 0): 3}).records(["a"]) == 3
+    assert replace(at, output={("shop.sales", 0): 2}).records(["a"]) == 2
+    empty = replace(report(), expected=0, held=0)
+    nothing = empty.or_nothing
+    assert isinstance(nothing, NothingJudged)
+    assert (nothing.what, nothing.topic, nothing.clean, exit_status([nothing])) == ("sales", "shop.sales", False, 4)
+    (row,) = rows_of("join", KeptRun("run", 0, {"audits": {"sales": nothing.to_json()}}))
+    assert (row.said, row.clean, row.nothing) == ("nothing to judge yet", False, True)
+    # Inputs of which nothing joins were judged: the topic must hold nothing.
+    judged = replace(empty, records=3)
+    assert judged.or_nothing is judged
+    assert (exit_status([judged]), exit_status([report(extra=1)])) == (0, 1)
+    assert report(extra=1).or_nothing == report(extra=1)
+
+
+def test_a_part_of_the_outputs_into_which_none_falls_is_not_clean() -> None:
+    part = replace(report(), expected=0, held=0, records=90, sample=16)
+    assert (part.verdict, part.clean, part.next_command, exit_status([part])) == ("incomplete", False, "", 0)
+    assert part.or_nothing is part
+    assert part.lines()[0] == "audit sales (one of 16 outputs): incomplete"
+    assert "  no output of either side falls into this part: nothing was compared" in part.lines()
+    (row,) = rows_of("join", KeptRun("run", 0, {"audits": {"sales": part.to_json()}}))
+    assert (row.clean, row.incomplete, row.said) == (False, True, "incomplete: 0 outputs")
+    assert row.details == ("no output of either side falls into this part: nothing was compared",)
+    # All that the join reads makes no output, and the topic holds none: that was compared.
+    assert replace(part, sample=1).clean
+    assert replace(part, held=1, found={"extra": 1}).verdict == "findings"
 
 
 @pytest.mark.parametrize("grouped", [False, True])

@@ -10,6 +10,10 @@ import pytest
 import yaml
 
 from include.audit.expectations.report import Result
+from include.audit.history import KeptRun
+from include.audit.history_rows import rows_of
+from include.audit.merkle import run as tables_run
+from include.audit.merkle.bases import lake_base
 from include.audit.merkle.definition import (
     TableAudit,
     declared_table_audits,
@@ -21,12 +25,22 @@ from include.audit.merkle.definition import (
 from include.audit.merkle.repair import requests_of
 from include.audit.merkle.report import RowFinding, TableAuditReport, summary
 from include.audit.merkle.rows import DifferingRow
-from include.errors import SettingsError
+from include.audit.merkle.run import TablesAudit
+from include.clock import ManualClock
+from include.errors import NothingToJudge, SettingsError, Terminal
+from include.lake.tables.delta_log import DeltaLog
+from include.log import topics
+from include.log.memory import MemoryLog
+from include.log.ports import TopicSpec
+from include.log.resolved import ResolvedWriter
 from include.policy.policy import Policy
+from include.record.gtid import MariadbGtidSet
+from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column, TableSchema
 from include.settings.deployment import Deployment
 from include.source.definition import declared_sources
 from include.source.hashes.columns import ComparedRows
+from include.source.state.capture_state import CaptureState
 
 pytestmark = pytest.mark.unit
 
@@ -95,7 +109,8 @@ FAILED = Result("cdc.shop.shop.orders", "cheap", "ExpectColumnMaxToBeBetween", {
         ({"not_compared": {"v": "vector"}}, "incomplete"),
         ({"unsure": 1}, "incomplete"),
         ({"unexplained": 1}, "findings"),
-        ({"error": "no topic yet", "incomparable": True}, "incomplete"),
+        ({"error": "no version is complete to a position", "incomparable": True}, "incomplete"),
+        ({"error": "there is no such topic yet", "nothing": True}, "nothing"),
         ({"error": "SELECT is refused"}, "failed"),
         ({"error": "no answer", "transient": True}, "failed"),
         ({"found": [FOUND], "uncovered": True}, "findings"),
@@ -172,3 +187,77 @@ def test_a_table_whose_key_is_all_of_its_columns_has_one_all_the_same() -> None:
 def test_several_tables_come_to_one_line() -> None:
     assert summary([REPORT, REPORT]) == "2 tables: 2 clean (shop at 0-1-7)"
     assert summary([]) == "0 tables: none"
+    missing = replace(REPORT, position="", nothing=True, error="there is no such topic yet")
+    assert summary([REPORT, missing]) == "2 tables: 1 nothing, 1 clean (shop at 0-1-7)"
+    assert missing.lines() == ["shop.orders: nothing to judge: there is no such topic yet"]
+    (row,) = rows_of("table", KeptRun("run", 0, {"tables": {"shop shop.orders": missing.to_json()}}))
+    assert (row.what, row.said, row.clean, row.nothing) == ("shop.orders", "nothing to judge yet", False, True)
+
+
+def test_an_empty_table_whose_copy_is_made_of_no_record_has_judged_nothing() -> None:
+    empty = replace(REPORT, rows=0)
+    assert empty.judging(0).verdict == "nothing"
+    assert empty.judging(7) == empty
+    assert REPORT.judging(0) == REPORT
+    uncovered = replace(empty, uncovered=True)
+    assert uncovered.judging(0) == uncovered
+    some = replace(empty, where="id > 7").judging(0)
+    assert (some.verdict, some.error) == (
+        "incomplete",
+        "no row of the table has id > 7, and its copy is made of no record",
+    )
+    assert replace(empty, where="id > 7").judging(7).verdict == "clean"
+
+
+def test_a_table_that_is_meant_and_not_shown_is_gone_and_a_recorded_drop_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = {**SOURCE, "filter": {"secret": None}}
+    said = {
+        "kafka": {"bootstrap": "127.0.0.1:9"},
+        "sources": {"shop": source},
+        "table_audits": {"nightly": {"source": "shop", "exclude": ["shop.tmp_*"]}},
+    }
+    (tmp_path / "d.yaml").write_text(yaml.safe_dump(said))
+    deployment, log = Deployment.load(tmp_path), MemoryLog()
+    monkeypatch.setattr(tables_run, "KafkaReader", lambda *_: log.reader())
+    monkeypatch.setattr(tables_run, "KafkaAdmin", lambda *_: log.admin())
+    audit = TablesAudit(None, deployment, table_audit(deployment, "shop"), ManualClock())
+
+    def gone(*, told: bool) -> dict[str, str]:
+        names = ("shop.orders", "shop.users", "shop.secret", "shop.tmp_1", "ads.clicks")
+        reports = audit.gone(dict.fromkeys(names, told))
+        assert {each.verdict for each in reports} <= {"nothing"}
+        return {each.table: each.error for each in reports}
+
+    # Where capture has said nothing, it has recorded no drop.
+    assert [*gone(told=True)] == ["shop.orders", "shop.users"]
+    topic = topics.source_resolved("shop")
+    log.admin().ensure(TopicSpec(topic, 1, topics.policy(topic)))
+    writer = log.writer("w")
+    writer.begin()
+    _, records = ResolvedWriter("shop", None, {}).records(
+        {},
+        version=1,
+        position=SourcePosition("mariadb", MariadbGtidSet({0: (1, 7)}), BinlogPosition("bin.000001", 4), 7),
+        now_us=0,
+        uncovered=(),
+        state=CaptureState(tables={"shop.orders": 1}).to_json(),
+    )
+    for key, value in records:
+        writer.append(topic, key, value, partition=0)
+    writer.commit()
+    first, again = gone(told=False), gone(told=True)
+    assert "capture has recorded no drop of it" in first["shop.orders"]
+    assert "as capture has recorded" in first["shop.users"]
+    assert [*again] == ["shop.orders"]
+
+
+def test_a_lake_table_without_a_version_is_lost_where_readers_were_sent_to_it(tmp_path: Path) -> None:
+    log = DeltaLog(str(tmp_path / "g1"), {}, ManualClock())
+    with pytest.raises(NothingToJudge, match="has no version yet"):
+        lake_base(log, 1, "cdc.shop.shop.orders", "shop")
+    with pytest.raises(Terminal, match="that readers are sent to is gone") as lost:
+        lake_base(log, 1, "cdc.shop.shop.orders", "shop", serves=True)
+    assert not isinstance(lost.value, NothingToJudge)
+    assert "lyrebird table rebuild cdc.shop.shop.orders" in lost.value.fix
