@@ -73,7 +73,7 @@ def look_after(
         if seen.run is None or dag != each.dag or seen.run.place.is_elsewhere(here()):
             # Nobody has started it yet; or by hand, or for a snapshot; or it is another host's.
             continue
-        state = _state(ti, dag, rest.partition("|")[0])
+        state = _state(ti, dag, *rest.split("|")[:2])
         keep = on_keep(seen, state, paused=state != "over" and ti.get_dag(dag).is_paused)
         if keep.renew_lease:
             folder.touch_lease()
@@ -95,8 +95,9 @@ def look_after(
     return started
 
 
-def _state(ti: Any, dag: str, run: str) -> RunState:
-    if not ti.get_dr_count(dag, run_ids=[run]):
+def _state(ti: Any, dag: str, run: str, task: str) -> RunState:
+    # A clean-up keeps the newest run of a DAG that no person has started, and takes its tasks.
+    if not ti.get_ti_count(dag, run_ids=[run], task_ids=[task]):
         return "gone"
     return "active" if ti.get_dr_count(dag, run_ids=[run], states=["queued", "running"]) else "over"
 

@@ -19,8 +19,10 @@ from asgiref.sync import sync_to_async
 
 from include.clock import SystemClock
 from include.settings.applications import Alerts
+from include.settings.deployment import Deployment
 from supervision.alerts import tell
 from supervision.decisions import Event, GiveUp, elsewhere, on_event, on_poll, untold
+from supervision.keeper import kept_applications
 from supervision.posting import ensure_sender_async
 from supervision.processes import Place, here
 from supervision.run_folder import RunFolder
@@ -180,25 +182,22 @@ class ApplicationTrigger(BaseTrigger):
     async def on_kill(self) -> None:
         """Somebody marked or cleared the task: let the guardian drain this generation, and no other.
 
-        Where the task is gone, a clean-up of Airflow's database has taken it: the application runs on, until the keeper
-        has given it a new run. Returns at once; the guardian escalates. Never called on a triggerer's shutdown, and
-        `cleanup` stops nothing.
+        Where the task of a stream or capture is gone, a clean-up of Airflow's database has taken it: the application
+        runs on, until the keeper has given it a new run. Returns at once; the guardian escalates. Never called on a
+        triggerer's shutdown, and `cleanup` stops nothing.
         """
-        folder = RunFolder(Path(self.folder))
-        run = folder.observe().run
-        if run is not None and not await sync_to_async(_has_task)(run.owner):
+        if await sync_to_async(_was_cleaned_away)(self.task_instance):
             self.log.info("its run was cleaned away: generation %s runs on", self.token)
-            return
-        if folder.ask_to_end(self.token):
+        elif RunFolder(Path(self.folder)).ask_to_end(self.token):
             self.log.info("asked generation %s to end", self.token)
 
 
-def _has_task(owner: str) -> bool:
-    """Whether Airflow's database has the task that owns an application."""
-    dag, _, rest = owner.partition("|")
-    run, _, task = rest.partition("|")
+def _was_cleaned_away(task: Any) -> bool:
+    """Whether Airflow's database has this task no more, and the keeper starts another one for what it watched."""
     try:
-        found = RuntimeTaskInstance.get_ti_count(dag, run_ids=[run], task_ids=[task.partition("|")[0]])
+        kept = {(each.dag, each.task) for each in kept_applications(Deployment.load())}
+        if (task.dag_id, task.task_id) not in kept:
+            return False
+        return not RuntimeTaskInstance.get_ti_count(task.dag_id, run_ids=[task.run_id], task_ids=[task.task_id])
     except Exception:  # noqa: BLE001 - what a person has stopped does not run on because Airflow failed to answer
-        return True
-    return found > 0
+        return False

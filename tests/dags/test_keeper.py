@@ -28,10 +28,14 @@ class Airflow:
     def __init__(self, **runs: str) -> None:
         self.runs = runs
         self.paused = False
+        self.taken: set[tuple[str, str]] = set()
 
     def get_dr_count(self, _dag: str, run_ids: list[str], states: list[str] | None = None) -> int:
         found = [self.runs[run] for run in run_ids if run in self.runs]
         return len([state for state in found if states is None or state in states])
+
+    def get_ti_count(self, _dag: str, run_ids: list[str], task_ids: list[str]) -> int:
+        return len([run for run in run_ids for task in task_ids if run in self.runs and (run, task) not in self.taken])
 
     def get_dag(self, _dag: str) -> Any:
         return SimpleNamespace(is_paused=self.paused)
@@ -204,9 +208,22 @@ class Metadata(Airflow):
         with create_session() as session:
             return get_dr_count(dag, session, run_ids=run_ids, states=states)
 
+    def get_ti_count(self, dag: str, run_ids: list[str], task_ids: list[str]) -> int:
+        from airflow.api_fastapi.execution_api.routes.task_instances import get_task_instance_count
+        from airflow.utils.session import create_session
 
-def test_airflows_clean_up_over_a_stream_that_runs_costs_it_its_run_and_nothing_else(scene: Scene) -> None:
-    """`airflow db clean` takes runs by the age of their start, also those that run."""
+        with create_session() as session:
+            return get_task_instance_count(dag, session, None, run_ids=run_ids, task_ids=task_ids)
+
+
+@pytest.mark.parametrize("run_type", ["manual", "operator_triggered"])
+def test_airflows_clean_up_over_a_stream_that_runs_costs_it_its_run_and_nothing_else(
+    scene: Scene, run_type: str
+) -> None:
+    """`airflow db clean` takes runs by the age of their start, also those that run.
+
+    The newest run of a DAG that no person has started stays, without its tasks.
+    """
     from airflow.models.dag import DagModel
     from airflow.models.dagbundle import DagBundleModel
     from airflow.models.dagrun import DagRun
@@ -215,6 +232,7 @@ def test_airflows_clean_up_over_a_stream_that_runs_costs_it_its_run_and_nothing_
     from airflow.utils.session import create_session
     from airflow.utils.state import DagRunState
     from airflow.utils.types import DagRunTriggeredByType, DagRunType
+    from sqlalchemy import text
 
     initdb()
     long_ago = datetime.now(UTC) - timedelta(days=40)
@@ -226,13 +244,22 @@ def test_airflows_clean_up_over_a_stream_that_runs_costs_it_its_run_and_nothing_
         run = DagRun(
             dag_id="stream_app",
             run_id="r1",
-            run_type=DagRunType.MANUAL,
+            run_type=DagRunType(run_type),
             run_after=long_ago,
             start_date=long_ago,
             state=DagRunState.RUNNING,
             triggered_by=DagRunTriggeredByType.TEST,
         )
         session.add(run)
+        session.flush()
+        session.execute(
+            text(
+                "INSERT INTO task_instance (id, task_id, dag_id, run_id, start_date, state, try_number, pool,"
+                " pool_slots, executor_config, span_status) VALUES (lower(hex(randomblob(16))), 'run',"
+                " 'stream_app', 'r1', :at, 'deferred', 1, 'p', 1, zeroblob(400), '')"
+            ),
+            {"at": long_ago},
+        )
     assert scene.look(Metadata()) == []
     run_cleanup(
         clean_before_timestamp=datetime.now(UTC) - timedelta(days=30),
@@ -240,6 +267,7 @@ def test_airflows_clean_up_over_a_stream_that_runs_costs_it_its_run_and_nothing_
         skip_archive=True,
         confirm=False,
     )
+    assert Metadata().get_dr_count("stream_app", ["r1"]) == (run_type != "manual")
     assert scene.look(Metadata()) == [START]
     assert scene.folder.held()
     assert scene.owner == f"stream_app|{TAKES_OVER}|run|-1"

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -295,23 +296,35 @@ def test_a_kill_signals_only_its_own_generation(guarded: Guarded, monkeypatch: p
     assert signalled == [os.getpid()]
 
 
-@pytest.mark.parametrize(("answer", "ends"), [(0, False), (1, True), (RuntimeError("Airflow is away"), True)])
+@pytest.mark.parametrize(
+    ("dag", "task", "answer", "ends"),
+    [
+        ("stream_index_orders", "run", 0, False),
+        ("source_replicate", "capture", 0, False),
+        ("stream_index_orders", "run", 1, True),
+        ("stream_index_orders", "run", RuntimeError("Airflow is away"), True),
+        # Of these the keeper starts none anew.
+        ("source_snapshot", "capture", 0, True),
+        ("stream_unknown", "run", 0, True),
+    ],
+)
 def test_a_clean_up_of_airflow_s_database_kills_no_application(
-    guarded: Guarded, monkeypatch: pytest.MonkeyPatch, answer: int | Exception, ends: bool
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch, dag: str, task: str, answer: int | Exception, ends: bool
 ) -> None:
     """Airflow calls it when a person marks or clears the task, and when the task is gone."""
     signalled: list[int] = []
     monkeypatch.setattr(os, "kill", lambda pid, _number: signalled.append(pid))
 
     def count(dag_id: str, *, run_ids: list[str], task_ids: list[str]) -> int:
-        assert (dag_id, run_ids, task_ids) == ("stream_app", ["r1"], ["run"])
+        assert (dag_id, run_ids, task_ids) == (dag, ["r1"], [task])
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     monkeypatch.setattr(RuntimeTaskInstance, "get_ti_count", staticmethod(count))
-    guarded.change_run(owner="stream_app|r1|run|-1")
-    asyncio.run(trigger(guarded).on_kill())
+    watching = trigger(guarded)
+    watching.task_instance = SimpleNamespace(dag_id=dag, run_id="r1", task_id=task)
+    asyncio.run(watching.on_kill())
     assert bool(signalled) is ends
     assert (guarded.folder.path / "end-t1").exists() is ends
 
