@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from include.errors import Terminal
 from include.local import accounts
 from include.local.process import Launch
 from include.local.programs import elasticsearch_plugin
@@ -59,11 +58,6 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     """Write the configuration into the state folder, add the filter that the distribution lacks, return the node."""
     folder, home = site.folder(row), site.install(row)
     java = system_java()
-    if not accounts.reaches(java.home, site.account):
-        raise Terminal(
-            f"Elasticsearch runs as {site.account.name if site.account else ''!r}, which cannot read {java.home}",
-            fix="Use a Java that every user can read (JAVA_HOME).",
-        )
     elasticsearch_plugin.install(home, row.version, _FOLDING, "lyrebird.FoldingPlugin")
     config = folder / "config"
     accounts.give(folder, site.account)
@@ -88,17 +82,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         ES_TMPDIR=str(folder / "tmp"),
         ES_PATH_CONF=str(config),
     )
-    return (
-        Launch(
-            name="elasticsearch",
-            argv=(str(home / "bin" / "elasticsearch"),),
-            env=environment,
-            cwd=str(folder),
-            log=str(site.log("elasticsearch")),
-            uid=site.account.uid if site.account else None,
-            gid=site.account.gid if site.account else None,
-        ),
-    )
+    return (site.launch(row, [str(home / "bin" / "elasticsearch")], environment),)
 
 
 def ready(site: Site, row: Service) -> bool:

@@ -9,12 +9,11 @@ run at every start and kept out of the binlog.
 from __future__ import annotations
 
 import shutil
-import subprocess
 from dataclasses import dataclass
 from typing import Final
 
 from include.errors import Terminal
-from include.local import accounts
+from include.local import accounts, process
 from include.local.cause import cause
 from include.local.process import Launch
 from include.local.records import write_private
@@ -112,17 +111,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         f"--character-sets-dir={home / 'share' / 'charsets'}",
         f"--plugin-dir={home / 'lib' / 'plugin'}",
     )
-    return (
-        Launch(
-            name=row.processes[0],
-            argv=argv,
-            env=environment,
-            cwd=str(folder),
-            log=str(site.log(row.processes[0])),
-            uid=site.account.uid if site.account else None,
-            gid=site.account.gid if site.account else None,
-        ),
-    )
+    return (site.launch(row, argv, environment),)
 
 
 def _create(site: Site, row: Service, environment: dict[str, str]) -> None:
@@ -141,17 +130,7 @@ def _create(site: Site, row: Service, environment: dict[str, str]) -> None:
         "--skip-test-db",
         "--skip-name-resolve",
     ]
-    made = subprocess.run(  # noqa: S603 - our own words
-        argv,
-        env=environment,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        user=site.account.uid if site.account else None,
-        group=site.account.gid if site.account else None,
-        extra_groups=[] if site.account else None,
-    )
+    made = process.run(site.launch(row, argv, environment))
     if made.returncode != 0:
         said = " | ".join(cause(made.stdout + made.stderr))
         raise Terminal(
