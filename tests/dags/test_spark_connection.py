@@ -15,7 +15,7 @@ import pytest
 from include.errors import SettingsError
 from include.settings.environment import PROJECT_ROOT
 from supervision.leash import leashed
-from supervision.spark import conf_for_master, packed_library, properties_text
+from supervision.spark import conf_for_master, executor_environment, packed_library, properties_text
 from supervision.spark_operators import SparkJobOperator, SparkStreamingOperator
 
 NAMES = {
@@ -85,6 +85,20 @@ def test_no_password_stands_in_the_command_line_or_in_the_executors_environment(
     assert stat.S_IMODE(properties.stat().st_mode) == 0o600
     names = [line.partition("=")[0] for line in properties.read_text().splitlines()]
     assert names == ["spark.executorEnv.LYREBIRD_STATE"]
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://10.0.0.7:7077"])
+def test_a_secret_of_the_connection_or_the_application_goes_by_a_private_file(
+    master: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(monkeypatch, master, conf={"spark.authenticate": "true", "spark.authenticate.secret": "ge=heim"})
+    argv = streaming(conf={"spark.hadoop.fs.s3a.access.key": "geheimer"})
+    assert "heim" not in " ".join(argv)
+    assert conf(argv)["spark.authenticate"] == "true"
+    properties = Path(option(argv, "--properties-file") or "")
+    assert stat.S_IMODE(properties.stat().st_mode) == 0o600
+    lines = properties.read_text().splitlines()
+    assert lines[:1] + lines[-1:] == ["spark.authenticate.secret=ge=heim", "spark.hadoop.fs.s3a.access.key=geheimer"]
 
 
 def test_an_applications_own_setting_wins_over_the_connections_and_that_over_ours(
@@ -163,5 +177,7 @@ def test_the_ten_zips_that_were_used_last_are_kept(tmp_path: Path) -> None:
 
 
 def test_values_survive_a_java_properties_file() -> None:
-    text = properties_text({"LYREBIRD_STATE": "back\\slash\nline é", "LYREBIRD_RUN": "/r", "HOME": "/h"})
+    text = properties_text(
+        executor_environment({"LYREBIRD_STATE": "back\\slash\nline é", "LYREBIRD_RUN": "/r", "HOME": "/h"})
+    )
     assert text == "spark.executorEnv.LYREBIRD_STATE=back\\\\slash\\nline \\u00e9\n"
