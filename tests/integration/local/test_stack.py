@@ -135,6 +135,7 @@ def test_a_service_that_fails_is_named_with_its_log_and_nothing_is_left(tmp_path
     assert pids(stack) == {}
     assert stack.status().supervisor is None
     assert left_of(state) == []
+    stack.down()  # with the data of what did come up
 
 
 def test_the_error_of_an_earlier_start_is_not_taken_for_the_cause_of_this_failure(tmp_path: Path) -> None:
