@@ -126,7 +126,7 @@ def _account(state: Path) -> Iterator[Check]:
 
 def _owners(state: Path, account: Account) -> Iterator[Check]:
     """Which servers would stay with root, and which could not start."""
-    root = owners.data_root(state, account)
+    root = owners.data_root(state, account, Records(state).stack().get("data_root"))
     java = _java().verdict == "ok"
     for row in select():
         if row.java == "system" and not java:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from include.settings.environment import PROJECT_ROOT
 
 __all__ = ["Owner", "data_root", "owner"]
 
+_OUTSIDE = Path("/var/lib/lyrebird")
+
 
 @dataclass(frozen=True)
 class Owner:
@@ -37,34 +40,53 @@ class Owner:
     fix: str = ""
 
 
-def data_root(state: Path, account: Account | None) -> Path:
-    """The state folder, or, where `account` cannot pass (a checkout in root's home), one under /var/lib."""
-    # The state folder itself is opened to the account by whoever starts the stack.
-    if accounts.reaches(state.resolve().parent, account):
+def data_root(state: Path, account: Account | None, kept: str | None) -> Path:
+    """The state folder, or, where `account` cannot pass (a checkout in root's home), one under /var/lib.
+
+    `kept`: the one of the last start. One under /var/lib stays while it is there: neither a checkout that is moved, nor
+    a folder that is opened, nor another account loses the data in it.
+    """
+    if kept and Path(kept).parent == _OUTSIDE and os.path.isdir(kept):
+        return Path(kept)
+    if accounts.reaches(_way(state), account):
         return state
     mark = sha256(str(state).encode()).hexdigest()[:12]
-    return Path("/var/lib/lyrebird") / mark
+    return _OUTSIDE / mark
+
+
+def _way(state: Path) -> Path:
+    # The state folder itself is opened to the account by whoever starts the stack.
+    return state.resolve().parent
 
 
 def owner(row: Service, account: Account | None, state: Path, root: Path) -> Owner:
-    """Who runs `row`, and where: below `root` (of `data_root`) as `account`, else in the state folder as the caller.
+    """Who runs `row`, and in which folder: the one that it has; else one below `root` (of `data_root`) for `account`.
 
-    Raises Terminal where the account cannot run a server that must not run as root: because it refuses root, or
-    because its files are the account's by now, in which root must not follow what the account has put there.
+    Raises Terminal, rather than that a server begins anew, where there are files in both, or the caller is not root
+    and they lie below `root`. And where the account cannot run a server that must not run as root: because it refuses
+    root, or because its files are another's by now, in which root must not follow what that one has put there.
     """
-    here, given = Owner(state / row.name), Owner(root / row.name, account)
+    here, given = state / row.name, root / row.name
+    held = [folder for folder in dict.fromkeys((here, given)) if os.path.exists(folder)]
+    if len(held) > 1:
+        raise Terminal(
+            f"{row.name} has files in {here} and in {given}", fix="Move those that you do not want elsewhere."
+        )
     if account is None:
-        return here
-    why, fix = _obstacle(row, account, here.folder, given.folder)
+        if held and held != [here]:
+            raise Terminal(f"{row.name} has its files in {given}, from a start by root", fix="Start the stack as root.")
+        return Owner(here)
+    folder = held[0] if held else given
+    why, fix = _obstacle(row, account, folder, state, given)
     if not why:
-        return given
-    if row.refuses_root or (given.folder.exists() and given.folder.lstat().st_uid == account.uid):
+        return Owner(folder, account)
+    if row.refuses_root or (not row.runs_as_caller and any(folder.lstat().st_uid != os.geteuid() for folder in held)):
         raise Terminal(f"{row.name} has to run as {account.name!r}, but {why}", fix=fix)
-    return Owner(here.folder, None, why, fix)
+    return Owner(held[0] if held else here, None, why, fix)
 
 
-def _obstacle(row: Service, account: Account, here: Path, given: Path) -> tuple[str, str]:
-    """Why `account` cannot run `row`, and the next step; empty when it can."""
+def _obstacle(row: Service, account: Account, folder: Path, state: Path, given: Path) -> tuple[str, str]:
+    """Why `account` cannot run `row` in `folder`, and the next step; empty when it can."""
     if row.runs_as_caller:
         return (
             "it writes the state folder and starts Spark's applications",
@@ -73,16 +95,22 @@ def _obstacle(row: Service, account: Account, here: Path, given: Path) -> tuple[
     for path in _needs(row):
         barrier = accounts.barrier(path, account)
         if barrier is not None:
+            move = f"Move {_what(row)} to where every user may read, such as /opt,"
             return (
                 f"{account.name} cannot enter {barrier}, and it needs {path}",
-                f"Move {_what(row)} to where every user may read, such as /opt, or set LYREBIRD_ACCOUNT to who may.",
+                f"{move} or set LYREBIRD_ACCOUNT to who may; {row.name}'s files become that account's.",
             )
-    if not row.refuses_root and here != given and here.exists():
-        return (
-            f"its files lie in {here}, which {account.name} cannot enter",
-            f"Run `lyrebird down`, then: mkdir -p {given.parent} && mv {here} {given}",
-        )
-    return "", ""
+    inside = folder.parent == state
+    barrier = accounts.barrier(_way(state) if inside else folder.parent, account)
+    if barrier is None:
+        return "", ""
+    if not inside:
+        return f"{account.name} cannot enter {barrier}, and its files lie there", f"Run: chmod o+x {barrier}"
+    ready = shlex.join(["install", "-d", "-m", "711", str(_OUTSIDE), str(given.parent)])
+    return (
+        f"its files lie in {folder}, which {account.name} cannot enter",
+        f"Run `lyrebird down`, then: {ready} && {shlex.join(['mv', '-T', str(folder), str(given)])}",
+    )
 
 
 def _what(row: Service) -> str:

@@ -101,10 +101,11 @@ class Site:
             account=account,
             ports=numbers,
             secrets=_secrets(read_env(state / "env")),
-            data_root=owners.data_root(state, account),
+            data_root=owners.data_root(state, account, kept.get("data_root")),
         )
-        if kept.get("ports") != numbers:
-            records.write_stack({"ports": numbers, "data_root": str(site.data_root)})
+        stack = {"ports": numbers, "data_root": str(site.data_root)}
+        if kept != stack:
+            records.write_stack(stack)
         return site
 
     def folder(self, row: Service) -> Path:
