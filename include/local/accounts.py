@@ -6,6 +6,7 @@ under `lyrebird`, a system account without login that `up` makes (owners.py name
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -95,17 +96,34 @@ def _allowed(status: os.stat_result, account: Account) -> bool:
 
 
 def give(folder: Path, account: Account | None) -> None:
-    """Make `folder` and give it, with all in it, to `account`; its own mode becomes 700."""
+    """Make `folder` and give it, with all in it, to `account`; its own mode becomes 700.
+
+    Only the way to `folder` has to be the caller's. A process of `account` that changes what is below meanwhile leads
+    to no file elsewhere: not by a link in place of a folder, nor by another name of somebody's file, which is left out.
+    """
     for parent in [parent for parent in reversed(folder.parents) if not parent.exists()]:
         parent.mkdir()
         parent.chmod(0o711)  # whatever the umask: the account must pass
     folder.mkdir(exist_ok=True)
-    folder.chmod(0o700)
-    if account is None:
-        return
-    for path in [folder, *folder.rglob("*")]:
-        if path.lstat().st_uid != account.uid:
-            os.chown(path, account.uid, account.gid, follow_symlinks=False)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fchmod(descriptor, 0o700)
+        if account is None:
+            return
+        if os.fstat(descriptor).st_uid != account.uid:
+            os.fchown(descriptor, account.uid, account.gid)
+        for _, folders, files, holder in os.fwalk(dir_fd=descriptor):
+            for name in (*folders, *files):
+                with contextlib.suppress(FileNotFoundError):
+                    _give(name, holder, account)
+    finally:
+        os.close(descriptor)
+
+
+def _give(name: str, holder: int, account: Account) -> None:
+    status = os.stat(name, dir_fd=holder, follow_symlinks=False)
+    if status.st_uid != account.uid and (stat.S_ISDIR(status.st_mode) or status.st_nlink == 1):
+        os.chown(name, account.uid, account.gid, dir_fd=holder, follow_symlinks=False)
 
 
 def read_given(path: Path) -> str:
