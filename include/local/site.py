@@ -116,6 +116,14 @@ class Site:
         """Who runs a service; raises Terminal where nobody can."""
         return owners.owner(row, self.account, self.state, self.data_root)
 
+    def give(self, row: Service) -> Path:
+        """Make the folder of a service, with its `tmp`, and give it with all in it to its owner; the folder."""
+        owner = self.owner(row)
+        accounts.give(owner.folder, None)
+        (owner.folder / "tmp").mkdir(exist_ok=True)
+        accounts.give(owner.folder, owner.account)
+        return owner.folder
+
     def install(self, row: Service) -> Path:
         """Unpacked files of a service in the cache."""
         return self.cache / f"{row.program}-{row.version}"
@@ -137,10 +145,12 @@ class Site:
             gid=owner.account.gid if owner.account else None,
         )
 
-    def server_environment(self, **more: str) -> dict[str, str]:
-        """A small environment for servers that are not Python: nothing of the caller's settings gets in."""
-        kept = {k: os.environ[k] for k in ("PATH", "LANG", "TZ", "TMPDIR") if k in os.environ}
-        return {"LANG": "C.UTF-8", **kept, "HOME": str(self.state), **more}
+    def server_environment(self, row: Service, **more: str) -> dict[str, str]:
+        """A small environment for a server that is not Python: nothing of the caller's settings gets in."""
+        kept = {k: os.environ[k] for k in ("PATH", "LANG", "TZ") if k in os.environ}
+        # The caller's own may be closed to the server's account.
+        temporary = str(self.folder(row) / "tmp")
+        return {"LANG": "C.UTF-8", **kept, "HOME": str(self.state), "TMPDIR": temporary, **more}
 
     def python_environment(self) -> dict[str, str]:
         """The caller's environment with this stack's names, for Python processes of the project."""

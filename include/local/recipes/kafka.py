@@ -70,8 +70,7 @@ def _cluster_id(folder: Path) -> str:
 
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     """Write the properties, format the log folder once, return the node."""
-    folder, account = site.folder(row), site.owner(row).account
-    accounts.give(folder, account)
+    folder = site.give(row)
     data = folder / "data"
     properties = folder / "server.properties"
     # By rename: root follows no link that the account has put there.
@@ -81,7 +80,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     logging = folder / "log4j2.properties"
     write_private(logging, _LOGGING)
     cluster_id = _cluster_id(folder)
-    accounts.give(folder, account)
+    site.give(row)
     java = system_java()
     command = [
         java.command,
@@ -89,7 +88,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         "-cp",
         f"{site.install(row)}/*",
     ]
-    environment = site.server_environment(JAVA_HOME=str(java.home))
+    environment = site.server_environment(row, JAVA_HOME=str(java.home))
     if not (data / "meta.properties").exists():
         # With `=`, as an id may begin with a dash.
         form = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(properties)]

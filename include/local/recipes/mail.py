@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from include.local import accounts
 from include.local.process import Launch
 from include.local.recipes.probe import answers
 from include.local.services import Service
@@ -17,8 +16,6 @@ __all__ = ["finish", "prepare", "ready"]
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     """Return the process; it makes its folder itself, where root need not give it one."""
     owner = site.owner(row)
-    if owner.account is not None:
-        accounts.give(owner.folder, owner.account)
     argv = (
         sys.executable,
         "-m",
@@ -27,8 +24,13 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         f"--http=127.0.0.1:{site.ports['mail']}",
         f"--folder={owner.folder}",
     )
-    # No passwords: the account that it may run under has no other business with them.
-    environment = site.server_environment(LYREBIRD_STATE=str(site.state), PYTHONPATH=str(site.project))
+    # No passwords: it has no business with them.
+    if owner.account is None:
+        environment = {name: text for name, text in site.python_environment().items() if name not in site.secrets}
+    else:
+        site.give(row)
+        # Little of root's, which may lead to what the account cannot read.
+        environment = site.server_environment(row, LYREBIRD_STATE=str(site.state), PYTHONPATH=str(site.project))
     return (replace(site.launch(row, argv, environment), cwd=str(site.project), grace_s=10.0),)
 
 

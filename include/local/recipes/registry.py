@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 
-from include.local import accounts
 from include.local.process import Launch
 from include.local.programs.java import wheel_java
 from include.local.recipes.probe import answers
@@ -16,13 +15,9 @@ __all__ = ["finish", "prepare", "ready"]
 
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     """Return the server; the registry makes its own tables."""
-    folder, home = site.folder(row), site.install(row)
-    account = site.owner(row).account
-    accounts.give(folder, account)
-    temporary = folder / "tmp"
+    temporary = site.folder(row) / "tmp"
     shutil.rmtree(temporary, ignore_errors=True)  # what a killed one has left
-    temporary.mkdir(exist_ok=True)
-    accounts.give(folder, account)
+    folder, home = site.give(row), site.install(row)
     java = wheel_java()
     argv = (
         str(java),
@@ -44,7 +39,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         "-jar",
         str(home / "quarkus-run.jar"),
     )
-    return (site.launch(row, argv, site.server_environment(JAVA_HOME=str(java.parent.parent))),)
+    return (site.launch(row, argv, site.server_environment(row, JAVA_HOME=str(java.parent.parent))),)
 
 
 def ready(site: Site, row: Service) -> bool:

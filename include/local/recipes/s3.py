@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 
 from include.errors import Terminal
-from include.local import accounts
 from include.local.process import Launch
 from include.local.recipes.probe import answers
 from include.local.services import Service
@@ -20,8 +19,7 @@ BUCKET = "lake"
 
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     """Make the folder, return the server. Where the file system keeps no attributes, they go beside the objects."""
-    folder, account = site.folder(row), site.owner(row).account
-    accounts.give(folder, account)
+    folder = site.give(row)
     objects = folder / "objects"
     objects.mkdir(exist_ok=True)
     store = ["posix", str(objects)]
@@ -29,7 +27,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         beside = folder / "attributes"
         beside.mkdir(exist_ok=True)
         store = ["posix", "--sidecar", str(beside), str(objects)]
-    accounts.give(folder, account)
+    site.give(row)
     argv = (
         str(site.install(row) / "versitygw"),
         "--port",
@@ -40,7 +38,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         *store,
     )
     environment = site.server_environment(
-        ROOT_ACCESS_KEY="lyrebird", ROOT_SECRET_KEY=site.secrets["LYREBIRD_S3_SECRET_KEY"]
+        row, ROOT_ACCESS_KEY="lyrebird", ROOT_SECRET_KEY=site.secrets["LYREBIRD_S3_SECRET_KEY"]
     )
     return (site.launch(row, argv, environment),)
 

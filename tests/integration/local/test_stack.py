@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import smtplib
 import socket
@@ -164,7 +165,7 @@ def test_a_server_that_dies_again_and_again_is_given_up_visibly(stack: Stack, tm
     state = tmp_path / "state"
     # From now on it cannot start any more.
     folder = files_of("mail", state)
-    folder.rmdir()
+    shutil.rmtree(folder)
     folder.write_text("in the way")
     os.kill(pids(stack)["mail"], signal.SIGKILL)
 
