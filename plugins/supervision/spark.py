@@ -14,6 +14,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import string
+import struct
 import subprocess
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -42,6 +44,7 @@ _KEPT_ZIPS = 10
 _EXECUTORS_NEED = ("LYREBIRD_DEPLOYMENT", "LYREBIRD_NATIVE", "LYREBIRD_STATE")
 # As Spark's own `spark.redaction.regex`.
 _SECRET = re.compile("secret|password|token|access[.]?key", re.IGNORECASE)
+_PLAIN = frozenset(string.ascii_letters + string.digits + "._-/")
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
@@ -99,13 +102,20 @@ class ProjectSparkHook(SparkSubmitHook):
         if not master.startswith("local"):
             self._py_files = str(packed_library(PROJECT_ROOT / "include", folder))
             properties |= executor_environment(names)
+        path = folder / f"{application_name}.properties"
         if properties:
-            path = _write_properties(folder / f"{application_name}.properties", properties)
-            self._properties_file = str(path)
+            self._properties_file = str(_write_properties(path, properties))
+        else:
+            path.unlink(missing_ok=True)
 
     def argv(self, application: Path) -> list[str]:
         """The whole command that runs `application`."""
         return list(self._build_spark_submit_command(str(application)))
+
+    def _build_spark_common_args(self) -> list[str]:
+        arguments: list[str] = super()._build_spark_common_args()
+        # A file of properties would take the place of the cluster's own spark-defaults.conf.
+        return ["--load-spark-defaults", *arguments] if self._properties_file else arguments
 
     def _get_spark_binary_path(self) -> list[str]:
         home = self._names.get("SPARK_HOME")
@@ -189,13 +199,14 @@ def executor_environment(names: Mapping[str, str]) -> dict[str, str]:
 
 
 def properties_text(properties: Mapping[str, str]) -> str:
-    """A Java properties file."""
-    return "".join(f"{name}={_escaped(value)}\n" for name, value in sorted(properties.items()))
+    """A Java properties file, in ASCII."""
+    return "".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in sorted(properties.items()))
 
 
-def _escaped(value: str) -> str:
-    text = value.replace("\\", "\\\\").replace("\n", "\\n")
-    return "".join(c if c.isascii() else f"\\u{ord(c):04x}" for c in text)
+def _escaped(text: str) -> str:
+    """Each UTF-16 unit that could mean something else in such a file as its number."""
+    units = struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass"))
+    return "".join(chr(unit) if chr(unit) in _PLAIN else f"\\u{unit:04x}" for (unit,) in units)
 
 
 def _write_properties(path: Path, properties: Mapping[str, str]) -> Path:
