@@ -186,6 +186,9 @@ def test_a_local_session_listens_on_this_machine_only(tmp_path: Path) -> None:
     found = settings("app", given={}, outside={}, master="local[2]", root=tmp_path / "gone")
     assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "127.0.0.1"
     assert found["spark.authenticate"] == "true"
+    # For this one Spark makes no secret, and would not start.
+    cluster = settings("app", given={}, outside={}, master="local-cluster[1,1,1024]", root=tmp_path / "gone")
+    assert "spark.authenticate" not in cluster
     assert "spark.executorEnv.PYTHONPATH" not in found
 
 
