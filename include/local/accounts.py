@@ -1,21 +1,23 @@
-"""The account under which servers run that refuse root.
+"""The account under which servers run where root starts them.
 
-As an ordinary user there is nothing to do: servers run as that user. As root, MariaDB and Elasticsearch run under
-`$LYREBIRD_ACCOUNT`, else under `lyrebird`, a system account without login that `up` makes.
+As an ordinary user there is nothing to do: servers run as that user. As root they run under `$LYREBIRD_ACCOUNT`, else
+under `lyrebird`, a system account without login that `up` makes (owners.py names the exceptions).
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shutil
+import stat
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from include.errors import Terminal
 
-__all__ = ["Account", "close", "find", "give", "reaches", "unprivileged"]
+__all__ = ["Account", "barrier", "close", "expected", "find", "give", "reaches", "read_given", "unprivileged"]
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,10 @@ class Account:
 
 
 def unprivileged() -> Account | None:
-    """The account for servers that refuse root; None when this process is not root. Makes `lyrebird` once."""
+    """The account for servers; None when this process is not root. Makes `lyrebird` once."""
     if os.geteuid() != 0:
         return None
-    name = os.environ.get("LYREBIRD_ACCOUNT", "lyrebird")
+    name = expected()
     entry = find(name)
     if entry is None:
         if "LYREBIRD_ACCOUNT" in os.environ:
@@ -42,7 +44,7 @@ def unprivileged() -> Account | None:
         useradd = shutil.which("useradd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
         if useradd is None:
             raise Terminal(
-                "root may not run Elasticsearch and there is no useradd to make an account",
+                "root may not run the servers and there is no useradd to make an account",
                 fix="Set LYREBIRD_ACCOUNT to an existing unprivileged user.",
             )
         made = subprocess.run(  # noqa: S603 - fixed words
@@ -62,37 +64,72 @@ def unprivileged() -> Account | None:
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
 
 
+def expected() -> str:
+    """The name of the account under which servers run where root starts them, whether or not there is one yet."""
+    return os.environ.get("LYREBIRD_ACCOUNT", "lyrebird")
+
+
 def reaches(path: Path, account: Account | None) -> bool:
-    """Whether `account` may pass through every existing folder on the way to `path` (None: always)."""
+    """Whether `account` may pass through every existing folder on the way to `path` and read it (None: always)."""
+    return barrier(path, account) is None
+
+
+def barrier(path: Path, account: Account | None) -> Path | None:
+    """The first folder or file on the way to `path`, links followed, that keeps `account` out; None: there is none."""
     if account is None:
-        return True
-    for folder in [path.resolve(), *path.resolve().parents]:
-        if not folder.exists():
-            continue
-        mode = folder.stat()
-        if mode.st_uid == account.uid:
-            allowed = bool(mode.st_mode & 0o100)
-        elif mode.st_gid == account.gid:
-            allowed = bool(mode.st_mode & 0o010)
-        else:
-            allowed = bool(mode.st_mode & 0o001)
-        if folder.is_dir() and not allowed:
-            return False
-    return True
+        return None
+    for way in (path.absolute(), path.resolve()):
+        for step in (*reversed(way.parents), way):
+            if step.exists() and not _allowed(step.stat(), account):
+                return step
+    return None
+
+
+def _allowed(status: os.stat_result, account: Account) -> bool:
+    """Whether the mode lets `account` pass through a folder, or read a file."""
+    bit = 0o1 if stat.S_ISDIR(status.st_mode) else 0o4
+    if status.st_uid == account.uid:
+        bit <<= 6
+    elif status.st_gid == account.gid:
+        bit <<= 3
+    return bool(status.st_mode & bit)
 
 
 def give(folder: Path, account: Account | None) -> None:
-    """Make `folder` and give it, with all in it, to `account`; its own mode becomes 700."""
+    """Make `folder` and give it, with all in it, to `account`; its own mode becomes 700.
+
+    Only the way to `folder` has to be the caller's. A process of `account` that changes what is below meanwhile leads
+    to no file elsewhere: not by a link in place of a folder, nor by another name of somebody's file, which is left out.
+    """
     for parent in [parent for parent in reversed(folder.parents) if not parent.exists()]:
         parent.mkdir()
         parent.chmod(0o711)  # whatever the umask: the account must pass
     folder.mkdir(exist_ok=True)
-    folder.chmod(0o700)
-    if account is None:
-        return
-    for path in [folder, *folder.rglob("*")]:
-        if path.lstat().st_uid != account.uid:
-            os.chown(path, account.uid, account.gid, follow_symlinks=False)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fchmod(descriptor, 0o700)
+        if account is None:
+            return
+        if os.fstat(descriptor).st_uid != account.uid:
+            os.fchown(descriptor, account.uid, account.gid)
+        for _, folders, files, holder in os.fwalk(dir_fd=descriptor):
+            for name in (*folders, *files):
+                with contextlib.suppress(FileNotFoundError):
+                    _give(name, holder, account)
+    finally:
+        os.close(descriptor)
+
+
+def _give(name: str, holder: int, account: Account) -> None:
+    status = os.stat(name, dir_fd=holder, follow_symlinks=False)
+    if status.st_uid != account.uid and (stat.S_ISDIR(status.st_mode) or status.st_nlink == 1):
+        os.chown(name, account.uid, account.gid, dir_fd=holder, follow_symlinks=False)
+
+
+def read_given(path: Path) -> str:
+    """The text of a file in a folder that was given away; OSError where its account has put a link in its place."""
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
+        return file.read()
 
 
 def close(state: Path, account: Account | None) -> None:

@@ -16,8 +16,9 @@ from typing import Literal
 
 import psutil
 
-from include.errors import LyrebirdError
-from include.local import accounts, ports
+from include.errors import LyrebirdError, Terminal
+from include.local import accounts, owners, ports
+from include.local.accounts import Account
 from include.local.programs import resolve
 from include.local.programs.java import system_java
 from include.local.records import Records
@@ -106,16 +107,37 @@ def _account(state: Path) -> Iterator[Check]:
     if os.geteuid() != 0:
         yield Check("account", "ok", "an ordinary user; all servers run as this user")
         return
-    name = os.environ.get("LYREBIRD_ACCOUNT", "lyrebird")
+    name = accounts.expected()
     entry = accounts.find(name)
-    if entry is not None:
-        yield Check("account", "ok", f"root; MariaDB and Elasticsearch run as {name}")
+    # Nobody has the ids -1: an account that is not made yet may do what everybody may.
+    account = Account(name, entry.pw_uid, entry.pw_gid) if entry else Account(name, -1, -1)
+    yield from _owners(state, account)
+    if entry is not None and entry.pw_uid == 0:
+        yield Check("account", "missing", f"{name!r} is root", "Set LYREBIRD_ACCOUNT to an unprivileged user.")
+    elif entry is not None:
+        yield Check("account", "ok", f"root; servers run as {name}")
     elif "LYREBIRD_ACCOUNT" in os.environ:
         yield Check("account", "missing", f"no user {name!r}", "Set LYREBIRD_ACCOUNT to a user that exists.")
     elif shutil.which("useradd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
         yield Check("account", "ok", f"root; `up` will make the account {name}")
     else:
         yield Check("account", "missing", "root, and no useradd", "Set LYREBIRD_ACCOUNT to an unprivileged user.")
+
+
+def _owners(state: Path, account: Account) -> Iterator[Check]:
+    """Which servers would stay with root, and which could not start."""
+    root = owners.data_root(state, account, Records(state).stack().get("data_root"))
+    java = _java().verdict == "ok"
+    for row in select():
+        if row.java == "system" and not java:
+            continue  # which has its own line
+        try:
+            owner = owners.owner(row, account, state, root)
+        except Terminal as error:
+            yield Check("account", "missing", error.message, error.fix)
+            continue
+        if owner.why:
+            yield Check("account", "note", f"{row.name} will run as root: {owner.why}", owner.fix)
 
 
 def _disk(state: Path) -> Iterator[Check]:

@@ -18,7 +18,7 @@ import psutil
 
 from include.clock import Clock
 
-__all__ = ["Launch", "Running", "alive", "identify", "memory_mb", "start", "stop", "tail", "written"]
+__all__ = ["Launch", "Running", "alive", "identify", "memory_mb", "run", "start", "stop", "tail", "written"]
 
 # The kernel's boot time, from which start times are reckoned, moves a little when the wall clock is set.
 _START_TOLERANCE_S = 2.0
@@ -29,7 +29,7 @@ _READ_BYTES = 1024 * 1024
 class Launch:
     """How to start one server: everything that a later supervisor needs to start it again.
 
-    `uid`/`gid` are set only when root starts a server that refuses root. `grace_s` is the time between SIGTERM to
+    `uid`/`gid` are set only when root starts a server for another account. `grace_s` is the time between SIGTERM to
     the leader and SIGKILL to its group.
     """
 
@@ -67,9 +67,6 @@ def start(launch: Launch) -> subprocess.Popen[bytes]:
     """
     log = Path(launch.log)
     log.parent.mkdir(parents=True, exist_ok=True)
-    account: dict[str, Any] = {}
-    if launch.uid is not None:
-        account = {"user": launch.uid, "group": launch.gid, "extra_groups": []}
     with log.open("ab") as output:
         return subprocess.Popen(  # noqa: S603 - argv comes from the recipes
             launch.argv,
@@ -80,8 +77,32 @@ def start(launch: Launch) -> subprocess.Popen[bytes]:
             stderr=subprocess.STDOUT,
             start_new_session=True,
             umask=0o077,
-            **account,
+            **_account(launch),
         )
+
+
+def run(launch: Launch) -> subprocess.CompletedProcess[str]:
+    """Run to its end what makes a server's first files, as its account; its output is in the result, not in the log.
+
+    Raises OSError when the program cannot be started.
+    """
+    return subprocess.run(  # noqa: S603 - argv comes from the recipes
+        launch.argv,
+        env=launch.env,
+        cwd=launch.cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        umask=0o077,
+        **_account(launch),
+    )
+
+
+def _account(launch: Launch) -> dict[str, Any]:
+    if launch.uid is None:
+        return {}
+    return {"user": launch.uid, "group": launch.gid, "extra_groups": []}
 
 
 def identify(pid: int) -> Running | None:

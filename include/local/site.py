@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import os
 import secrets
 import sys
@@ -12,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from include.errors import SettingsError, Terminal
-from include.local import accounts, ports
+from include.local import accounts, owners, ports
 from include.local.accounts import Account
+from include.local.owners import Owner
+from include.local.process import Launch
 from include.local.records import Records, write_private
 from include.local.services import SERVICES, Service
 from include.settings.environment import PROJECT_ROOT, cache_folder
@@ -100,15 +101,28 @@ class Site:
             account=account,
             ports=numbers,
             secrets=_secrets(read_env(state / "env")),
-            data_root=_data_root(state, account),
+            data_root=owners.data_root(state, account, kept.get("data_root")),
         )
-        if kept.get("ports") != numbers:
-            records.write_stack({"ports": numbers, "data_root": str(site.data_root)})
+        stack = {"ports": numbers, "data_root": str(site.data_root)}
+        if kept != stack:
+            records.write_stack(stack)
         return site
 
     def folder(self, row: Service) -> Path:
         """Configuration and data of a service."""
-        return (self.data_root if row.refuses_root else self.state) / row.name
+        return self.owner(row).folder
+
+    def owner(self, row: Service) -> Owner:
+        """Who runs a service; raises Terminal where nobody can."""
+        return owners.owner(row, self.account, self.state, self.data_root)
+
+    def give(self, row: Service) -> Path:
+        """Make the folder of a service, with its `tmp`, and give it with all in it to its owner; the folder."""
+        owner = self.owner(row)
+        accounts.give(owner.folder, None)
+        (owner.folder / "tmp").mkdir(exist_ok=True)
+        accounts.give(owner.folder, owner.account)
+        return owner.folder
 
     def install(self, row: Service) -> Path:
         """Unpacked files of a service in the cache."""
@@ -118,10 +132,25 @@ class Site:
         """The log file of a process."""
         return Records(self.state).log(process)
 
-    def server_environment(self, **more: str) -> dict[str, str]:
-        """A small environment for servers that are not Python: nothing of the caller's settings gets in."""
-        kept = {k: os.environ[k] for k in ("PATH", "LANG", "TZ", "TMPDIR") if k in os.environ}
-        return {"LANG": "C.UTF-8", **kept, "HOME": str(self.state), **more}
+    def launch(self, row: Service, argv: Iterable[str], env: dict[str, str]) -> Launch:
+        """How to start the one process of `row`, in its folder and as its owner."""
+        owner = self.owner(row)
+        return Launch(
+            name=row.processes[0],
+            argv=tuple(argv),
+            env=env,
+            cwd=str(owner.folder),
+            log=str(self.log(row.processes[0])),
+            uid=owner.account.uid if owner.account else None,
+            gid=owner.account.gid if owner.account else None,
+        )
+
+    def server_environment(self, row: Service, **more: str) -> dict[str, str]:
+        """A small environment for a server that is not Python: nothing of the caller's settings gets in."""
+        kept = {k: os.environ[k] for k in ("PATH", "LANG", "TZ") if k in os.environ}
+        # The caller's own may be closed to the server's account.
+        temporary = str(self.folder(row) / "tmp")
+        return {"LANG": "C.UTF-8", **kept, "HOME": str(self.state), "TMPDIR": temporary, **more}
 
     def python_environment(self) -> dict[str, str]:
         """The caller's environment with this stack's names, for Python processes of the project."""
@@ -197,11 +226,3 @@ def secret_key(site: Site, name: str) -> str:
 
 def _secrets(kept: Mapping[str, str]) -> dict[str, str]:
     return {name: kept.get(name) or secrets.token_urlsafe(size) for name, size in _SECRETS.items()}
-
-
-def _data_root(state: Path, account: Account | None) -> Path:
-    """The state folder, or, where `account` cannot pass (a checkout in root's home), one under /var/lib."""
-    if accounts.reaches(state, account):
-        return state
-    mark = hashlib.sha256(str(state).encode()).hexdigest()[:12]
-    return Path("/var/lib/lyrebird") / mark

@@ -99,6 +99,9 @@ class Stack:
             for port in (port for row in starting for port in row.ports):
                 ports.require_free(port, site.ports[port.name])
             resolve.ensure(todo, site.cache, self._clock)
+            for row in todo:
+                if why := (owner := site.owner(row)).why:
+                    self._say(f"{row.name} runs as root: {why}. {owner.fix}")
             with _private():
                 site.write_env(rows)
                 self._bring_up(site, rows, todo)

@@ -2,7 +2,8 @@
 
 Going from `local[2]` to `spark://host:7077` is the change of that connection's host. Its extra may hold, beside the
 provider's own keys (`deploy-mode`, `queue`, …), `{"conf": {"spark.…": …}}`: defaults for every application. Order,
-the later wins: what the master asks for (below), the connection's `conf`, the application's own.
+the later wins: what the master asks for (below), the connection's `conf`, the application's own. Those with a secret go
+by a file of mode 600, as every account of a machine can read command lines.
 
 On a cluster `include` goes along as a zip (`--py-files`), and the executors get the same Python and the names of
 `_EXECUTORS_NEED`: addresses and secrets reach tasks with their work, from a driver that has filled the deployment.
@@ -12,6 +13,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import string
+import struct
 import subprocess
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -25,11 +29,22 @@ from include.errors import SettingsError
 from include.settings.environment import PROJECT_ROOT, state_folder
 from supervision.leash import leashed
 
-__all__ = ["CONNECTION", "LeashedSparkHook", "ProjectSparkHook", "conf_for_master", "packed_library", "properties_text"]
+__all__ = [
+    "CONNECTION",
+    "LeashedSparkHook",
+    "ProjectSparkHook",
+    "conf_for_master",
+    "executor_environment",
+    "packed_library",
+    "properties_text",
+]
 
 CONNECTION = "spark_default"
 _KEPT_ZIPS = 10
 _EXECUTORS_NEED = ("LYREBIRD_DEPLOYMENT", "LYREBIRD_NATIVE", "LYREBIRD_STATE")
+# As Spark's own `spark.redaction.regex`.
+_SECRET = re.compile("secret|password|token|access[.]?key", re.IGNORECASE)
+_PLAIN = frozenset(string.ascii_letters + string.digits + "._-/")
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
@@ -76,19 +91,31 @@ class ProjectSparkHook(SparkSubmitHook):
         )
         self._names = dict(names)
         master: str = self._connection["master"]
-        self._conf = {
+        wanted = {
             **conf_for_master(master, memory=memory, cores=cores, names=names),
             **connection.extra_dejson.get("conf", {}),
             **conf,
         }
+        self._conf = {name: value for name, value in wanted.items() if not _SECRET.search(name)}
+        properties = {name: str(value) for name, value in wanted.items() if _SECRET.search(name)}
+        folder = state_folder() / "spark"
         if not master.startswith("local"):
-            folder = state_folder() / "spark"
             self._py_files = str(packed_library(PROJECT_ROOT / "include", folder))
-            self._properties_file = str(_write_properties(folder / f"{application_name}.properties", names))
+            properties |= executor_environment(names)
+        path = folder / f"{application_name}.properties"
+        if properties:
+            self._properties_file = str(_write_properties(path, properties))
+        else:
+            path.unlink(missing_ok=True)
 
     def argv(self, application: Path) -> list[str]:
         """The whole command that runs `application`."""
         return list(self._build_spark_submit_command(str(application)))
+
+    def _build_spark_common_args(self) -> list[str]:
+        arguments: list[str] = super()._build_spark_common_args()
+        # A file of properties would take the place of the cluster's own spark-defaults.conf.
+        return ["--load-spark-defaults", *arguments] if self._properties_file else arguments
 
     def _get_spark_binary_path(self) -> list[str]:
         home = self._names.get("SPARK_HOME")
@@ -166,26 +193,27 @@ def packed_library(package: Path, folder: Path) -> Path:
     return target
 
 
-def properties_text(names: Mapping[str, str]) -> str:
-    """Executor environment as a Java properties file."""
-    lines = (
-        f"spark.executorEnv.{name}={_escaped(value)}"
-        for name, value in sorted(names.items())
-        if name in _EXECUTORS_NEED
-    )
-    return "\n".join(lines) + "\n"
+def executor_environment(names: Mapping[str, str]) -> dict[str, str]:
+    """The properties that give executors the names that they need."""
+    return {f"spark.executorEnv.{name}": value for name, value in names.items() if name in _EXECUTORS_NEED}
 
 
-def _escaped(value: str) -> str:
-    text = value.replace("\\", "\\\\").replace("\n", "\\n")
-    return "".join(c if c.isascii() else f"\\u{ord(c):04x}" for c in text)
+def properties_text(properties: Mapping[str, str]) -> str:
+    """A Java properties file, in ASCII."""
+    return "".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in sorted(properties.items()))
 
 
-def _write_properties(path: Path, names: Mapping[str, str]) -> Path:
+def _escaped(text: str) -> str:
+    """Each UTF-16 unit that could mean something else in such a file as its number."""
+    units = struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass"))
+    return "".join(chr(unit) if chr(unit) in _PLAIN else f"\\u{unit:04x}" for (unit,) in units)
+
+
+def _write_properties(path: Path, properties: Mapping[str, str]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(f".{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(properties_text(names))
+        file.write(properties_text(properties))
     temporary.replace(path)
     return path

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
+from include.local.services import Service
 from include.local.site import Site
 from include.local.stack import Stack
 from tests.bench.binlog_table import CREATE, DATABASE, fill_table
@@ -79,9 +80,9 @@ def _large(environment: Callable[..., dict[str, str]], heap_mb: int) -> Callable
     # Servers of the one-machine stack spare memory and compile little; these are set up as where they have a host.
     options = f"-Xms{heap_mb}m -Xmx{heap_mb}m -XX:TieredStopAtLevel=4"
 
-    def large(site: Site, **more: str) -> dict[str, str]:
+    def large(site: Site, row: Service, **more: str) -> dict[str, str]:
         # Elasticsearch's launcher takes away the first and has its own.
-        return environment(site, **(more | {"_JAVA_OPTIONS": options, "ES_JAVA_OPTS": options}))
+        return environment(site, row, **(more | {"_JAVA_OPTIONS": options, "ES_JAVA_OPTS": options}))
 
     return large
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import stat
 import zipfile
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from include.errors import SettingsError
 from include.settings.environment import PROJECT_ROOT
 from supervision.leash import leashed
-from supervision.spark import conf_for_master, packed_library, properties_text
+from supervision.spark import conf_for_master, executor_environment, packed_library, properties_text
 from supervision.spark_operators import SparkJobOperator, SparkStreamingOperator
 
 NAMES = {
@@ -85,6 +88,33 @@ def test_no_password_stands_in_the_command_line_or_in_the_executors_environment(
     assert stat.S_IMODE(properties.stat().st_mode) == 0o600
     names = [line.partition("=")[0] for line in properties.read_text().splitlines()]
     assert names == ["spark.executorEnv.LYREBIRD_STATE"]
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://10.0.0.7:7077"])
+def test_a_secret_of_the_connection_or_the_application_goes_by_a_private_file(
+    master: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(monkeypatch, master, conf={"spark.authenticate": "true", "spark.authenticate.secret": "ge=heim"})
+    argv = streaming(conf={"spark.hadoop.fs.s3a.access.key": "geheimer"})
+    assert "heim" not in " ".join(argv)
+    assert conf(argv)["spark.authenticate"] == "true"
+    properties = Path(option(argv, "--properties-file") or "")
+    assert stat.S_IMODE(properties.stat().st_mode) == 0o600
+    held = as_java_reads(properties.read_text())
+    assert (held["spark.authenticate.secret"], held["spark.hadoop.fs.s3a.access.key"]) == ("ge=heim", "geheimer")
+    # The cluster's own spark-defaults.conf counts all the same.
+    assert argv[1] == "--load-spark-defaults"
+
+
+def test_a_file_with_secrets_goes_with_the_last_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, "local[2]", conf={"spark.authenticate.secret": "geheim"})
+    properties = Path(option(streaming(), "--properties-file") or "")
+    assert properties.is_file()
+    connect(monkeypatch, "local[2]")
+    argv = streaming()
+    assert not properties.exists()
+    assert "--properties-file" not in argv
+    assert "--load-spark-defaults" not in argv
 
 
 def test_an_applications_own_setting_wins_over_the_connections_and_that_over_ours(
@@ -162,6 +192,50 @@ def test_the_ten_zips_that_were_used_last_are_kept(tmp_path: Path) -> None:
     assert set(out.iterdir()) == {made[2], *made[4:]}
 
 
-def test_values_survive_a_java_properties_file() -> None:
-    text = properties_text({"LYREBIRD_STATE": "back\\slash\nline é", "LYREBIRD_RUN": "/r", "HOME": "/h"})
-    assert text == "spark.executorEnv.LYREBIRD_STATE=back\\\\slash\\nline \\u00e9\n"
+def as_java_reads(text: str) -> dict[str, str]:
+    """What `java.util.Properties.load` makes of a file: its rules for comments, blanks, lines, separators, escapes."""
+    blank = " \t\f"
+    logical = re.findall(r"(?:[^\\\r\n]|\\(?:\r\n|[\s\S]))+", text)
+    found = {}
+    for line in logical:
+        line = re.sub(rf"\\(?:\r\n|\r|\n)[{blank}]*", "", line).lstrip(blank)
+        if not line or line[0] in "#!":
+            continue
+        parts = re.match(rf"((?:[^\\=:{blank}]|\\[\s\S])*)[{blank}]*[=:]?[{blank}]*([\s\S]*)", line)
+        assert parts is not None
+        name, value = (_unescaped(part) for part in parts.groups())
+        found[name] = value
+    return found
+
+
+def _unescaped(text: str) -> str:
+    letters = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+    def one(match: re.Match[str]) -> str:
+        code, letter = match.groups()
+        return chr(int(code, 16)) if code else letters.get(letter, letter)
+
+    units = re.sub(r"\\(?:u([0-9a-fA-F]{4})|([\s\S]))", one, text)
+    return units.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
+
+
+def test_the_reader_of_these_tests_knows_the_rules_of_java() -> None:
+    text = "# no\n ! no\n\na=b=c\n  k\\:e\\ y : v \\\n   w\nx y\nz\nt=\\t\\u00e9\\q\r\nu=\\ud83d\\ude00"
+    assert as_java_reads(text) == {"a": "b=c", "k:e y": "v w", "x": "y", "z": "", "t": "\té" + "q", "u": "😀"}
+
+
+# As the environment may hold them: bytes that are no UTF-8 are lone low surrogates.
+_TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(" \t\f\r\n\\=:#!😀\udcff"), max_size=20)
+
+
+@hypothesis.given(st.dictionaries(_TEXTS.filter(bool), _TEXTS, max_size=4))
+@hypothesis.example({"k e:y=": " \ta😀\r\n\f\\"})
+def test_names_and_values_survive_a_java_properties_file(properties: dict[str, str]) -> None:
+    text = properties_text(properties)
+    assert text.isascii()
+    assert as_java_reads(text) == properties
+
+
+def test_executors_get_no_more_of_the_environment_than_they_need() -> None:
+    held = executor_environment({"LYREBIRD_STATE": "/s", "LYREBIRD_RUN": "/r", "HOME": "/h"})
+    assert held == {"spark.executorEnv.LYREBIRD_STATE": "/s"}

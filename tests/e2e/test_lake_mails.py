@@ -28,6 +28,7 @@ from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import S3Store, store_of
 from supervision.run_folder import RunFolder
+from tests.support.sites import files_of
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -190,7 +191,7 @@ def run_next(mail: dict[str, Any]) -> subprocess.CompletedProcess[str]:
 
 
 def test_what_the_lake_meets_is_mailed_once_each_with_the_command_to_run_next(world: Harness, eventually: Any) -> None:
-    other = world.platform.state / "s3" / "objects" / OTHER_BUCKET
+    other = files_of("s3", world.platform.state) / "objects" / OTHER_BUCKET
     for topic, value in (("mails-refused", REFUSED), ("mails-stuck", GOOD), ("hourly", REFUSED), ("plain", GOOD)):
         world.send(topic, value)
     world.send("mails-lost", GOOD)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-from include.errors import Terminal
-from include.local import accounts
 from include.local.process import Launch
 from include.local.programs import elasticsearch_plugin
 from include.local.programs.java import system_java
@@ -57,48 +54,30 @@ _OPTIONS = (
 
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     """Write the configuration into the state folder, add the filter that the distribution lacks, return the node."""
-    folder, home = site.folder(row), site.install(row)
+    folder, home = site.give(row), site.install(row)
     java = system_java()
-    if not accounts.reaches(java.home, site.account):
-        raise Terminal(
-            f"Elasticsearch runs as {site.account.name if site.account else ''!r}, which cannot read {java.home}",
-            fix="Use a Java that every user can read (JAVA_HOME).",
-        )
     elasticsearch_plugin.install(home, row.version, _FOLDING, "lyrebird.FoldingPlugin")
     config = folder / "config"
-    accounts.give(folder, site.account)
-    for name in ("data", "logs", "tmp"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    if not config.exists():
-        shutil.copytree(home / "config", config)
-    # By rename: root follows no link that the account has put there.
-    write_private(
-        config / "elasticsearch.yml",
-        _CONFIG.format(
-            port=site.ports["elasticsearch"],
-            transport=site.ports["elasticsearch_transport"],
-            folder=folder,
-        ),
+    for name in ("data", "logs"):
+        (folder / name).mkdir(exist_ok=True)
+    shipped = [file for file in (home / "config").iterdir() if file.is_file()]
+    files = {file.name: file.read_text() for file in shipped if not (config / file.name).exists()}
+    files["elasticsearch.yml"] = _CONFIG.format(
+        port=site.ports["elasticsearch"], transport=site.ports["elasticsearch_transport"], folder=folder
     )
-    write_private(config / "log4j2.properties", _LOGGING)
-    accounts.give(folder, site.account)
+    files["log4j2.properties"] = _LOGGING
+    for name, text in files.items():
+        # By rename: root follows no link that the account has put there.
+        write_private(config / name, text, given=True)
+    site.give(row)
     environment = site.server_environment(
+        row,
         ES_JAVA_HOME=str(java.home),
         ES_JAVA_OPTS=_OPTIONS,
         ES_TMPDIR=str(folder / "tmp"),
         ES_PATH_CONF=str(config),
     )
-    return (
-        Launch(
-            name="elasticsearch",
-            argv=(str(home / "bin" / "elasticsearch"),),
-            env=environment,
-            cwd=str(folder),
-            log=str(site.log("elasticsearch")),
-            uid=site.account.uid if site.account else None,
-            gid=site.account.gid if site.account else None,
-        ),
-    )
+    return (site.launch(row, [str(home / "bin" / "elasticsearch")], environment),)
 
 
 def ready(site: Site, row: Service) -> bool:

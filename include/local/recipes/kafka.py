@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import os
-import subprocess
 from pathlib import Path
 
 from include.errors import Terminal
+from include.local import accounts, process
 from include.local.cause import cause
 from include.local.ports import is_free
 from include.local.process import Launch
@@ -65,20 +65,22 @@ def _cluster_id(folder: Path) -> str:
     path = folder / "cluster_id"
     if not path.exists():
         write_private(path, base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("="))
-    return path.read_text()
+    return accounts.read_given(path)
 
 
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     """Write the properties, format the log folder once, return the node."""
-    folder = site.folder(row)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = site.give(row)
     data = folder / "data"
     properties = folder / "server.properties"
-    properties.write_text(
-        _PROPERTIES.format(port=site.ports["kafka"], controller=site.ports["kafka_controller"], data=data)
+    # By rename: root follows no link that the account has put there.
+    write_private(
+        properties, _PROPERTIES.format(port=site.ports["kafka"], controller=site.ports["kafka_controller"], data=data)
     )
     logging = folder / "log4j2.properties"
-    logging.write_text(_LOGGING)
+    write_private(logging, _LOGGING)
+    cluster_id = _cluster_id(folder)
+    site.give(row)
     java = system_java()
     command = [
         java.command,
@@ -86,26 +88,16 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         "-cp",
         f"{site.install(row)}/*",
     ]
-    environment = site.server_environment(JAVA_HOME=str(java.home))
+    environment = site.server_environment(row, JAVA_HOME=str(java.home))
     if not (data / "meta.properties").exists():
         # With `=`, as an id may begin with a dash.
-        form = ["kafka.tools.StorageTool", "format", f"--cluster-id={_cluster_id(folder)}", "-c", str(properties)]
-        made = subprocess.run(  # noqa: S603 - our own words
-            [*command, *form], env=environment, capture_output=True, text=True, check=False
-        )
+        form = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(properties)]
+        made = process.run(site.launch(row, [*command, *form], environment))
         if made.returncode != 0:
             said = " | ".join(cause(made.stdout + made.stderr))
             raise Terminal(f"Kafka's storage could not be formatted: {said}", fix=f"Look at {properties}.")
     heap = ["-Xms160m", "-Xmx160m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+ExitOnOutOfMemoryError"]
-    return (
-        Launch(
-            name="kafka",
-            argv=(command[0], *heap, *command[1:], "kafka.Kafka", str(properties)),
-            env=environment,
-            cwd=str(folder),
-            log=str(site.log("kafka")),
-        ),
-    )
+    return (site.launch(row, [command[0], *heap, *command[1:], "kafka.Kafka", str(properties)], environment),)
 
 
 def ready(site: Site, row: Service) -> bool:
@@ -120,9 +112,9 @@ def ready(site: Site, row: Service) -> bool:
     client = Connection(f"127.0.0.1:{site.ports['kafka']}", silent).admin()
     try:
         metadata = client.list_topics(timeout=3)
-    except KafkaException:
+        return bool(metadata.brokers) and metadata.cluster_id == _cluster_id(site.folder(row))
+    except (KafkaException, OSError):
         return False
-    return bool(metadata.brokers) and metadata.cluster_id == _cluster_id(site.folder(row))
 
 
 def finish(site: Site, row: Service) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from include.local.process import Launch
 from include.local.recipes.probe import answers
@@ -13,25 +14,24 @@ __all__ = ["finish", "prepare", "ready"]
 
 
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
-    """Return the process; it makes its folder."""
+    """Return the process; it makes its folder itself, where root need not give it one."""
+    owner = site.owner(row)
     argv = (
         sys.executable,
         "-m",
         "include.local.mail",
         f"--smtp=127.0.0.1:{site.ports['smtp']}",
         f"--http=127.0.0.1:{site.ports['mail']}",
-        f"--folder={site.folder(row)}",
+        f"--folder={owner.folder}",
     )
-    return (
-        Launch(
-            name="mail",
-            argv=argv,
-            env=site.python_environment(),
-            cwd=str(site.project),
-            log=str(site.log("mail")),
-            grace_s=10.0,
-        ),
-    )
+    # No passwords: it has no business with them.
+    if owner.account is None:
+        environment = {name: text for name, text in site.python_environment().items() if name not in site.secrets}
+    else:
+        site.give(row)
+        # Little of root's, which may lead to what the account cannot read.
+        environment = site.server_environment(row, LYREBIRD_STATE=str(site.state), PYTHONPATH=str(site.project))
+    return (replace(site.launch(row, argv, environment), cwd=str(site.project), grace_s=10.0),)
 
 
 def ready(site: Site, row: Service) -> bool:

@@ -9,12 +9,11 @@ run at every start and kept out of the binlog.
 from __future__ import annotations
 
 import shutil
-import subprocess
 from dataclasses import dataclass
 from typing import Final
 
 from include.errors import Terminal
-from include.local import accounts
+from include.local import process
 from include.local.cause import cause
 from include.local.process import Launch
 from include.local.records import write_private
@@ -65,14 +64,8 @@ FLUSH PRIVILEGES;
 
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     """Create the data folder once, write the init file, return the server."""
-    folder, home, instance = site.folder(row), site.install(row), _INSTANCES[row.name]
-    temporary = folder / "tmp"
-    accounts.give(folder, site.account)
-    temporary.mkdir(exist_ok=True)
-    accounts.give(folder, site.account)
-    # A server that starts deletes the temporary tables of those that share its folder for them; that one, too, which
-    # makes the system tables.
-    environment = site.server_environment(LD_LIBRARY_PATH=str(home / "libs"), TMPDIR=str(temporary))
+    folder, home, instance = site.give(row), site.install(row), _INSTANCES[row.name]
+    environment = site.server_environment(row, LD_LIBRARY_PATH=str(home / "libs"))
     data = folder / "data"
     if not (data / "mysql").exists():
         _create(site, row, environment)
@@ -86,7 +79,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
             database=instance.database,
         ),
     )
-    accounts.give(folder, site.account)
+    site.give(row)
     argv = (
         str(home / "bin" / "mariadbd"),
         "--no-defaults",
@@ -99,7 +92,8 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         "--bind-address=127.0.0.1",
         f"--server-id={instance.server_id}",
         f"--log-bin={data / 'bin'}",
-        f"--tmpdir={temporary}",
+        # A server that starts deletes the temporary tables of those that share this folder.
+        f"--tmpdir={folder / 'tmp'}",
         *BINLOG,
         # Loopback alone is served, and making a key for TLS takes seven seconds of each start.
         "--skip-ssl",
@@ -112,26 +106,14 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         f"--character-sets-dir={home / 'share' / 'charsets'}",
         f"--plugin-dir={home / 'lib' / 'plugin'}",
     )
-    return (
-        Launch(
-            name=row.processes[0],
-            argv=argv,
-            env=environment,
-            cwd=str(folder),
-            log=str(site.log(row.processes[0])),
-            uid=site.account.uid if site.account else None,
-            gid=site.account.gid if site.account else None,
-        ),
-    )
+    return (site.launch(row, argv, environment),)
 
 
 def _create(site: Site, row: Service, environment: dict[str, str]) -> None:
-    """Make the system tables in a side folder and move it into place, so that a torn attempt leaves nothing."""
+    """Have the system tables made in a side folder and move it into place, so that a torn attempt leaves nothing."""
     folder, home = site.folder(row), site.install(row)
     fresh = folder / "data.new"
     shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir()
-    accounts.give(fresh, site.account)
     argv = [
         str(home / "scripts" / "mariadb-install-db"),
         "--no-defaults",
@@ -141,17 +123,7 @@ def _create(site: Site, row: Service, environment: dict[str, str]) -> None:
         "--skip-test-db",
         "--skip-name-resolve",
     ]
-    made = subprocess.run(  # noqa: S603 - our own words
-        argv,
-        env=environment,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        user=site.account.uid if site.account else None,
-        group=site.account.gid if site.account else None,
-        extra_groups=[] if site.account else None,
-    )
+    made = process.run(site.launch(row, argv, environment))
     if made.returncode != 0:
         said = " | ".join(cause(made.stdout + made.stderr))
         raise Terminal(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 from include.local.process import Launch
 from include.local.programs.java import wheel_java
 from include.local.recipes.probe import answers
@@ -13,8 +15,9 @@ __all__ = ["finish", "prepare", "ready"]
 
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     """Return the server; the registry makes its own tables."""
-    folder, home = site.folder(row), site.install(row)
-    folder.mkdir(parents=True, exist_ok=True)
+    temporary = site.folder(row) / "tmp"
+    shutil.rmtree(temporary, ignore_errors=True)  # what a killed one has left
+    folder, home = site.give(row), site.install(row)
     java = wheel_java()
     argv = (
         str(java),
@@ -23,6 +26,8 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
         "-XX:+ExitOnOutOfMemoryError",
+        # Its framework's cache has one name on a machine, and belongs to whoever ran one first.
+        f"-Djava.io.tmpdir={temporary}",
         "-Dquarkus.http.host=127.0.0.1",
         f"-Dquarkus.http.port={site.ports['registry']}",
         # Without these it listens on 0.0.0.0:9000 too.
@@ -34,15 +39,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         "-jar",
         str(home / "quarkus-run.jar"),
     )
-    return (
-        Launch(
-            name="registry",
-            argv=argv,
-            env=site.server_environment(JAVA_HOME=str(java.parent.parent)),
-            cwd=str(folder),
-            log=str(site.log("registry")),
-        ),
-    )
+    return (site.launch(row, argv, site.server_environment(row, JAVA_HOME=str(java.parent.parent))),)
 
 
 def ready(site: Site, row: Service) -> bool:

@@ -19,14 +19,15 @@ BUCKET = "lake"
 
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     """Make the folder, return the server. Where the file system keeps no attributes, they go beside the objects."""
-    folder = site.folder(row)
+    folder = site.give(row)
     objects = folder / "objects"
-    objects.mkdir(parents=True, exist_ok=True)
+    objects.mkdir(exist_ok=True)
     store = ["posix", str(objects)]
     if not _keeps_attributes(folder):
         beside = folder / "attributes"
         beside.mkdir(exist_ok=True)
         store = ["posix", "--sidecar", str(beside), str(objects)]
+    site.give(row)
     argv = (
         str(site.install(row) / "versitygw"),
         "--port",
@@ -37,15 +38,15 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         *store,
     )
     environment = site.server_environment(
-        ROOT_ACCESS_KEY="lyrebird", ROOT_SECRET_KEY=site.secrets["LYREBIRD_S3_SECRET_KEY"]
+        row, ROOT_ACCESS_KEY="lyrebird", ROOT_SECRET_KEY=site.secrets["LYREBIRD_S3_SECRET_KEY"]
     )
-    return (Launch(name="s3", argv=argv, env=environment, cwd=str(folder), log=str(site.log("s3"))),)
+    return (site.launch(row, argv, environment),)
 
 
 def _keeps_attributes(folder: Path) -> bool:
     with tempfile.NamedTemporaryFile(dir=folder) as file:
         try:
-            os.setxattr(file.name, "user.lyrebird", b"1")
+            os.setxattr(file.fileno(), "user.lyrebird", b"1")
         except OSError:
             return False
     return True

@@ -65,6 +65,9 @@ def settings(
         # Nobody beside this machine has to reach the driver.
         wanted.setdefault("spark.driver.host", "127.0.0.1")
         wanted.setdefault("spark.driver.bindAddress", "127.0.0.1")
+        if not wanted["spark.master"].startswith("local-cluster"):
+            # Other accounts of the machine reach the driver's port, too. Here alone Spark makes the secret itself.
+            wanted.setdefault("spark.authenticate", "true")
         # As Airflow's hook submits it: compilers and collectors for large heaps cost more than small batches do.
         wanted.setdefault(
             "spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError"

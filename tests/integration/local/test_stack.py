@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import smtplib
 import socket
@@ -21,6 +22,7 @@ from include.errors import Terminal
 from include.local import process
 from include.local.records import Records, ServerState
 from include.local.stack import Stack
+from tests.support.sites import files_of
 
 CLOCK = SystemClock()
 
@@ -134,6 +136,7 @@ def test_a_service_that_fails_is_named_with_its_log_and_nothing_is_left(tmp_path
     assert pids(stack) == {}
     assert stack.status().supervisor is None
     assert left_of(state) == []
+    stack.down()  # with the data of what did come up
 
 
 def test_the_error_of_an_earlier_start_is_not_taken_for_the_cause_of_this_failure(tmp_path: Path) -> None:
@@ -161,8 +164,9 @@ def test_a_server_that_dies_again_and_again_is_given_up_visibly(stack: Stack, tm
     stack.up(["mail"])
     state = tmp_path / "state"
     # From now on it cannot start any more.
-    (state / "mail").rmdir()
-    (state / "mail").write_text("in the way")
+    folder = files_of("mail", state)
+    shutil.rmtree(folder)
+    folder.write_text("in the way")
     os.kill(pids(stack)["mail"], signal.SIGKILL)
 
     def given_up() -> Any:
@@ -172,7 +176,7 @@ def test_a_server_that_dies_again_and_again_is_given_up_visibly(stack: Stack, tm
     row = eventually(given_up)
     assert row.note.startswith("gave up after 5 deaths in ")
     assert "mail: gave up after 5 deaths" in (state / "log" / "supervisor.log").read_text()
-    (state / "mail").unlink()
+    folder.unlink()
     stack.up(["mail"])
     assert given_up() is None
     assert "mail" in pids(stack)
@@ -260,8 +264,8 @@ def test_nobody_else_reads_what_servers_write_also_where_an_older_version_left_i
     # An account of its own, where root starts servers, may pass but not look.
     assert state.stat().st_mode & 0o777 == (0o711 if os.geteuid() == 0 else 0o700)
     assert {path.name for path in state.iterdir() if path.is_dir() and path.stat().st_mode & 0o077} == set()
-    (mail,) = (state / "mail").glob("*.eml")
-    for path in (mail, state / "log" / "kafka.log", state / "kafka" / "data" / "meta.properties"):
+    (mail,) = files_of("mail", state).glob("*.eml")
+    for path in (mail, state / "log" / "kafka.log", files_of("kafka", state) / "data" / "meta.properties"):
         assert path.stat().st_mode & 0o077 == 0, path
 
 

@@ -17,6 +17,7 @@ from include.local.recipes import recipe
 from include.local.services import service
 from include.local.site import Site
 from tests.support.servers.reaper import leashed
+from tests.support.sites import opened
 
 __all__ = ["Broker", "broker"]
 
@@ -24,9 +25,8 @@ __all__ = ["Broker", "broker"]
 class Broker:
     """One node; `address` stays the same."""
 
-    def __init__(self, folder: Path) -> None:
-        self._row = service("kafka")
-        self._site = Site.open(folder, free_ports=True, keep_ports=False)
+    def __init__(self, site: Site) -> None:
+        self._row, self._site = service("kafka"), site
         resolve.ensure([self._row], self._site.cache, SystemClock())
         self.address = f"127.0.0.1:{self._site.ports['kafka']}"
         self._running: subprocess.Popen[bytes] | None = None
@@ -55,9 +55,10 @@ class Broker:
 @contextmanager
 def broker(folder: Path) -> Iterator[Broker]:
     """One that runs, for the length of a `with`."""
-    made = Broker(folder)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.kill()
+    with opened(folder) as site:
+        made = Broker(site)
+        try:
+            made.start()
+            yield made
+        finally:
+            made.kill()

@@ -74,6 +74,13 @@ def test_postgres_a_spark_master_and_a_worker_stand_beside_the_table() -> None:
     assert set(CONTAINERS) - table == {"postgres", "spark-master", "spark-worker"} | ONCE
 
 
+def test_the_spark_master_takes_no_submissions_over_rest_as_they_ask_for_no_secret() -> None:
+    assert "-Dspark.master.rest.enabled=false" in CONTAINERS["spark-master"]["environment"]["SPARK_DAEMON_JAVA_OPTS"]
+    _, _, section = (ROOT / "docs" / "production.md").read_text().partition("## A secret for a Spark cluster")
+    given = section.split("```")[1].split()
+    assert {"spark.authenticate=true", "spark.master.rest.enabled=false"} <= set(given)
+
+
 def test_every_lasting_container_has_a_health_check() -> None:
     for name, container in CONTAINERS.items():
         if name not in ONCE:

@@ -178,11 +178,17 @@ def test_what_spark_submit_was_given_wins(tmp_path: Path) -> None:
     assert (found["spark.sql.shuffle.partitions"], found["spark.ui.enabled"]) == ("4", "true")
     assert found["spark.executorEnv.PYTHONPATH"] == str(tmp_path)
     assert "spark.driver.host" not in found
+    # There the master has to have the same secret.
+    assert "spark.authenticate" not in found
 
 
 def test_a_local_session_listens_on_this_machine_only(tmp_path: Path) -> None:
     found = settings("app", given={}, outside={}, master="local[2]", root=tmp_path / "gone")
     assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "127.0.0.1"
+    assert found["spark.authenticate"] == "true"
+    # For this one Spark makes no secret, and would not start.
+    cluster = settings("app", given={}, outside={}, master="local-cluster[1,1,1024]", root=tmp_path / "gone")
+    assert "spark.authenticate" not in cluster
     assert "spark.executorEnv.PYTHONPATH" not in found
 
 

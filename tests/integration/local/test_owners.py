@@ -1,0 +1,156 @@
+"""Started by root, real servers run under another account, on files that were root's before, too."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import smtplib
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import boto3
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from include.clock import SystemClock
+from include.local import accounts
+from include.local.programs import resolve
+from include.local.recipes import recipe
+from include.local.services import service
+from include.local.site import Site
+from include.local.stack import Stack
+from include.settings.environment import cache_folder
+from tests.support.paths import ROOT
+from tests.support.sites import opened, passable
+
+pytestmark = pytest.mark.timeout(500)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with passable() as folder, opened(folder / "state") as made:
+        yield made
+
+
+def wanted(site: Site) -> int:
+    """The uid that servers should have."""
+    return site.account.uid if site.account else os.geteuid()
+
+
+def uids(pid: int) -> set[int]:
+    """Real, effective, saved, and that of the file system."""
+    (line,) = (line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("Uid:"))
+    return {int(word) for word in line.split()[1:]}
+
+
+def owners_of(folder: Path) -> set[int]:
+    return {path.lstat().st_uid for path in (folder, *folder.rglob("*"))}
+
+
+def test_kafka_registry_and_s3_run_as_the_account_and_have_what_root_left(site: Site, tmp_path: Path) -> None:
+    rows = [service(name) for name in ("kafka", "registry", "s3")]
+    resolve.ensure(rows, cache_folder(), SystemClock())
+    # As a version that ran them as root has left them.
+    before = replace(site, account=None)
+    for row in rows:
+        recipe(row).prepare(before, row)
+    identity = (site.state / "kafka" / "cluster_id").read_text()
+    bucket = site.state / "s3" / "objects" / "lake"
+    bucket.mkdir()
+    (bucket / "old").write_bytes(b"of before")
+    stranger = tmp_path / "stranger"
+    stranger.write_text("")
+    (bucket / "link").symlink_to(stranger)
+    assert owners_of(site.state / "kafka") == owners_of(site.state / "s3") == {os.geteuid()}
+    stack = Stack(site.state, free_ports=True)
+    try:
+        env = stack.up([row.name for row in rows])
+        found = {one.process: one.pid for one in stack.status().processes if one.pid}
+        assert {name: uids(pid or 0) for name, pid in found.items()} == {
+            name: {wanted(site)} for name in ("kafka", "registry", "s3")
+        }
+        for row in rows:
+            assert site.folder(row) == site.state / row.name
+            assert owners_of(site.folder(row)) == {wanted(site)}
+        assert stranger.stat().st_uid == os.geteuid()
+        assert AdminClient({"bootstrap.servers": env["LYREBIRD_KAFKA"]}).list_topics(timeout=20).cluster_id == identity
+        with urllib.request.urlopen(f"{env['LYREBIRD_REGISTRY']}/subjects", timeout=20) as answer:
+            assert json.load(answer) == []
+        client = boto3.client(
+            "s3",
+            endpoint_url=env["LYREBIRD_S3"],
+            aws_access_key_id=env["LYREBIRD_S3_ACCESS_KEY"],
+            aws_secret_access_key=env["LYREBIRD_S3_SECRET_KEY"],
+            region_name="us-east-1",
+        )
+        client.put_object(Bucket="lake", Key="new", Body=b"of now")
+        assert client.get_object(Bucket="lake", Key="old")["Body"].read() == b"of before"
+        client.close()
+    finally:
+        stack.down()
+
+
+_UP = """
+import json, sys
+from pathlib import Path
+from include.local.site import Site
+from include.local.stack import Stack
+stack, said = Stack(Path(sys.argv[1]), free_ports=True), []
+stack._say = said.append
+try:
+    env = stack.up(["mail"])
+    (one,) = [one for one in stack.status().processes if one.pid]
+    print(json.dumps([env["LYREBIRD_SMTP"], env["LYREBIRD_MAIL"], one.pid, said]), flush=True)
+    sys.stdin.read()
+finally:
+    stack.down()
+"""
+
+
+def interpreter(folder: Path, site: Site) -> str | None:
+    """A Python that the servers' account can run, with our packages; None where this machine has none."""
+    packages = Path(boto3.__file__).parents[1]
+    if not accounts.reaches(packages, site.account) or not accounts.reaches(ROOT, site.account):
+        return None
+    if accounts.reaches(Path(sys.executable), site.account):
+        return sys.executable
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    found = shutil.which(name, path="/usr/bin:/usr/local/bin")
+    if found is None or not accounts.reaches(Path(found), site.account):
+        return None
+    made = folder / "venv"
+    subprocess.run([found, "-m", "venv", "--without-pip", str(made)], check=True, umask=0o022)
+    (made / "lib" / name / "site-packages" / "ours.pth").write_text(f"{packages}\n")
+    return str(made / "bin" / "python")
+
+
+def test_the_mail_catcher_runs_as_the_account_or_says_why_not(site: Site) -> None:
+    reachable = interpreter(site.state.parent, site)
+    words = [reachable or sys.executable, "-c", _UP, str(site.state)]
+    running = subprocess.Popen(
+        words, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert running.stdout is not None
+        smtp, url, pid, said = json.loads(running.stdout.readline())
+        host, port = smtp.split(":")
+        with smtplib.SMTP(host, int(port), timeout=20) as client:
+            client.sendmail("a@localhost", ["b@localhost"], "Subject: kept\n\n")
+        with urllib.request.urlopen(f"{url}/messages.json", timeout=20) as answer:
+            assert [mail["subject"] for mail in json.load(answer)] == ["kept"]
+        if reachable is None:
+            assert uids(pid) == {os.geteuid()}
+            assert any(line.startswith("mail runs as root: ") and "LYREBIRD_ACCOUNT" in line for line in said)
+        else:
+            assert uids(pid) == {wanted(site)}
+            assert owners_of(site.state / "mail") == {wanted(site)}
+            assert not any("runs as root" in line for line in said)
+            # What it may read of itself holds no password.
+            assert b"PASSWORD" not in Path(f"/proc/{pid}/environ").read_bytes()
+    finally:
+        running.communicate()
