@@ -15,7 +15,7 @@ import smtplib
 import ssl
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -55,8 +55,8 @@ class MailSettings:
     starttls: bool = True
     verify: bool = True
     user: str = ""
-    password: str = ""
-    token: str = ""
+    password: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
     timeout_s: float = 5.0
 
     def to_json(self) -> str:

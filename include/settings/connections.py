@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, PlainSerializer, SecretStr, SerializationInfo, model_validator
 
 from include.settings.deployment import Strict
-from include.settings.secret import Secret, login_apart
+from include.settings.secret import REVEALED, Secret, is_secret, login_apart
 
 __all__ = ["Addressing", "Checksums", "Cluster", "Elasticsearch", "Encryption", "Kafka", "Registry", "StoreSettings"]
 
@@ -50,6 +50,12 @@ def _over_tls(urls: tuple[str, ...], **settings: str | None) -> None:
         raise ValueError(f"{named[0]} is for https:// addresses")
 
 
+def _written(options: dict[str, Any], info: SerializationInfo) -> dict[str, Any]:
+    if info.context != REVEALED and any(map(is_secret, options)):
+        raise TypeError("who writes a secret as JSON says so, by the context REVEALED")
+    return options
+
+
 class Cluster(Strict):
     """Section `cluster`: how this installation names itself in documents' metadata."""
 
@@ -68,7 +74,9 @@ class Kafka(Strict):
 
     bootstrap: str
     """`host:port` of brokers, with commas between."""
-    options: dict[str, str | int | bool] = Field(default_factory=dict, repr=False)
+    options: Annotated[dict[str, str | int | bool], PlainSerializer(_written, when_used="json")] = Field(
+        default_factory=dict, repr=False
+    )
     """Of librdkafka, for every client."""
 
 

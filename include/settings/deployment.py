@@ -39,7 +39,7 @@ class Deployment:
     """The deployment files of one folder, as plain values with their places."""
 
     folder: Path
-    values: Mapping[str, Any]
+    values: Mapping[str, Any] = field(repr=False)
     """As they stand in the files."""
     places: Mapping[Path_, FilePlace] = field(repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)

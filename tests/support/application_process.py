@@ -6,7 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -17,7 +17,10 @@ __all__ = ["ApplicationProcess"]
 
 
 class ApplicationProcess:
-    """Runs from its making until it is killed or stopped; what it says goes to a file. `starts` counts its lives."""
+    """Runs from its making until it is killed or stopped; what it says goes to a file. `starts` counts its lives.
+
+    `launcher`: the words before the script's name; the driver is a child of theirs where they do not become it.
+    """
 
     def __init__(
         self,
@@ -25,6 +28,7 @@ class ApplicationProcess:
         folder: Path,
         environment: Mapping[str, str] | None = None,
         script: str = "spark_apps/join.py",
+        launcher: Sequence[str] = (sys.executable,),
     ) -> None:
         self.run, self.log = folder / "run", folder / "application.log"
         self.run.mkdir(exist_ok=True)
@@ -35,7 +39,7 @@ class ApplicationProcess:
             "LYREBIRD_SPARK_MASTER": "local[2]",
             "PYTHONPATH": str(ROOT),
         }
-        self._words = [sys.executable, script, "--application", application]
+        self._words = [*launcher, script, "--application", application]
         self._environment = {**os.environ, **given, **(environment or {})}
         self.starts = 0
         self._process = self._start()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Unpack
 
 from pyspark import StorageLevel
@@ -117,7 +117,7 @@ class StatesPlan:
 
     feed: Feed
     bootstrap: str
-    options: Mapping[str, Any]
+    options: Mapping[str, Any] = field(repr=False)
     registry: Registry
 
 

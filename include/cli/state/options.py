@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class StateOfJoin:
     store: S3Store
     place: StatePlace
     bootstrap: str
-    options: dict[str, str | int | bool]
+    options: dict[str, str | int | bool] = field(repr=False)
 
     def writer(self, name: str) -> KafkaWriter:
         """A transactional writer of this name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -42,7 +42,7 @@ class TaskPlace:
     name; it is on every host that runs tasks.
     """
 
-    settings: str
+    settings: str = field(repr=False)
     folder: str
 
     @classmethod

@@ -102,7 +102,8 @@ class Connection:
     def consumer(self, group: str, **ours: str | int | bool) -> Any:
         """One of committed records that neither joins its group nor commits to it."""
         usual: dict[str, str | int | bool] = {"isolation_level": "read_committed", "enable_auto_commit": False}
-        return Consumer(self.configuration(group_id=group, **{**usual, "auto_offset_reset": "error", **ours}))
+        with self.asking("make a reader"):
+            return Consumer(self.configuration(group_id=group, **{**usual, "auto_offset_reset": "error", **ours}))
 
     def range_consumer(self, group: str, *, fetch_wait_max_ms: int) -> Any:
         """A `consumer` that tells where partitions end, and is soon ready for the next ranges."""
@@ -119,14 +120,16 @@ class Connection:
 
     def producer(self, **ours: str | int | bool) -> Any:
         """Of keys and values in bytes."""
-        return Producer(self.configuration(**ours))
+        with self.asking("make a writer"):
+            return Producer(self.configuration(**ours))
 
     def admin(self) -> Any:
         """Asks and changes the cluster."""
         # Not at the top: Spark's workers only read.
         from confluent_kafka.admin import AdminClient
 
-        return AdminClient(self.configuration())
+        with self.asking("make an admin client"):
+            return AdminClient(self.configuration())
 
     def _hear(self, error: KafkaError) -> None:
         self._heard = error.str()

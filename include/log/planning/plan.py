@@ -220,7 +220,11 @@ class BatchLimits:
 
 @dataclass(frozen=True)
 class StreamSpec:
-    """Definition of a stream: what it reads, in plain values that travel to Spark's planner and workers as text."""
+    """Definition of a stream: what it reads, in plain values.
+
+    Its text is an option of Spark's reader, which plans, pages and event logs show: it lacks the options of Kafka's
+    clients, which have secrets and travel beside it.
+    """
 
     bootstrap: str
     topics: tuple[str, ...]
@@ -230,7 +234,7 @@ class StreamSpec:
     limits: Mapping[str, int] = field(default_factory=dict)
     tasks: int = 2
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, str | int | bool] = field(default_factory=dict)
+    options: Mapping[str, str | int | bool] = field(default_factory=dict, repr=False)
     slices: bool = False
     cut_limit: int | None = None
     total_limit: int | None = None
@@ -247,15 +251,19 @@ class StreamSpec:
         return BatchLimits(self.limit, self.limits, self.total_limit)
 
     def to_text(self) -> str:
-        """JSON."""
-        return json.dumps(asdict(self))
+        """JSON of all but `options`."""
+        raw = asdict(self)
+        del raw["options"]
+        return json.dumps(raw)
 
     @classmethod
-    def from_text(cls, text: str) -> StreamSpec:
-        """Inverse of `to_text`."""
+    def from_text(cls, text: str, options: Mapping[str, str | int | bool]) -> StreamSpec:
+        """Inverse of `to_text`, with these options."""
         raw = json.loads(text)
         start = {topic: {int(p): offset for p, offset in ends.items()} for topic, ends in raw.pop("start").items()}
-        return cls(topics=tuple(raw.pop("topics")), start=start, cut_at=tuple(raw.pop("cut_at")), **raw)
+        return cls(
+            topics=tuple(raw.pop("topics")), start=start, cut_at=tuple(raw.pop("cut_at")), options=options, **raw
+        )
 
     def initial(self) -> StreamOffset:
         """The beginning of the stream: the offsets that `start` names, nothing for the rest."""

@@ -31,7 +31,7 @@ from include.log.planning.planner import bounded
 from include.log.planning.slices import Slice
 from include.log.planning.survey import KafkaSurvey
 from include.log.planning.tail import newest_cut
-from include.log.running.datasource_spark import FORMAT, ROW_SCHEMA, SLICE_SCHEMA, LogSource
+from include.log.running.datasource_spark import FORMAT, ROW_SCHEMA, SLICE_SCHEMA, log_source
 from include.log.running.exchange import (
     Far,
     FramePiece,
@@ -57,7 +57,6 @@ __all__ = [
     "SLICE_SCHEMA",
     "BatchPlan",
     "Cut",
-    "LogSource",
     "batch_plan",
     "exchange",
     "homes_of",
@@ -76,6 +75,7 @@ __all__ = [
 S = TypeVar("S")
 T = TypeVar("T")
 _STARTING: Final = threading.Lock()
+_REGISTERING: Final = threading.Lock()
 _BATCHES_A_SECOND: Final = 4
 _TRIGGER_S: Final = 0.4
 _WARM_S: Final = 30.0
@@ -106,9 +106,16 @@ def session(application: str, conf: Mapping[str, str] | None = None) -> SparkSes
     for name, value in wanted.items():
         builder = builder.config(name, value)
     spark: SparkSession = builder.getOrCreate()
-    spark.dataSource.register(LogSource)
     _silence(spark, *TALKATIVE)
     return spark
+
+
+def _loaded(spark: SparkSession, reader: Any, spec: StreamSpec, **more: str) -> DataFrame:
+    """The log as `spec` says. The class is registered anew for each: it holds the options of Kafka's clients."""
+    with _REGISTERING:
+        spark.dataSource.register(log_source(spec.options))
+        frame: DataFrame = reader.format(FORMAT).options(spec=spec.to_text(), **more).load()
+        return frame
 
 
 def _silence(spark: SparkSession, *names: str) -> None:
@@ -174,7 +181,7 @@ def read_stream(
         slice_s=slice_s,
     )
     with _STARTING:
-        return spark.readStream.format(FORMAT).option("spec", spec.to_text()).load()
+        return _loaded(spark, spark.readStream, spec)
 
 
 def read_batch(
@@ -209,7 +216,7 @@ def read_batch(
     names = tuple(dict.fromkeys(topics))
     spec = StreamSpec(bootstrap, names, start or {}, tasks=tasks, slices=slices, options=dict(options or {}))
     offset = bounded(spec, KafkaSurvey(bootstrap, spec.options), end or {})
-    return spark.read.format(FORMAT).option("spec", spec.to_text()).option("offset", offset.to_text()).load()
+    return _loaded(spark, spark.read, spec, offset=offset.to_text())
 
 
 def trigger_s(streams: int) -> float:

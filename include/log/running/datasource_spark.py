@@ -3,12 +3,15 @@
 Spark asks `LogStreamReader` in a process of its own beside the driver where a batch ends (`BatchPlanner`), and reads
 the batch's slices in its Python workers (`RangeConsumer`) when its DataFrame is acted on. Batch and stream readers are
 two classes: one class that is both silently reads nothing in batch.
+
+Options of Kafka's clients have secrets, so they are no options of Spark's reader, which plans and logs show. They are
+in the class that a session is given (`log_source`), and go to planner and workers with what Spark pickles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -31,7 +34,7 @@ from include.log.planning.survey import KafkaSurvey
 from include.log.planning.tail import KafkaTail, ResolvedTail
 from include.log.running.worker_memory import keep_imports
 
-__all__ = ["FORMAT", "ROW_SCHEMA", "SLICE_SCHEMA", "LogSource"]
+__all__ = ["FORMAT", "ROW_SCHEMA", "SLICE_SCHEMA", "LogSource", "log_source"]
 
 ROW_SCHEMA: Final = (
     "topic string, topic_id string, partition int, offset long, timestamp_ms long, key binary, value binary, "
@@ -43,7 +46,9 @@ _WAIT_S: Final = 0.4
 
 
 class LogSource(DataSource):
-    """Registered once with a session."""
+    """Registered with a session as `log_source` gives it."""
+
+    kafka_options: ClassVar[Mapping[str, Any]] = {}
 
     @classmethod
     def name(cls) -> str:
@@ -52,16 +57,28 @@ class LogSource(DataSource):
 
     def schema(self) -> StructType | str:
         """`ROW_SCHEMA`, or `SLICE_SCHEMA` where the spec asks for slices."""
-        return SLICE_SCHEMA if StreamSpec.from_text(self.options["spec"]).slices else ROW_SCHEMA
+        return SLICE_SCHEMA if self._spec().slices else ROW_SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For bounded reads."""
-        offset = StreamOffset.from_text(self.options["offset"])
-        return LogBatchReader(StreamSpec.from_text(self.options["spec"]), schema, offset)
+        return LogBatchReader(self._spec(), schema, StreamOffset.from_text(self.options["offset"]))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """For streams."""
-        return LogStreamReader(StreamSpec.from_text(self.options["spec"]), schema)
+        return LogStreamReader(self._spec(), schema)
+
+    def _spec(self) -> StreamSpec:
+        return StreamSpec.from_text(self.options["spec"], self.kafka_options)
+
+
+def log_source(options: Mapping[str, Any]) -> type[LogSource]:
+    """The class to register for clients that have these options of librdkafka."""
+
+    # Not of the module: so it is pickled with what it has, not by its name.
+    class WithOptions(LogSource):
+        kafka_options: ClassVar[Mapping[str, Any]] = dict(options)
+
+    return WithOptions
 
 
 class SlicePartition(InputPartition):

@@ -8,8 +8,12 @@ from typing import Final
 
 __all__ = ["CHECKPOINT", "TALKATIVE", "settings"]
 
-# Warns of every batch that takes longer than the trigger: under load that is all of them, and metrics show it.
-TALKATIVE: Final = ("org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor",)
+TALKATIVE: Final = (
+    # Warns of every batch that takes longer than the trigger: under load that is all of them, and metrics show it.
+    "org.apache.spark.sql.execution.streaming.runtime.ProcessingTimeExecutor",
+    # Warns of every read but the first, as each registers the log's format anew.
+    "org.apache.spark.sql.execution.datasources.DataSourceManager",
+)
 
 _MANAGER: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 # Of a stream's session alone: what reads Hadoop's files elsewhere expects its file system with checksums.

@@ -111,7 +111,9 @@ def test_no_error_shows_a_secret(tmp_path: Path, name: str, filled: bool) -> Non
     assert refused > 5
 
 
-@pytest.mark.parametrize("name", ["registry", "registry_token", "elasticsearch_key", "store", "replica", "address"])
+@pytest.mark.parametrize(
+    "name", ["kafka", "registry", "registry_token", "elasticsearch_key", "store", "replica", "address"]
+)
 def test_who_writes_a_secret_for_a_task_has_to_say_so(name: str) -> None:
     model, values = SECTIONS[name]
     settings = model.model_validate(values)
