@@ -7,10 +7,12 @@ is just about to stop.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+from include.incidents.supervision import is_crash
+from supervision.budget import Down
 from supervision.processes import Place
 from supervision.run_folder import Observed
 
@@ -19,8 +21,8 @@ __all__ = [
     "AwaitEnd",
     "Elsewhere",
     "Event",
-    "Finish",
     "FailTry",
+    "Finish",
     "GiveUp",
     "HandOver",
     "Keep",
@@ -28,6 +30,7 @@ __all__ = [
     "Launched",
     "Reconnect",
     "Refuse",
+    "Restarts",
     "RunState",
     "StartAgain",
     "What",
@@ -37,11 +40,16 @@ __all__ = [
     "on_keep",
     "on_poll",
     "on_start",
+    "restarts_to_tell",
     "untold",
 ]
 
 ONE_HOST = "Let Airflow's workers and triggerer run on one host: docs/production.md. Then clear the task."
 """What to do about a stream that meets two hosts."""
+_TOLD_EVERY_US: Final = 3_600_000_000
+_TOLD_OF_US: Final = 86_400_000_000
+# Sooner nobody knows whether the restart has helped.
+_RUNS_AFTER_US: Final = 60_000_000
 
 What = Literal["exited", "stalled", "replaced", "due", "undrained", "elsewhere"]
 """Why a trigger fires: the generation ended; it reports nothing any more; another one runs; it runs well, and its run
@@ -178,6 +186,19 @@ class Keep:
     renew_lease: bool = False
     start: bool = False
     tell_paused: bool = False
+
+
+@dataclass(frozen=True)
+class Restarts:
+    """Crashes of an application that runs again.
+
+    Attributes:
+        count: how many were not told yet.
+        last: how the newest generation of these ended, as `exits.json` has it.
+    """
+
+    count: int
+    last: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -355,3 +376,31 @@ def on_keep(seen: Observed, run: RunState, *, paused: bool) -> Keep:
         # Ended by its lease, it drained well.
         wanted = wanted or (seen.ended is not None and seen.ended.why == "lease expired")
     return Keep(start=wanted and not paused, tell_paused=wanted and paused)
+
+
+def restarts_to_tell(
+    seen: Observed,
+    exits: Sequence[Mapping[str, Any]],
+    *,
+    told: tuple[int, int],
+    down: Down | None,
+    now_us: int,
+) -> Restarts | None:
+    """Decides whether a mail tells now that an application crashed and was started again: one an hour at most.
+
+    Args:
+        seen: its run folder.
+        exits: how its earlier generations ended, the newest last.
+        told: up to which end they were told, and when; 0: never.
+        down: that it is down was told in a mail of its own, and it is not well yet.
+        now_us: wall clock.
+    """
+    ended_us, told_us = told
+    if seen.run is None or not seen.held or seen.stop or now_us - told_us < _TOLD_EVERY_US:
+        return None
+    runs_us = now_us - seen.run.started_us
+    if runs_us < _RUNS_AFTER_US or (down is not None and not down.is_over(runs_us)):
+        return None
+    after_us = max(ended_us, now_us - _TOLD_OF_US)
+    crashes = [each for each in exits if is_crash(each) and each.get("ended_us", 0) > after_us]
+    return Restarts(len(crashes), crashes[-1]) if crashes else None

@@ -14,18 +14,21 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from airflow.providers.standard.triggers.temporal import DateTimeTrigger
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, DagRunTriggerException
 
 from include.clock import SystemClock, iso
 from include.errors import Terminal, Transient
+from include.incidents.supervision import DOWN
 from include.settings.applications import Alerts
 from supervision.airflow_conf import airflow_settings
 from supervision.alerts import tell
-from supervision.budget import RestartBudget
+from supervision.budget import Down, RestartBudget
 from supervision.decisions import (
     ONE_HOST,
     AwaitEnd,
@@ -47,7 +50,7 @@ from supervision.links import ApplicationLogLink
 from supervision.posting import ensure_sender
 from supervision.processes import Place, here
 from supervision.refusing import GaveUp
-from supervision.run_folder import RunFolder, lives_on_s, run_folder
+from supervision.run_folder import KEEPERS, RunFolder, lives_on_s, run_folder
 from supervision.trigger import ApplicationTrigger
 
 if TYPE_CHECKING:
@@ -71,9 +74,10 @@ class StreamingOperator(BaseOperator):
     """Runs a command as the only instance of `application` on this host, for as long as the task wants it.
 
     The task succeeds when the application ends by itself with status 0, and fails without another try when it says that
-    no restart would help. A crash or a stall starts it again at once while the restart budget lasts, then fails the try
-    (Airflow's retries and mails follow). Marking the task or its
-    run failed or successful, or clearing it, drains the application: it gets `grace_s` to end cleanly.
+    no restart would help. A crash or a stall starts it again at once while the restart budget lasts; then slowly, which
+    one mail tells, or, where the budget has no `then_every_s`, the try fails (Airflow's retries and mails follow).
+    Marking the task or its run failed or successful, or clearing it, drains the application: it gets `grace_s` to end
+    cleanly.
 
     Args:
         application: its name; names the run folder `$LYREBIRD_STATE/run/<application>` too (templated).
@@ -117,7 +121,7 @@ class StreamingOperator(BaseOperator):
         self.start_within_s = start_within_s
         self.grace_s = grace_s
         self.lease_ttl_s = lease_ttl_s
-        self.restarts = restarts or RestartBudget(most=5, window_s=600.0)
+        self.restarts = restarts or RestartBudget(most=5, window_s=600.0, then_every_s=600.0)
         self.poll_s = poll_s
         self.renew_after_s = renew_after_s
         self.alerts = alerts
@@ -154,6 +158,7 @@ class StreamingOperator(BaseOperator):
             # Its folder is on another host, or it was replaced.
             self._start(context)
         if isinstance(outcome, Finish):
+            self._note_down(None)
             self.log.info("%s has ended by itself, with status 0", self.application)
             return
         self.log.warning("%s: %s", self.application, outcome.because)
@@ -163,9 +168,14 @@ class StreamingOperator(BaseOperator):
             self._show_log()
         ends = outcome.stop_first and self._folder.ask_to_end(told.token, told.what)
         if outcome.spends:
-            self._spend_or_fail(context, outcome)
+            self._spend(context, outcome)
         if ends:
             self._await_end(context, told.token)
+        self._start(context)
+
+    def try_again(self, context: Context, event: Any) -> None:
+        """Start what is down once more: its time has come."""
+        del event
         self._start(context)
 
     def on_kill(self) -> None:
@@ -234,6 +244,10 @@ class StreamingOperator(BaseOperator):
     def _launch(self, context: Context, owner: str) -> str | None:
         names = application_environment()
         argv = self.command(names)
+        run = self._folder.observe().run
+        if run is not None and run.owner != owner and not owner.split("|")[1].startswith(KEEPERS):
+            # A person has started it anew; what was handed over has its heir as its owner.
+            self._note_down(None)
         token = secrets.token_hex(8)
         self._launched = token
         _note_launched(context, Launched(token, here(), lives_on_s(self.lease_ttl_s, self.grace_s)))
@@ -305,22 +319,52 @@ class StreamingOperator(BaseOperator):
             method_name="resume",
         )
 
-    def _spend_or_fail(self, context: Context, outcome: StartAgain) -> None:
-        store = context["task_state_store"]
+    def _spend(self, context: Context, outcome: StartAgain) -> None:
+        """Return where it is to be started at once; else defer until it is, or fail the try."""
+        store, folder, now_us = context["task_state_store"], self._folder, SystemClock().now_us()
         kept = store.get(_RESTARTS_KEY, [])
         history = [at for at in kept if isinstance(at, int)] if isinstance(kept, list) else []
-        granted, history = self.restarts.spend(history, SystemClock().now_us())
-        store.set(_RESTARTS_KEY, list(history))
-        if not granted:
+        run = folder.observe().run
+        before, incident = folder.down()
+        ran_us = now_us - run.started_us if run is not None else 0
+        restart = self.restarts.after_crash(history, now_us, down=before, ran_us=ran_us)
+        store.set(_RESTARTS_KEY, list(restart.history))
+        last_words = " / ".join(folder.log_tail(_LAST_WORDS))
+        if restart.at_us is None:
             raise Transient(
-                f"{self.application}: {outcome.because}, and {len(history)} restarts within "
+                f"{self.application}: {outcome.because}, and {len(restart.history)} restarts within "
                 f"{self.restarts.window_s:g} s did not help",
-                last_words=" / ".join(self._folder.log_tail(_LAST_WORDS)),
-                fix=f"Read the end of its log above, or {self._folder.path}/app.log.",
+                last_words=last_words,
+                fix=f"Read the end of its log above, or {folder.path}/app.log.",
             )
-        self.log.info("restart %d of %d within %g s", len(history), self.restarts.most, self.restarts.window_s)
+        down = restart.down
+        if down is None:
+            self._note_down(None)
+            self.log.info("restart %d of %d within %g s", len(history) + 1, self.restarts.most, self.restarts.window_s)
+            return
+        if before is None or before.since_us != down.since_us:
+            incident = self._down(down, outcome.because, last_words)
+        self._note_down(down, incident)
+        if tell(folder, self.alerts, [incident] if incident else []):
+            ensure_sender()
+        self.log.warning("%s is down: it is tried again at %s", self.application, iso(down.next_us))
+        moment = datetime.fromtimestamp(down.next_us / 1_000_000, UTC)
+        self.defer(trigger=DateTimeTrigger(moment=moment), method_name="try_again")
+
+    def _down(self, down: Down, because: str, last_words: str) -> dict[str, Any]:
+        every_s, budget = self.restarts.then_every_s, self.restarts
+        names = {"application": self.application, "because": because, "last_words": last_words or "none"}
+        text, fix = DOWN.words(**names, most=budget.most, window_s=budget.window_s, every_s=every_s)
+        return {"id": f"{DOWN.name}:{down.since_us}", "kind": DOWN.name, "text": text, "fix": fix}
+
+    def _note_down(self, down: Down | None, incident: dict[str, Any] | None = None) -> None:
+        try:
+            self._folder.note_down(down, incident)
+        except OSError:
+            self.log.exception("whether %s is down could not be written", self.application)
 
     def _give_up(self, incident: dict[str, Any]) -> NoReturn:
+        self._note_down(None)
         self._show_log()
         text, fix = str(incident.get("text") or "it gave up without a word"), str(incident.get("fix") or "")
         if "id" not in incident:

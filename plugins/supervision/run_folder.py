@@ -10,6 +10,8 @@
 | `lease` | trigger | a time stamp that stands still for `lease_ttl` stops the application |
 | `end-<token>` | operator, trigger | the guardian shall let that generation end; holds why |
 | `owner.json` | operator, keeper | who watches this generation from now on, if not who started it: token, owner |
+| `down.json` | operator | restarts do not help, and it is tried again slowly: `Down`, and its incident |
+| `restarted.json` | keeper | up to which end (`ended_us`) restarts were told, and when (`told_us`) |
 | `stop` | guardian | the application shall end |
 | `gave-up.json` | application | why it ends where no restart helps: `id`, `kind`, `text`, `fix` (a command) |
 | `exit.json` | guardian | rc, why (`asked`, `stalled`, `lease expired`, null), token |
@@ -26,17 +28,21 @@ import fcntl
 import json
 import os
 import signal
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from include.metrics.exporter import write_atomically
 from include.metrics.progress import read_file
 from include.settings.environment import state_folder
+from supervision.budget import Down
 from supervision.processes import Place, here, start_ticks, start_time
 
-__all__ = ["Ended", "Observed", "Run", "RunFolder", "lives_on_s", "run_folder"]
+__all__ = ["KEEPERS", "Ended", "Observed", "Run", "RunFolder", "lives_on_s", "run_folder"]
 
+KEEPERS = "keeper__"
+"""How the names of runs begin that the keeper starts."""
 _TAIL_BYTES = 256 * 1024
 _RELAY_BYTES = 16 * 1024
 _REMEMBERED = 1000
@@ -162,6 +168,36 @@ class RunFolder:
     def gave_up(self) -> dict[str, Any]:
         """Why it ends, or is about to, see `Ended`; {} where it says nothing of that. Written before it is reported."""
         return self._read("gave-up.json")
+
+    def exits(self) -> list[dict[str, Any]]:
+        """How the generations before this one ended, the newest last; fifty at most."""
+        found = self._read("exits.json").get("exits")
+        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+    def down(self) -> tuple[Down | None, dict[str, Any]]:
+        """Whether restarts do not help it, and the incident that tells so."""
+        found = self._read("down.json")
+        try:
+            return Down(found["since_us"], found["next_us"], found["well_after_s"]), dict(found["incident"])
+        except (KeyError, TypeError, ValueError):
+            return None, {}
+
+    def note_down(self, down: Down | None, incident: Mapping[str, Any] | None = None) -> None:
+        """Keep it over restarts, retries and runs; None: it is well. Raises OSError where the disk does not take it."""
+        if down is None:
+            (self.path / "down.json").unlink(missing_ok=True)
+        else:
+            write_atomically(self.path / "down.json", json.dumps({**asdict(down), "incident": dict(incident or {})}))
+
+    def restarts_told(self) -> tuple[int, int]:
+        """The end up to which restarts were told, and when that was; 0 and 0: never."""
+        found = self._read("restarted.json")
+        ended_us, told_us = found.get("ended_us"), found.get("told_us")
+        return (ended_us, told_us) if isinstance(ended_us, int) and isinstance(told_us, int) else (0, 0)
+
+    def note_restarts_told(self, ended_us: int, told_us: int) -> None:
+        """Keep it. Raises OSError where the disk does not take it."""
+        write_atomically(self.path / "restarted.json", json.dumps({"ended_us": ended_us, "told_us": told_us}))
 
     def told(self) -> list[str]:
         """Ids of the incidents that were told, the oldest first."""

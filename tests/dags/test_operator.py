@@ -6,12 +6,13 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.standard.triggers.temporal import DateTimeTrigger
 from airflow.sdk.exceptions import AirflowFailException, DagRunTriggerException, TaskDeferred
 
 from include.clock import SystemClock
@@ -57,7 +58,9 @@ class Store(dict[str, Any]):
 class Try:
     """Tries of one task that keeps `application` running."""
 
-    def __init__(self, application: str, *words: str, run: str = "r1", restarts: int = 1) -> None:
+    def __init__(
+        self, application: str, *words: str, run: str = "r1", restarts: int = 1, every_s: float | None = None
+    ) -> None:
         self.folder = run_folder(application)
         self.operator = StreamingOperator(
             task_id="run",
@@ -66,7 +69,7 @@ class Try:
             grace_s=5,
             lease_ttl_s=60,
             poll_s=0.05,
-            restarts=RestartBudget(restarts, 600),
+            restarts=RestartBudget(restarts, 600, every_s),
         )
         ti = SimpleNamespace(dag_id="d", run_id=run, task_id="run", map_index=-1)
         self.context: Any = {"ti": ti, "task_state_store": Store()}
@@ -350,6 +353,58 @@ def test_an_incident_that_ends_the_application_is_mailed_before_it_is_started_ag
     event = one.event(one.execute())
     assert one.resume(event | {"incidents": [NEWS]}).token != event["token"]
     assert mails.identities == [NEWS["id"]]
+
+
+def put_off(one: Try, event: dict[str, Any]) -> datetime:
+    """When the task, which waits without a slot, tries it again."""
+    with pytest.raises(TaskDeferred) as deferral:
+        one.operator.resume(one.context, event)
+    assert deferral.value.method_name == "try_again"
+    assert isinstance(deferral.value.trigger, DateTimeTrigger)
+    return deferral.value.trigger.moment
+
+
+def try_again(one: Try) -> ApplicationTrigger:
+    with pytest.raises(TaskDeferred) as deferral:
+        one.operator.try_again(one.context, datetime.now(UTC))
+    return one.watching(deferral.value)
+
+
+def test_what_restarts_do_not_help_is_tried_again_slowly_with_one_mail(tries: Callable[..., Try], mails: Mails) -> None:
+    one = tries("crash", restarts=1, every_s=600)
+    one.operator.alerts = ALERTS
+    trigger = one.resume(one.event(one.execute()))
+    for _ in range(3):
+        before = datetime.now(UTC) + timedelta(seconds=599)
+        assert before < put_off(one, one.event(trigger)) < before + timedelta(seconds=60)
+        trigger = try_again(one)
+    down, incident = one.folder.down()
+    assert down is not None
+    assert mails.identities == [f"down:{down.since_us}"]
+    assert "status 3, and 1 restarts within 600 s did not help" in incident["text"]
+    assert "my last words" in incident["text"]
+
+
+def test_a_person_s_new_start_of_what_is_down_is_a_new_budget_and_the_keeper_s_is_not(
+    tries: Callable[..., Try], mails: Mails
+) -> None:
+    one = tries("crash", restarts=0, every_s=600)
+    one.operator.alerts = ALERTS
+    put_off(one, one.event(one.execute()))
+    for run, told in (("keeper__1", 1), ("manual__1", 2)):
+        heir = tries("crash", run=run, restarts=0, every_s=600)
+        heir.operator.alerts = ALERTS
+        put_off(heir, heir.event(heir.execute()))
+        assert len(mails.identities) == told
+
+
+def test_what_was_down_and_ends_well_is_down_no_more(tries: Callable[..., Try]) -> None:
+    one = tries("crash", restarts=0, every_s=600)
+    put_off(one, one.event(one.execute()))
+    assert one.folder.down()[0] is not None
+    again = tries("finish", restarts=0, every_s=600)
+    again.operator.resume(again.context, again.event(try_again(again)))
+    assert one.folder.down()[0] is None
 
 
 def test_an_application_that_gives_up_fails_the_task_at_once_with_one_mail(
