@@ -164,7 +164,7 @@ class Guardian:
                 why = self._asked_why() or ("lease expired" if self._lease_expired(now) else None)
                 if why is not None:
                     self._say(f"asking the application to end: {why}")
-                    self._write_when_there_is_room("stop", {"why": why, "asked_us": _now_us()})
+                    self._write_when_there_is_room("stop", {"token": self._token, "why": why, "asked_us": _now_us()})
                     deadline = now + steps[0][0]
             elif steps and now >= deadline:
                 _, number = steps.pop(0)

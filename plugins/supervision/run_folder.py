@@ -12,7 +12,7 @@
 | `owner.json` | operator, keeper | who watches this generation from now on, if not who started it: token, owner |
 | `down.json` | operator | restarts do not help, and it is tried again slowly: `Down`, and its incident |
 | `restarted.json` | keeper | up to which end (`ended_us`) restarts were told, and when (`told_us`) |
-| `stop` | guardian | the application shall end |
+| `stop` | guardian | the application shall end: token, why, asked_us |
 | `gave-up.json` | application | why it ends where no restart helps: `id`, `kind`, `text`, `fix` (a command) |
 | `exit.json` | guardian | rc, why (`asked`, `stalled`, `lease expired`, null), token |
 | `exits.json` | guardian | `exits`: how the last fifty generations ended, the newest last; rc null: killed |
@@ -127,11 +127,14 @@ class RunFolder:
     def observe(self) -> Observed:
         """The lock first, then the files: see `Observed`."""
         held = self.held()
+        # Before `run.json`: a guardian says who it is, then removes the last one's `stop`.
+        ending, stop = self._read("stop").get("token"), (self.path / "stop").exists()
         run, ended, heir = self._read("run.json"), self._read("exit.json"), self._read("owner.json")
         owner = heir.get("owner") if heir.get("token") == run.get("token") else None
         return Observed(
             held=held,
-            stop=(self.path / "stop").exists(),
+            # Older versions name nobody.
+            stop=stop and ending in {None, run.get("token")},
             run=Run(
                 token=run["token"],
                 owner=owner or run["owner"],

@@ -83,6 +83,8 @@ class ApplicationTrigger(BaseTrigger):
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Everything that another triggerer needs to go on."""
+        # Left out where it is not asked for: a triggerer that still has the older version knows no such argument.
+        awaiting = {"end_within_s": self.end_within_s} if self.end_within_s else {}
         return (
             "supervision.trigger.ApplicationTrigger",
             {
@@ -97,7 +99,7 @@ class ApplicationTrigger(BaseTrigger):
                 "boot_id": self.boot_id,
                 "alerts": self.alerts,
                 "renew_at_us": self.renew_at_us,
-                "end_within_s": self.end_within_s,
+                **awaiting,
             },
         )
 

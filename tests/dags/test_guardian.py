@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from include.clock import SystemClock
+from supervision.decisions import Reconnect, on_start
 from supervision.launch import application_environment, launch
 from supervision.processes import here, marked, start_ticks
 from supervision.run_folder import RunFolder
@@ -139,6 +140,20 @@ def test_a_request_in_the_name_of_an_older_generation_changes_nothing(folder: Ru
     assert not folder.ask_to_end("zero")
     assert not (folder.path / "stop").exists()
     assert folder.held()
+
+
+def test_the_last_generations_stop_does_not_speak_of_the_next_one(folder: RunFolder) -> None:
+    """It is there until the next one's guardian, which has said who it is, has removed it."""
+    start(folder)
+    folder.ask_to_end("one")
+    eventually(lambda: folder.observe().stop, "its request to end")
+    stop = (folder.path / "stop").read_text()
+    eventually(lambda: not folder.held(), "its end")
+    start(folder, "deaf", token="two")
+    (folder.path / "stop").write_text(stop)
+    seen = folder.observe()
+    assert not seen.stop
+    assert on_start(seen, "dag|run|task|-1", here=here(), now_us=CLOCK.now_us()) == Reconnect("two")
 
 
 def test_an_application_that_does_not_listen_is_ended_after_its_grace(folder: RunFolder) -> None:

@@ -88,10 +88,18 @@ async def first(watching: ApplicationTrigger) -> Event:
 
 
 def test_a_trigger_that_moves_to_another_triggerer_is_the_same(guarded: Guarded) -> None:
-    path, kwargs = trigger(guarded, log_every_s=5.0, host="a", boot_id="b").serialize()
+    path, kwargs = trigger(guarded, log_every_s=5.0, host="a", boot_id="b", end_within_s=9.0).serialize()
     assert path == f"{ApplicationTrigger.__module__}.{ApplicationTrigger.__qualname__}"
     assert ApplicationTrigger(**kwargs).serialize() == (path, kwargs)
     assert json.loads(json.dumps(kwargs)) == kwargs
+
+
+def test_an_older_triggerer_takes_what_shall_only_be_watched(guarded: Guarded) -> None:
+    known = {
+        "folder", "token", "not_before_us", "poll_s", "stall_after_s", "start_within_s", "log_every_s", "host",
+        "boot_id", "alerts", "renew_at_us",
+    }  # fmt: skip
+    assert set(trigger(guarded).serialize()[1]) == known
 
 
 def test_it_fires_when_the_application_has_ended(guarded: Guarded) -> None:
