@@ -12,8 +12,8 @@ __all__ = ["DOWN", "RESTARTED", "how_ended", "is_crash"]
 DOWN: Final = IncidentKind("down", "supervision", "critical", "operations.md#how-applications-are-kept-running",
     opens="an application crashes or stands still, and its restarts did not help: it is tried again slowly",
     ends="it has run for `restarts.window_s`",
-    text="{application} is down: {because}, and {most} restarts within {window_s:g} s did not help. It is tried again "
-    "every {every_s:g} s. Its last words: {last_words}",
+    text="{application} is down: {because}, and {most} restarts did not help. It is tried again every "
+    "{every_s:g} s. Its last words: {last_words}",
     fix="`lyrebird logs {application}`")  # fmt: skip
 RESTARTED: Final = IncidentKind("restarted", "supervision", "warning",
     "operations.md#how-applications-are-kept-running",
@@ -24,7 +24,10 @@ RESTARTED: Final = IncidentKind("restarted", "supervision", "warning",
 
 
 def is_crash(end: Mapping[str, Any]) -> bool:
-    """Whether a generation crashed or stood still: nobody had asked for its end. `end`: as exit.json has it."""
+    """Whether a generation crashed or stood still. `end`: as exits.json has it.
+
+    Not when somebody had asked for its end, its host was restarted, or it gave up, which its task's failure tells.
+    """
     return end.get("why") == "stalled" or (end.get("why") is None and end.get("rc") != 0)
 
 

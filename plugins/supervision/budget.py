@@ -8,7 +8,7 @@ the operator keeps it with the task.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["Down", "Restart", "RestartBudget"]
 
@@ -55,20 +55,24 @@ class RestartBudget:
     window_s: float
     then_every_s: float | None = None
 
-    def after_crash(self, history: Iterable[int], now_us: int, *, down: Down | None, ran_us: int) -> Restart:
+    def after_crash(
+        self, history: Iterable[int], now_us: int, *, down: Down | None, ran_us: int, idle_s: float
+    ) -> Restart:
         """Decides when an application that has crashed, or stood still, is started again.
 
         Args:
             history: as of `spend`.
             now_us: the time.
             down: as kept after its last crash.
-            ran_us: how long the generation ran that has just crashed.
+            ran_us: how long the generation ran, with progress, that has just crashed.
+            idle_s: what a generation lasts at most that does nothing: so much more of each restart is in the window,
+                else one that hangs at every start would never use the budget up.
         """
         history = list(history)
         slow_us = None if self.then_every_s is None else now_us + round(self.then_every_s * 1_000_000)
         if down is not None and slow_us is not None and not down.is_over(ran_us):
             return Restart(slow_us, history, Down(down.since_us, slow_us, down.well_after_s))
-        granted, history = self.spend(history, now_us)
+        granted, history = replace(self, window_s=self.window_s + self.most * idle_s).spend(history, now_us)
         if granted:
             return Restart(now_us, history)
         return Restart(slow_us, history, Down(now_us, slow_us, self.window_s) if slow_us is not None else None)

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from include.incidents.supervision import is_crash
 from supervision.budget import Down
+from supervision.guardian import EXITS_KEPT
 from supervision.processes import Place
 from supervision.run_folder import Observed
 
@@ -194,10 +195,12 @@ class Restarts:
 
     Attributes:
         count: how many were not told yet.
+        more: that there were more, of which nothing is kept any more.
         last: how the newest generation of these ended, as `exits.json` has it.
     """
 
     count: int
+    more: bool
     last: Mapping[str, Any]
 
 
@@ -384,6 +387,7 @@ def restarts_to_tell(
     *,
     told: tuple[int, int],
     down: Down | None,
+    ran_us: int,
     now_us: int,
 ) -> Restarts | None:
     """Decides whether a mail tells now that an application crashed and was started again: one an hour at most.
@@ -392,15 +396,15 @@ def restarts_to_tell(
         seen: its run folder.
         exits: how its earlier generations ended, the newest last.
         told: up to which end they were told, and when; 0: never.
-        down: that it is down was told in a mail of its own, and it is not well yet.
+        down: that it is down was told in a mail of its own.
+        ran_us: for how long it runs, with progress.
         now_us: wall clock.
     """
-    ended_us, told_us = told
-    if seen.run is None or not seen.held or seen.stop or now_us - told_us < _TOLD_EVERY_US:
-        return None
-    runs_us = now_us - seen.run.started_us
-    if runs_us < _RUNS_AFTER_US or (down is not None and not down.is_over(runs_us)):
+    # What the clock was set back behind is forgotten: it would keep it silent until then.
+    ended_us, told_us = (at if at <= now_us else 0 for at in told)
+    if not seen.held or seen.stop or down is not None or now_us - told_us < _TOLD_EVERY_US or ran_us < _RUNS_AFTER_US:
         return None
     after_us = max(ended_us, now_us - _TOLD_OF_US)
     crashes = [each for each in exits if is_crash(each) and each.get("ended_us", 0) > after_us]
-    return Restarts(len(crashes), crashes[-1]) if crashes else None
+    more = len(exits) >= EXITS_KEPT and exits[0].get("ended_us", 0) > after_us
+    return Restarts(len(crashes), more, crashes[-1]) if crashes else None

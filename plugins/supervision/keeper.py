@@ -84,6 +84,8 @@ def look_after(
             tell(folder, Alerts.model_validate(alerts), news)
         if state == "active":
             _tell_crashes(folder, each.application, Alerts.model_validate(alerts), now_us)
+        elif state == "over":
+            _is_down_no_more(folder)
         if keep.tell_paused:
             post(_paused(each, Alerts.model_validate(alerts)))
         # Behind a hand-over Airflow may not have made the run yet that takes it over.
@@ -106,14 +108,19 @@ def _state(ti: Any, dag: str, run: str) -> RunState:
 
 def _tell_crashes(folder: RunFolder, application: str, alerts: Alerts, now_us: int) -> None:
     """Mail that it is down, where the task could not, or that it crashed and runs again."""
-    down, told = folder.down()
+    seen, ran_us, (down, told) = folder.observe(), folder.ran_us(), folder.down()
     if down is not None and told.get("id"):
         tell(folder, alerts, [told])
-    restarts = restarts_to_tell(folder.observe(), folder.exits(), told=folder.restarts_told(), down=down, now_us=now_us)
+    if down is not None and seen.held and down.is_over(ran_us):
+        _is_down_no_more(folder)
+        down = None
+    restarts = restarts_to_tell(
+        seen, folder.exits(), told=folder.restarts_told(), down=down, ran_us=ran_us, now_us=now_us
+    )
     if restarts is None:
         return
     ended_us = int(restarts.last["ended_us"])
-    times = "once" if restarts.count == 1 else f"{restarts.count} times"
+    times = "once" if restarts.count == 1 else f"{'at least ' * restarts.more}{restarts.count} times"
     log = folder.path / "app.log.1"
     text, fix = RESTARTED.words(
         application=application, times=times, how=how_ended(restarts.last), at=f"{iso(ended_us)[:19]}Z", log=log
@@ -121,7 +128,17 @@ def _tell_crashes(folder: RunFolder, application: str, alerts: Alerts, now_us: i
     id_ = f"{RESTARTED.name}:{ended_us}"
     tell(folder, alerts, [{"id": id_, "kind": RESTARTED.name, "text": text, "fix": fix}])
     if id_ in folder.told():
-        folder.note_restarts_told(ended_us, now_us)
+        try:
+            folder.note_restarts_told(ended_us, now_us)
+        except OSError:
+            _LOGGER.exception("that restarts of %s were told could not be written", application)
+
+
+def _is_down_no_more(folder: RunFolder) -> None:
+    try:
+        folder.note_down(None)
+    except OSError:
+        _LOGGER.exception("that %s is down no more could not be written", folder.path.name)
 
 
 def _paused(kept: Kept, alerts: Alerts) -> Mail:

@@ -10,12 +10,12 @@
 | `lease` | trigger | a time stamp that stands still for `lease_ttl` stops the application |
 | `end-<token>` | operator, trigger | the guardian shall let that generation end; holds why |
 | `owner.json` | operator, keeper | who watches this generation from now on, if not who started it: token, owner |
-| `down.json` | operator | restarts do not help, and it is tried again slowly: `Down`, and its incident |
+| `down.json` | operator; keeper removes | restarts do not help, it is tried again slowly: `Down`, and its incident |
 | `restarted.json` | keeper | up to which end (`ended_us`) restarts were told, and when (`told_us`) |
 | `stop` | guardian | the application shall end: token, why, asked_us |
 | `gave-up.json` | application | why it ends where no restart helps: `id`, `kind`, `text`, `fix` (a command) |
 | `exit.json` | guardian | rc, why (`asked`, `stalled`, `lease expired`, null), token |
-| `exits.json` | guardian | `exits`: how the last fifty generations ended, the newest last; rc null: killed |
+| `exits.json` | guardian | `exits`: the last fifty ends, the newest last; rc null: killed; why also: `gave up` |
 | `app.log`, `app.log.1`, `guardian.log` | both | this generation's log, the last one's, the guardian's own |
 
 Reading never blocks and never raises for a file that is missing or half of a generation.
@@ -59,6 +59,7 @@ class Run:
         guardian_start: by which its guardian is told from a later process with that pid: seconds since the epoch.
         guardian_ticks: the same as its kernel counts; None: an older version's.
         lives_on_s: its guardian ends it so long after the lease was renewed last, at the latest.
+        start_after_s: its guardian waits so long before it starts it.
     """
 
     token: str
@@ -70,6 +71,12 @@ class Run:
     guardian_start: float = 0.0
     guardian_ticks: int | None = None
     lives_on_s: float = 0.0
+    start_after_s: float = 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Whether its guardian has not started it yet, as it is down."""
+        return self.start_after_s > 0 and self.pid is None
 
 
 @dataclass(frozen=True)
@@ -145,6 +152,7 @@ class RunFolder:
                 guardian_start=run.get("guardian_start", 0.0),
                 guardian_ticks=run.get("guardian_ticks"),
                 lives_on_s=lives_on_s(run.get("lease_ttl_s", 0.0), run.get("grace_s", 0.0)),
+                start_after_s=run.get("start_after_s", 0.0),
             )
             if run
             else None,
@@ -167,6 +175,14 @@ class RunFolder:
         except FileNotFoundError:
             return 0, {}
         return stamp.st_mtime_ns ^ stamp.st_ino, self._read("progress.json")
+
+    def ran_us(self) -> int:
+        """How long this generation, or the last one, has run: from its start to its last report; 0 without one."""
+        try:
+            reported_us = (self.path / "progress.json").stat().st_mtime_ns // 1000
+        except FileNotFoundError:
+            return 0
+        return max(0, reported_us - int(self._read("run.json").get("started_us", reported_us)))
 
     def gave_up(self) -> dict[str, Any]:
         """Why it ends, or is about to, see `Ended`; {} where it says nothing of that. Written before it is reported."""

@@ -73,6 +73,14 @@ class Scene:
         assert run is not None
         return run.owner
 
+    def has_run(self, for_s: int) -> int:
+        """With progress until now, which is returned in microseconds."""
+        now_us = time.time_ns() // 1000
+        run = json.loads((self.folder.path / "run.json").read_text())
+        self.write("run.json", **{**run, "started_us": now_us - for_s * 1_000_000})
+        self.write("progress.json")
+        return now_us
+
     def close(self) -> None:
         os.close(self._lock)
 
@@ -201,7 +209,7 @@ def subjects(state: Path) -> list[str]:
 
 
 def test_a_crash_that_a_restart_mended_is_told_in_one_mail_an_hour(scene: Scene, tmp_path: Path) -> None:
-    now_us = time.time_ns() // 1000
+    now_us = scene.has_run(61)
     ends = [{"token": "t0", "rc": -11, "why": None, "problem": None, "ended_us": now_us - 90_000_000}]
     scene.write("exits.json", exits=ends)
     for _ in range(2):
@@ -229,11 +237,41 @@ def test_that_an_application_is_down_is_told_where_its_task_could_not(scene: Sce
     assert subjects(tmp_path) == ["[lyrebird] INCIDENT down: app is down"]
 
 
-def test_what_a_person_has_stopped_is_told_no_more(scene: Scene, tmp_path: Path) -> None:
+def test_what_a_person_has_stopped_is_told_no_more_and_not_down(scene: Scene, tmp_path: Path) -> None:
     scene.folder.note_down(Down(1, 2, 600), {"id": "down:1", "kind": "down", "text": "app is down", "fix": "x"})
     scene.ends(rc=3, why=None)
     assert scene.look(Airflow(r1="success")) == []
     assert subjects(tmp_path) == []
+    assert scene.folder.down()[0] is None
+
+
+def test_what_is_down_is_so_until_it_has_run_for_its_window(scene: Scene) -> None:
+    scene.folder.note_down(Down(1, 2, 600), {})
+    scene.has_run(599)
+    scene.look(Airflow(r1="running"))
+    assert scene.folder.down()[0] is not None
+    scene.has_run(601)
+    scene.look(Airflow(r1="running"))
+    assert scene.folder.down()[0] is None
+
+
+def test_an_application_that_hangs_since_its_start_does_not_run(scene: Scene, tmp_path: Path) -> None:
+    now_us = time.time_ns() // 1000
+    scene.write("exits.json", exits=[{"token": "t0", "rc": 0, "why": "stalled", "ended_us": now_us - 100_000_000}])
+    scene.look(Airflow(r1="running"))
+    assert subjects(tmp_path) == []
+
+
+def test_a_full_disk_ends_no_look_behind_a_mail(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_us = scene.has_run(61)
+    scene.write("exits.json", exits=[{"token": "t0", "rc": 3, "why": None, "ended_us": now_us - 90_000_000}])
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RunFolder, "note_restarts_told", full)
+    assert scene.look(Airflow(r1="running")) == []
+    assert len(subjects(tmp_path)) == 1
 
 
 class Metadata(Airflow):

@@ -271,21 +271,24 @@ ASKED = {"token": "a", "rc": 0, "why": "asked", "ended_us": NOW - 100 * S}
 def to_tell(
     exits: list[dict[str, Any]],
     *,
-    ran_s: int = 90,
+    ran_s: int = 60,
     told: tuple[int, int] = (0, 0),
     down: Down | None = None,
     held: bool = True,
     stop: bool = False,
 ) -> Restarts | None:
-    run = Run("t1", ME, guardian_pid=10, pid=11, started_us=NOW - ran_s * S)
+    # It was started long ago: what it has reported counts.
+    run = Run("t1", ME, guardian_pid=10, pid=11, started_us=NOW - HOUR)
     view = Observed(held=held, stop=stop, run=run, ended=None)
-    return restarts_to_tell(view, exits, told=told, down=down, now_us=NOW)
+    return restarts_to_tell(view, exits, told=told, down=down, ran_us=ran_s * S, now_us=NOW)
 
 
 def test_crashes_and_standstills_that_a_restart_mended_are_told_and_ends_that_were_asked_for_are_not() -> None:
-    assert to_tell([KILLED, CRASHED, STALLED, ASKED]) == Restarts(3, STALLED)
-    assert to_tell([ASKED]) is None
-    assert to_tell([]) is None
+    assert to_tell([KILLED, CRASHED, STALLED, ASKED]) == Restarts(3, False, STALLED)
+    rebooted = KILLED | {"rc": None, "why": "its host was restarted"}
+    gave_up = CRASHED | {"why": "gave up"}
+    for unlike in ([ASKED], [rebooted], [gave_up], []):
+        assert to_tell(unlike) is None
 
 
 def test_a_restart_is_told_once_it_has_held_for_a_minute() -> None:
@@ -298,7 +301,7 @@ def test_restarts_are_told_once_an_hour_at_most_with_those_of_between() -> None:
     told_us = KILLED["ended_us"]
     assert isinstance(told_us, int)
     assert to_tell([KILLED, CRASHED, STALLED], told=(told_us, NOW - HOUR + 1)) is None
-    assert to_tell([KILLED, CRASHED, STALLED], told=(told_us, NOW - HOUR)) == Restarts(2, STALLED)
+    assert to_tell([KILLED, CRASHED, STALLED], told=(told_us, NOW - HOUR)) == Restarts(2, False, STALLED)
     assert to_tell([KILLED], told=(told_us, 0)) is None
 
 
@@ -306,7 +309,14 @@ def test_ends_of_days_ago_are_no_news() -> None:
     assert to_tell([KILLED | {"ended_us": NOW - 24 * HOUR}]) is None
 
 
-def test_of_what_is_down_one_mail_has_told_until_it_is_well() -> None:
-    down = Down(since_us=0, next_us=0, well_after_s=600)
-    assert to_tell([KILLED, CRASHED], ran_s=599, down=down) is None
-    assert to_tell([KILLED, CRASHED], ran_s=600, down=down) == Restarts(2, CRASHED)
+def test_of_what_is_down_one_mail_has_told() -> None:
+    assert to_tell([KILLED, CRASHED], down=Down(since_us=0, next_us=0, well_after_s=600)) is None
+
+
+def test_a_clock_that_was_set_back_keeps_no_restart_silent() -> None:
+    assert to_tell([KILLED], told=(NOW + 10 * HOUR, NOW + 10 * HOUR)) == Restarts(1, False, KILLED)
+
+
+def test_where_not_all_ends_are_kept_there_may_have_been_more() -> None:
+    assert to_tell([KILLED] * 50) == Restarts(50, True, KILLED)
+    assert to_tell([KILLED | {"ended_us": NOW - 24 * HOUR}, *[KILLED] * 49]) == Restarts(49, False, KILLED)
