@@ -12,10 +12,11 @@ cleanly and goes on from the same transaction at the next start.
 snapshot first: refused otherwise.
 
 **When it fails.** At once where no restart helps: a purged position, a lost privilege, another capture that has taken
-over; else after several crashes in a row. The mail says which it is and what to run next, the task's log holds the last
-lines of the capture's own. Mend the cause, then clear the task. While it runs, these are mailed once each, with the
-command to run next: a table set aside, changes that a cascade hid, a purge horizon under 24 hours, a server, Kafka or
-registry that has been away for five minutes.
+over. The mail says which it is and what to run next, the task's log holds the last lines of the capture's own. Mend the
+cause, then clear the task. After several crashes in a row it does not fail: the capture is tried again every ten
+minutes, and one mail tells of it; clearing the task tries it at once. While it runs, these are mailed once each, with
+the command to run next: a table set aside, changes that a cascade hid, a purge horizon under 24 hours, a server, Kafka
+or registry that has been away for five minutes.
 """
 
 from __future__ import annotations

@@ -9,9 +9,10 @@ ends; the next start goes on from there.
 
 **Must not run beside.** Itself: a second run waits for the first. Anything that writes the same topic or index.
 
-**When it fails.** At once where no restart helps and the application says so (another one has taken over, the store is
-unfit), else after several crashes in a row; the mail and the task's log hold the last lines of the application's own
-log, the link "Application log" leads to the whole. Mend the cause, then clear the task. What an application reports
+**When it fails.** Where no restart helps and the application says so (another one has taken over, the store is unfit);
+mend the cause, then clear the task. After several crashes in a row it does not fail: the application is tried again
+every ten minutes, and one mail tells of it; clearing the task tries it at once. Mail and task's log hold the last
+lines of the application's own log, the link "Application log" leads to the whole. What an application reports
 while it runs is mailed once each, with the command to run next. Those of the lake tell of lost records, records that
 a parser refuses, a delay of a minute over the upload policy, a partition that stands still, a store, Kafka or registry
 that has been away for a minute.
@@ -65,7 +66,7 @@ def stream(name: str, application: Application) -> DAG:
             start_within_s=application.start_within_s,
             grace_s=application.grace_s,
             lease_ttl_s=application.lease_ttl_s,
-            restarts=RestartBudget(application.restarts.most, application.restarts.window_s),
+            restarts=RestartBudget(**application.restarts.model_dump()),
             alerts=ALERTS,
         )
     return dag

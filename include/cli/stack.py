@@ -14,6 +14,7 @@ from include.cli.colours import painted
 from include.cli.table import duration, table
 from include.clock import Clock, SystemClock, iso
 from include.errors import SettingsError
+from include.incidents.supervision import how_ended
 from include.local.services import SERVICES
 from include.settings.environment import state_folder
 
@@ -174,9 +175,7 @@ def _exit(end: dict[str, Any] | None) -> str:
     """How and when an application ended last: `signal 9, 2026-11-02T03:04:05Z`; restarts are of the last 24 hours."""
     if end is None:
         return ""
-    rc = end.get("rc")
-    how = end.get("why") or end.get("problem") or (f"signal {-rc}" if rc is not None and rc < 0 else f"status {rc}")
-    return f"{how}, {iso(end.get('ended_us', 0))[:19]}Z"
+    return f"{how_ended(end)}, {iso(end.get('ended_us', 0))[:19]}Z"
 
 
 def _print_mails(seen: StackStatus) -> None:

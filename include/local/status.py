@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 import psutil
 
-from include.clock import Clock
+from include.clock import Clock, iso
+from include.incidents.supervision import is_crash
 from include.local import process
 from include.local.records import Records
 from include.local.services import SERVICES
@@ -127,15 +128,15 @@ def _with_exits(state: Path, application: ApplicationStatus, now_us: int) -> App
     try:
         exits = [each for each in read_file(folder / "exits.json").get("exits", []) if isinstance(each, dict)]
         now_ended = read_file(folder / "exit.json")
+        next_us = read_file(folder / "down.json").get("next_us")
     except OSError:
         return application
-    restarts = sum(_unasked(each) and each.get("ended_us", 0) > now_us - _DAY_US for each in exits)
-    return replace(application, restarts=restarts, last_exit=now_ended or (exits[-1] if exits else None))
-
-
-def _unasked(end: dict[str, Any]) -> bool:
-    """Whether it crashed or stood still."""
-    return end.get("why") == "stalled" or (end.get("why") is None and end.get("rc") != 0)
+    restarts = sum(is_crash(each) and each.get("ended_us", 0) > now_us - _DAY_US for each in exits)
+    application = replace(application, restarts=restarts, last_exit=now_ended or (exits[-1] if exits else None))
+    asked = application.last_exit is not None and application.last_exit.get("why") == "asked"
+    if application.alive or asked or not isinstance(next_us, int):
+        return application
+    return replace(application, error=f"it crashes again and again, and is tried again at {iso(next_us)[:19]}Z")
 
 
 def _application(note: dict[str, Any]) -> ApplicationStatus:

@@ -7,10 +7,13 @@ is just about to stop.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+from include.incidents.supervision import is_crash
+from supervision.budget import Down
+from supervision.guardian import EXITS_KEPT
 from supervision.processes import Place
 from supervision.run_folder import Observed
 
@@ -28,6 +31,7 @@ __all__ = [
     "Launched",
     "Reconnect",
     "Refuse",
+    "Restarts",
     "RunState",
     "StartAgain",
     "What",
@@ -37,11 +41,16 @@ __all__ = [
     "on_keep",
     "on_poll",
     "on_start",
+    "restarts_to_tell",
     "untold",
 ]
 
 ONE_HOST = "Let Airflow's workers and triggerer run on one host: docs/production.md. Then clear the task."
 """What to do about a stream that meets two hosts."""
+_TOLD_EVERY_US: Final = 3_600_000_000
+_TOLD_OF_US: Final = 86_400_000_000
+# Sooner nobody knows whether the restart has helped.
+_RUNS_AFTER_US: Final = 60_000_000
 
 What = Literal["exited", "stalled", "replaced", "due", "undrained", "elsewhere"]
 """Why a trigger fires: the generation ended; it reports nothing any more; another one runs; it runs well, and its run
@@ -178,6 +187,21 @@ class Keep:
     renew_lease: bool = False
     start: bool = False
     tell_paused: bool = False
+
+
+@dataclass(frozen=True)
+class Restarts:
+    """Crashes of an application that runs again.
+
+    Attributes:
+        count: how many were not told yet.
+        more: that there were more, of which nothing is kept any more.
+        last: how the newest generation of these ended, as `exits.json` has it.
+    """
+
+    count: int
+    more: bool
+    last: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -355,3 +379,32 @@ def on_keep(seen: Observed, run: RunState, *, paused: bool) -> Keep:
         # Ended by its lease, it drained well.
         wanted = wanted or (seen.ended is not None and seen.ended.why == "lease expired")
     return Keep(start=wanted and not paused, tell_paused=wanted and paused)
+
+
+def restarts_to_tell(
+    seen: Observed,
+    exits: Sequence[Mapping[str, Any]],
+    *,
+    told: tuple[int, int],
+    down: Down | None,
+    ran_us: int,
+    now_us: int,
+) -> Restarts | None:
+    """Decides whether a mail tells now that an application crashed and was started again: one an hour at most.
+
+    Args:
+        seen: its run folder.
+        exits: how its earlier generations ended, the newest last.
+        told: up to which end they were told, and when; 0: never.
+        down: that it is down was told in a mail of its own.
+        ran_us: for how long it runs, with progress.
+        now_us: wall clock.
+    """
+    # What the clock was set back behind is forgotten: it would keep it silent until then.
+    ended_us, told_us = (at if at <= now_us else 0 for at in told)
+    if not seen.held or seen.stop or down is not None or now_us - told_us < _TOLD_EVERY_US or ran_us < _RUNS_AFTER_US:
+        return None
+    after_us = max(ended_us, now_us - _TOLD_OF_US)
+    crashes = [each for each in exits if is_crash(each) and each.get("ended_us", 0) > after_us]
+    more = len(exits) >= EXITS_KEPT and exits[0].get("ended_us", 0) > after_us
+    return Restarts(len(crashes), more, crashes[-1]) if crashes else None

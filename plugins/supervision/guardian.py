@@ -7,10 +7,12 @@ reboot can deceive it. Order of the durable steps:
 1. take the lock (tried for a second: a prober takes it for an instant), else exit 75;
 2. note in `exits.json` how the last generation ended, write `run.json` with this one's token, remove the last one's
    files, end what is left of its processes;
-3. start the application, in its own process group, dying with the guardian; write `run.json` again, with its pid;
-4. when it must end (SIGTERM, or `end-<token>` is there, or nobody has touched `lease` for `lease_ttl` seconds): write
+3. with `--start-after`, wait so long: what restarts do not help is tried again slowly, and is its run's meanwhile, too;
+   who asks it to end, or a lease that runs out, ends it here;
+4. start the application, in its own process group, dying with the guardian; write `run.json` again, with its pid;
+5. when it must end (SIGTERM, or `end-<token>` is there, or nobody has touched `lease` for `lease_ttl` seconds): write
    `stop`, wait `grace` seconds, then SIGTERM to its group, ten seconds later SIGKILL;
-5. when it has ended: SIGKILL what is left of its processes, write `exit.json`, let go of the lock by ending.
+6. when it has ended: SIGKILL what is left of its processes, write `exit.json`, let go of the lock by ending.
 
 A full disk ends nobody: what the application prints comes by a pipe, and is lost where no room is for it; `run.json`
 with its pid, `stop` and `exit.json` are tried again until there is room.
@@ -38,15 +40,16 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from supervision.processes import die_with_parent, end_all_marked, here, start_ticks, start_time
 
-__all__ = ["EXIT_TAKEN", "TOKEN_VARIABLE", "main"]
+__all__ = ["EXITS_KEPT", "EXIT_TAKEN", "TOKEN_VARIABLE", "main"]
 
 EXIT_TAKEN = 75
 """Exit status when another guardian holds the lock (EX_TEMPFAIL)."""
+EXITS_KEPT = 50
+"""So many ends `exits.json` has."""
 TOKEN_VARIABLE = "LYREBIRD_TOKEN"  # noqa: S105 - the name of a variable
 _LOG_LIMIT_BYTES = 64 * 1024 * 1024
 _KILL_AFTER_TERM_S = 10.0
 _LAST_ONES_S = 10.0
-_EXITS_KEPT = 50
 _WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
 
 
@@ -59,6 +62,7 @@ class Guardian:
         self._owner: str = orders.owner
         self._lease_ttl_s: float = orders.lease_ttl
         self._grace_s: float = orders.grace
+        self._start_after_s: float = orders.start_after
         self._argv: list[str] = orders.command
         self._asked = False
         self._lease_stamp = 0
@@ -116,14 +120,19 @@ class Guardian:
             return
         end = _read(self._folder / "exit.json")
         if end.get("token") != token:
-            restarted = last.get("boot_id") not in {None, here().boot_id}
-            problem = "its host was restarted" if restarted else "its guardian was killed"
-            end = {"rc": None, "why": None, "token": token, "problem": problem, "ended_us": _now_us()}
+            end = {"rc": None, "why": None, "token": token, "problem": "its guardian was killed", "ended_us": _now_us()}
+            if last.get("boot_id") not in {None, here().boot_id}:
+                end |= {"why": "its host was restarted", "problem": None}
+        elif end.get("why") is None and end.get("rc") and _read(self._folder / "gave-up.json"):
+            end["why"] = "gave up"
         with contextlib.suppress(OSError):
-            self._write("exits.json", {"exits": [*exits, end][-_EXITS_KEPT:]})
+            self._write("exits.json", {"exits": [*exits, end][-EXITS_KEPT:]})
 
     def _guard(self) -> tuple[int, str | None]:
         self._touch_lease()
+        why = self._wait_to_start()
+        if why is not None:
+            return 0, why
         log = _Log(self._folder / "app.log")
         me = os.getpid()
         environment = {**os.environ, "LYREBIRD_RUN": str(self._folder), TOKEN_VARIABLE: self._token}
@@ -150,6 +159,17 @@ class Guardian:
         log.finish()
         return application.returncode, why
 
+    def _wait_to_start(self) -> str | None:
+        """Returns why it shall end before it has started, if so."""
+        start_s = time.monotonic() + self._start_after_s
+        while (now := time.monotonic()) < start_s:
+            why = self._must_end(now)
+            if why is not None:
+                self._say(f"not started: {why}")
+                return why
+            self._await_signal()
+        return None
+
     def _watch(self, application: subprocess.Popen[bytes]) -> str | None:
         """Wait for the end, hastening it where it must be. Returns why it was made to end, if it was."""
         why: str | None = None
@@ -161,7 +181,7 @@ class Guardian:
         while application.poll() is None:
             now = time.monotonic()
             if why is None:
-                why = self._asked_why() or ("lease expired" if self._lease_expired(now) else None)
+                why = self._must_end(now)
                 if why is not None:
                     self._say(f"asking the application to end: {why}")
                     self._write_when_there_is_room("stop", {"token": self._token, "why": why, "asked_us": _now_us()})
@@ -180,6 +200,9 @@ class Guardian:
         received = signal.sigtimedwait(_WATCHED, 0.5)
         if received is not None and received.si_signo in {signal.SIGTERM, signal.SIGINT}:
             self._asked = True
+
+    def _must_end(self, now_s: float) -> str | None:
+        return self._asked_why() or ("lease expired" if self._lease_expired(now_s) else None)
 
     def _asked_why(self) -> str | None:
         """Why somebody wants it to end; None while nobody does."""
@@ -214,6 +237,7 @@ class Guardian:
             "pid": pid,
             "argv": self._argv,
             "started_us": _now_us(),
+            "start_after_s": self._start_after_s,
             "grace_s": self._grace_s,
             "lease_ttl_s": self._lease_ttl_s,
             "earlier": earlier,
@@ -328,6 +352,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--owner", required=True, help="dag|run|task|map_index")
     parser.add_argument("--lease-ttl", type=float, default=300.0, help="seconds without a touch of the lease")
     parser.add_argument("--grace", type=float, default=60.0, help="seconds between `stop` and SIGTERM")
+    parser.add_argument("--start-after", type=float, default=0.0, help="seconds to wait before it is started")
     parser.add_argument("command", nargs="+", help="what to run, after --")
     return Guardian(parser.parse_args(argv)).run()
 

@@ -10,15 +10,16 @@ from hashlib import sha256
 from typing import Any, Final
 
 from include.clock import SystemClock, iso
+from include.incidents.supervision import RESTARTED, how_ended
 from include.outbox.folder import Mail
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.source.run_params import capture_application
 from supervision.alerts import tell
-from supervision.decisions import RunState, incidents, on_keep
+from supervision.decisions import RunState, incidents, on_keep, restarts_to_tell
 from supervision.posting import ensure_sender, post
 from supervision.processes import here
-from supervision.run_folder import run_folder
+from supervision.run_folder import KEEPERS, RunFolder, run_folder
 
 __all__ = ["Kept", "kept_applications", "look_after"]
 
@@ -56,7 +57,7 @@ def kept_applications(deployment: Deployment) -> list[Kept]:
 def look_after(
     applications: Sequence[Mapping[str, Any]], alerts: Mapping[str, Any], ti: Any = None
 ) -> list[dict[str, Any]]:
-    """Renew leases, mail what is paused, once a day; returns the runs to start, as arguments of TriggerDagRunOperator.
+    """Renew leases, mail what is paused or was restarted; returns runs to start, as arguments of TriggerDagRunOperator.
 
     May be called again: a generation of an application is followed by one run of the keeper's.
 
@@ -81,12 +82,16 @@ def look_after(
             ends_with = folder.gave_up().get("id")
             news = [one for one in incidents(folder.progress()[1]) if one["id"] != ends_with]
             tell(folder, Alerts.model_validate(alerts), news)
+        if state == "active":
+            _tell_crashes(folder, each.application, Alerts.model_validate(alerts), now_us)
+        elif state == "over":
+            _is_down_no_more(folder)
         if keep.tell_paused:
             post(_paused(each, Alerts.model_validate(alerts)))
         # Behind a hand-over Airflow may not have made the run yet that takes it over.
         if keep.start and now_us - folder.handed_over_us() >= _HANDING_OVER_US:
             # The same for the same loss, another one when this run is lost, too.
-            run = f"keeper__{seen.run.token}_{sha256(seen.run.owner.encode()).hexdigest()[:8]}"
+            run = f"{KEEPERS}{seen.run.token}_{sha256(seen.run.owner.encode()).hexdigest()[:8]}"
             _LOGGER.warning("the run that kept %s is gone: starting %s", each.application, run)
             if seen.held:
                 folder.hand_over(seen.run.token, f"{dag}|{run}|{each.task}|-1")
@@ -100,6 +105,41 @@ def _state(ti: Any, dag: str, run: str, task: str) -> RunState:
     if not ti.get_ti_count(dag, run_ids=[run], task_ids=[task]):
         return "gone"
     return "active" if ti.get_dr_count(dag, run_ids=[run], states=["queued", "running"]) else "over"
+
+
+def _tell_crashes(folder: RunFolder, application: str, alerts: Alerts, now_us: int) -> None:
+    """Mail that it is down, where the task could not, or that it crashed and runs again."""
+    seen, ran_us, (down, told) = folder.observe(), folder.ran_us(), folder.down()
+    if down is not None and told.get("id"):
+        tell(folder, alerts, [told])
+    if down is not None and seen.held and down.is_over(ran_us):
+        _is_down_no_more(folder)
+        down = None
+    restarts = restarts_to_tell(
+        seen, folder.exits(), told=folder.restarts_told(), down=down, ran_us=ran_us, now_us=now_us
+    )
+    if restarts is None:
+        return
+    ended_us = int(restarts.last["ended_us"])
+    times = "once" if restarts.count == 1 else f"{'at least ' * restarts.more}{restarts.count} times"
+    log = folder.path / "app.log.1"
+    text, fix = RESTARTED.words(
+        application=application, times=times, how=how_ended(restarts.last), at=f"{iso(ended_us)[:19]}Z", log=log
+    )
+    id_ = f"{RESTARTED.name}:{ended_us}"
+    tell(folder, alerts, [{"id": id_, "kind": RESTARTED.name, "text": text, "fix": fix}])
+    if id_ in folder.told():
+        try:
+            folder.note_restarts_told(ended_us, now_us)
+        except OSError:
+            _LOGGER.exception("that restarts of %s were told could not be written", application)
+
+
+def _is_down_no_more(folder: RunFolder) -> None:
+    try:
+        folder.note_down(None)
+    except OSError:
+        _LOGGER.exception("that %s is down no more could not be written", folder.path.name)
 
 
 def _paused(kept: Kept, alerts: Alerts) -> Mail:

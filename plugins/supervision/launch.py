@@ -59,8 +59,9 @@ def launch(
     grace_s: float,
     lease_ttl_s: float,
     clock: Clock,
+    start_after_s: float = 0.0,
 ) -> bool:
-    """Start a guardian in a session of its own and wait until it has started the application.
+    """Start a guardian in a session of its own and wait until it has started the application, or is to wait itself.
 
     Returns False when another guardian was faster: look again. Blocks up to 30 s.
 
@@ -71,7 +72,7 @@ def launch(
     folder.path.mkdir(parents=True, exist_ok=True)
     log_path = folder.path / "guardian.log"
     options = [f"--folder={folder.path}", f"--token={token}", f"--owner={owner}"]
-    options += [f"--lease-ttl={lease_ttl_s}", f"--grace={grace_s}"]
+    options += [f"--lease-ttl={lease_ttl_s}", f"--grace={grace_s}", f"--start-after={start_after_s}"]
     with log_path.open("ab") as log:
         guardian = subprocess.Popen(  # noqa: S603 - the command of a DAG file
             # -I -S: nothing of the environment or of site-packages can break it.
@@ -88,8 +89,8 @@ def launch(
     while clock.monotonic_s() < deadline:
         rc = guardian.poll()
         seen = folder.observe()
-        mine = seen.run is not None and seen.run.token == token
-        if mine and (rc is not None or (seen.run is not None and seen.run.pid is not None)):
+        run = seen.run
+        if run is not None and run.token == token and (rc is not None or run.pid is not None or run.waits):
             return True
         if rc == EXIT_TAKEN:
             return False

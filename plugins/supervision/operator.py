@@ -22,10 +22,11 @@ from airflow.sdk.exceptions import AirflowFailException, DagRunTriggerException
 
 from include.clock import SystemClock, iso
 from include.errors import Terminal, Transient
+from include.incidents.supervision import DOWN
 from include.settings.applications import Alerts
 from supervision.airflow_conf import airflow_settings
 from supervision.alerts import tell
-from supervision.budget import RestartBudget
+from supervision.budget import Down, RestartBudget
 from supervision.decisions import (
     ONE_HOST,
     AwaitEnd,
@@ -47,7 +48,7 @@ from supervision.links import ApplicationLogLink
 from supervision.posting import ensure_sender
 from supervision.processes import Place, here
 from supervision.refusing import GaveUp
-from supervision.run_folder import RunFolder, lives_on_s, run_folder
+from supervision.run_folder import KEEPERS, RunFolder, lives_on_s, run_folder
 from supervision.trigger import ApplicationTrigger
 
 if TYPE_CHECKING:
@@ -71,9 +72,11 @@ class StreamingOperator(BaseOperator):
     """Runs a command as the only instance of `application` on this host, for as long as the task wants it.
 
     The task succeeds when the application ends by itself with status 0, and fails without another try when it says that
-    no restart would help. A crash or a stall starts it again at once while the restart budget lasts, then fails the try
-    (Airflow's retries and mails follow). Marking the task or its
-    run failed or successful, or clearing it, drains the application: it gets `grace_s` to end cleanly.
+    no restart would help. A crash or a stall starts it again at once while the restart budget lasts; then slowly, which
+    one mail tells, or, where the budget has no `then_every_s`, the try fails (Airflow's retries and mails follow). Its
+    guardian waits for the next slow try, so that the application stays this run's.
+    Marking the task or its run failed or successful, or clearing it, drains the application: it gets `grace_s` to end
+    cleanly.
 
     Args:
         application: its name; names the run folder `$LYREBIRD_STATE/run/<application>` too (templated).
@@ -117,7 +120,7 @@ class StreamingOperator(BaseOperator):
         self.start_within_s = start_within_s
         self.grace_s = grace_s
         self.lease_ttl_s = lease_ttl_s
-        self.restarts = restarts or RestartBudget(most=5, window_s=600.0)
+        self.restarts = restarts or RestartBudget(most=5, window_s=600.0, then_every_s=600.0)
         self.poll_s = poll_s
         self.renew_after_s = renew_after_s
         self.alerts = alerts
@@ -132,8 +135,11 @@ class StreamingOperator(BaseOperator):
         """Start the application, or find it again, and defer."""
         self._start(context)
 
-    def resume(self, context: Context, event: dict[str, Any]) -> None:
-        """Act on the trigger's event. A worker that dies in here leaves it to the retry's `execute`."""
+    def resume(self, context: Context, event: dict[str, Any], start_after_s: float = 0.0) -> None:
+        """Act on the trigger's event. A worker that dies in here leaves it to the retry's `execute`.
+
+        `start_after_s`: what its guardian shall wait, once the end is there that the trigger has awaited.
+        """
         told = Event(**event)
         outcome = on_event(told)
         launched = _launched(context)
@@ -154,6 +160,7 @@ class StreamingOperator(BaseOperator):
             # Its folder is on another host, or it was replaced.
             self._start(context)
         if isinstance(outcome, Finish):
+            self._note_down(None)
             self.log.info("%s has ended by itself, with status 0", self.application)
             return
         self.log.warning("%s: %s", self.application, outcome.because)
@@ -163,10 +170,10 @@ class StreamingOperator(BaseOperator):
             self._show_log()
         ends = outcome.stop_first and self._folder.ask_to_end(told.token, told.what)
         if outcome.spends:
-            self._spend_or_fail(context, outcome)
+            start_after_s = self._spend(context, outcome)
         if ends:
-            self._await_end(context, told.token)
-        self._start(context)
+            self._await_end(context, told.token, start_after_s)
+        self._start(context, start_after_s)
 
     def on_kill(self) -> None:
         """This try was ended between launch and deferral: drain what it has launched."""
@@ -177,7 +184,7 @@ class StreamingOperator(BaseOperator):
     def _folder(self) -> RunFolder:
         return run_folder(self.application)
 
-    def _start(self, context: Context) -> NoReturn:
+    def _start(self, context: Context, start_after_s: float = 0.0) -> NoReturn:
         """Launch or reconnect, then defer: returns only by raising."""
         owner = _owner(context)
         clock = SystemClock()
@@ -192,15 +199,15 @@ class StreamingOperator(BaseOperator):
                 self.log.info("%s still runs: watching generation %s", self.application, decision.token)
                 self._defer(context, decision.token)
             if isinstance(decision, Launch):
-                self._require_own_folder(context, owner, launched)
-                token = self._launch(context, owner)
+                self._require_own_folder(context, owner)
+                token = self._launch(context, owner, start_after_s)
                 if token is not None:
                     self._defer(context, token)
             elif isinstance(decision, Elsewhere):
                 self._refuse_elsewhere(context, decision, launched)
             elif isinstance(decision, AwaitEnd):
                 if decision.token is not None:
-                    self._await_end(context, decision.token)
+                    self._await_end(context, decision.token, start_after_s)
                 clock.sleep(0.1)
             else:
                 refused = Terminal(
@@ -215,10 +222,12 @@ class StreamingOperator(BaseOperator):
         fix = f"Read {self._folder.path}/guardian.log."
         return Transient(f"{self.application}: {problem}", system=self.application, fix=fix)
 
-    def _require_own_folder(self, context: Context, owner: str, launched: Launched | None) -> None:
+    def _require_own_folder(self, context: Context, owner: str) -> None:
         """A run that takes an application over finds its folder where that runs, and nowhere else."""
         run = self._folder.observe().run
-        if launched is None and _owner(context).split("|")[1].startswith(_RENEWED) and (not run or run.owner != owner):
+        # What it has launched once, it has launched here, or has seen ending.
+        first = context["task_state_store"].get(_LAUNCHED_KEY) is None
+        if first and owner.split("|")[1].startswith(_RENEWED) and (not run or run.owner != owner):
             raise GaveUp(f"{self.application} was handed over on another host than {here().host}", ONE_HOST)
 
     def _refuse_elsewhere(self, context: Context, decision: Elsewhere, launched: Launched | None) -> NoReturn:
@@ -231,9 +240,13 @@ class StreamingOperator(BaseOperator):
             ONE_HOST,
         )
 
-    def _launch(self, context: Context, owner: str) -> str | None:
+    def _launch(self, context: Context, owner: str, start_after_s: float) -> str | None:
         names = application_environment()
         argv = self.command(names)
+        run = self._folder.observe().run
+        if run is not None and run.owner != owner and not owner.split("|")[1].startswith(KEEPERS):
+            # A person has started it anew; what was handed over has its heir as its owner.
+            self._note_down(None)
         token = secrets.token_hex(8)
         self._launched = token
         _note_launched(context, Launched(token, here(), lives_on_s(self.lease_ttl_s, self.grace_s)))
@@ -247,6 +260,7 @@ class StreamingOperator(BaseOperator):
             grace_s=self.grace_s,
             lease_ttl_s=self.lease_ttl_s,
             clock=SystemClock(),
+            start_after_s=start_after_s,
         )
         return token if started else None
 
@@ -278,12 +292,14 @@ class StreamingOperator(BaseOperator):
         begun = getattr(dag_run, "start_date", None) if self.renew_after_s else None
         return round((begun.timestamp() + self.renew_after_s) * 1e6) if begun is not None else 0
 
-    def _await_end(self, context: Context, token: str) -> NoReturn:
+    def _await_end(self, context: Context, token: str, start_after_s: float) -> NoReturn:
         """Defer until a generation that was asked to end has ended, or its guardian must have failed at it."""
         self.log.info("generation %s of %s drains: waiting for its end", token, self.application)
-        self._defer(context, token, end_within_s=self.grace_s + _ENDED_AFTER_S)
+        self._defer(context, token, end_within_s=self.grace_s + _ENDED_AFTER_S, start_after_s=start_after_s)
 
-    def _defer(self, context: Context, token: str, *, end_within_s: float = 0.0) -> NoReturn:
+    def _defer(
+        self, context: Context, token: str, *, end_within_s: float = 0.0, start_after_s: float = 0.0
+    ) -> NoReturn:
         if not end_within_s:
             self._folder.touch_lease()
         run = self._folder.observe().run
@@ -303,24 +319,53 @@ class StreamingOperator(BaseOperator):
                 end_within_s=end_within_s,
             ),
             method_name="resume",
+            kwargs={"start_after_s": start_after_s} if start_after_s else None,
         )
 
-    def _spend_or_fail(self, context: Context, outcome: StartAgain) -> None:
-        store = context["task_state_store"]
+    def _spend(self, context: Context, outcome: StartAgain) -> float:
+        """Returns after how many seconds it is to be started again; or fails the try."""
+        store, folder, now_us = context["task_state_store"], self._folder, SystemClock().now_us()
         kept = store.get(_RESTARTS_KEY, [])
         history = [at for at in kept if isinstance(at, int)] if isinstance(kept, list) else []
-        granted, history = self.restarts.spend(history, SystemClock().now_us())
-        store.set(_RESTARTS_KEY, list(history))
-        if not granted:
+        before, incident = folder.down()
+        # A stall or a start that hangs lasts so long at most, and its end.
+        idle_s = max(self.stall_after_s, self.start_within_s) + self.grace_s + _ENDED_AFTER_S
+        restart = self.restarts.after_crash(history, now_us, down=before, ran_us=folder.ran_us(), idle_s=idle_s)
+        store.set(_RESTARTS_KEY, list(restart.history))
+        last_words = " / ".join(folder.log_tail(_LAST_WORDS))
+        if restart.at_us is None:
             raise Transient(
-                f"{self.application}: {outcome.because}, and {len(history)} restarts within "
-                f"{self.restarts.window_s:g} s did not help",
-                last_words=" / ".join(self._folder.log_tail(_LAST_WORDS)),
-                fix=f"Read the end of its log above, or {self._folder.path}/app.log.",
+                f"{self.application}: {outcome.because}, and {len(restart.history)} restarts did not help",
+                last_words=last_words,
+                fix=f"Read the end of its log above, or {folder.path}/app.log.",
             )
-        self.log.info("restart %d of %d within %g s", len(history), self.restarts.most, self.restarts.window_s)
+        down = restart.down
+        if down is None:
+            self._note_down(None)
+            self.log.info("restart %d of %d", len(restart.history), self.restarts.most)
+            return 0.0
+        if before is None or before.since_us != down.since_us:
+            incident = self._down(down, outcome.because, last_words)
+        self._note_down(down, incident)
+        if tell(folder, self.alerts, [incident] if incident else []):
+            ensure_sender()
+        self.log.warning("%s is down: it is tried again at %s", self.application, iso(down.next_us))
+        return (down.next_us - now_us) / 1_000_000
+
+    def _down(self, down: Down, because: str, last_words: str) -> dict[str, Any]:
+        every_s, budget = self.restarts.then_every_s, self.restarts
+        names = {"application": self.application, "because": because, "last_words": last_words or "none"}
+        text, fix = DOWN.words(**names, most=budget.most, every_s=every_s)
+        return {"id": f"{DOWN.name}:{down.since_us}", "kind": DOWN.name, "text": text, "fix": fix}
+
+    def _note_down(self, down: Down | None, incident: dict[str, Any] | None = None) -> None:
+        try:
+            self._folder.note_down(down, incident)
+        except OSError:
+            self.log.exception("whether %s is down could not be written", self.application)
 
     def _give_up(self, incident: dict[str, Any]) -> NoReturn:
+        self._note_down(None)
         self._show_log()
         text, fix = str(incident.get("text") or "it gave up without a word"), str(incident.get("fix") or "")
         if "id" not in incident:

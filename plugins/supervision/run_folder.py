@@ -10,10 +10,12 @@
 | `lease` | trigger | a time stamp that stands still for `lease_ttl` stops the application |
 | `end-<token>` | operator, trigger | the guardian shall let that generation end; holds why |
 | `owner.json` | operator, keeper | who watches this generation from now on, if not who started it: token, owner |
+| `down.json` | operator; keeper removes | restarts do not help, it is tried again slowly: `Down`, and its incident |
+| `restarted.json` | keeper | up to which end (`ended_us`) restarts were told, and when (`told_us`) |
 | `stop` | guardian | the application shall end: token, why, asked_us |
 | `gave-up.json` | application | why it ends where no restart helps: `id`, `kind`, `text`, `fix` (a command) |
 | `exit.json` | guardian | rc, why (`asked`, `stalled`, `lease expired`, null), token |
-| `exits.json` | guardian | `exits`: how the last fifty generations ended, the newest last; rc null: killed |
+| `exits.json` | guardian | `exits`: the last fifty ends, the newest last; rc null: killed; why also: `gave up` |
 | `app.log`, `app.log.1`, `guardian.log` | both | this generation's log, the last one's, the guardian's own |
 
 Reading never blocks and never raises for a file that is missing or half of a generation.
@@ -25,7 +27,8 @@ import contextlib
 import json
 import os
 import signal
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +36,13 @@ from include.file_lock import is_held
 from include.metrics.exporter import write_atomically
 from include.metrics.progress import read_file
 from include.settings.environment import state_folder
+from supervision.budget import Down
 from supervision.processes import Place, here, start_ticks, start_time
 
-__all__ = ["Ended", "Observed", "Run", "RunFolder", "lives_on_s", "run_folder"]
+__all__ = ["KEEPERS", "Ended", "Observed", "Run", "RunFolder", "lives_on_s", "run_folder"]
 
+KEEPERS = "keeper__"
+"""How the names of runs begin that the keeper starts."""
 _TAIL_BYTES = 256 * 1024
 _RELAY_BYTES = 16 * 1024
 _REMEMBERED = 1000
@@ -53,6 +59,7 @@ class Run:
         guardian_start: by which its guardian is told from a later process with that pid: seconds since the epoch.
         guardian_ticks: the same as its kernel counts; None: an older version's.
         lives_on_s: its guardian ends it so long after the lease was renewed last, at the latest.
+        start_after_s: its guardian waits so long before it starts it.
     """
 
     token: str
@@ -64,6 +71,12 @@ class Run:
     guardian_start: float = 0.0
     guardian_ticks: int | None = None
     lives_on_s: float = 0.0
+    start_after_s: float = 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Whether its guardian has not started it yet, as it is down."""
+        return self.start_after_s > 0 and self.pid is None
 
 
 @dataclass(frozen=True)
@@ -129,6 +142,7 @@ class RunFolder:
                 guardian_start=run.get("guardian_start", 0.0),
                 guardian_ticks=run.get("guardian_ticks"),
                 lives_on_s=lives_on_s(run.get("lease_ttl_s", 0.0), run.get("grace_s", 0.0)),
+                start_after_s=run.get("start_after_s", 0.0),
             )
             if run
             else None,
@@ -152,9 +166,47 @@ class RunFolder:
             return 0, {}
         return stamp.st_mtime_ns ^ stamp.st_ino, self._read("progress.json")
 
+    def ran_us(self) -> int:
+        """How long this generation, or the last one, has run: from its start to its last report; 0 without one."""
+        try:
+            reported_us = (self.path / "progress.json").stat().st_mtime_ns // 1000
+        except FileNotFoundError:
+            return 0
+        return max(0, reported_us - int(self._read("run.json").get("started_us", reported_us)))
+
     def gave_up(self) -> dict[str, Any]:
         """Why it ends, or is about to, see `Ended`; {} where it says nothing of that. Written before it is reported."""
         return self._read("gave-up.json")
+
+    def exits(self) -> list[dict[str, Any]]:
+        """How the generations before this one ended, the newest last; fifty at most."""
+        found = self._read("exits.json").get("exits")
+        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+    def down(self) -> tuple[Down | None, dict[str, Any]]:
+        """Whether restarts do not help it, and the incident that tells so."""
+        found = self._read("down.json")
+        try:
+            return Down(found["since_us"], found["next_us"], found["well_after_s"]), dict(found["incident"])
+        except (KeyError, TypeError, ValueError):
+            return None, {}
+
+    def note_down(self, down: Down | None, incident: Mapping[str, Any] | None = None) -> None:
+        """Keep it over restarts, retries and runs; None: it is well. Raises OSError where the disk does not take it."""
+        if down is None:
+            (self.path / "down.json").unlink(missing_ok=True)
+        else:
+            write_atomically(self.path / "down.json", json.dumps({**asdict(down), "incident": dict(incident or {})}))
+
+    def restarts_told(self) -> tuple[int, int]:
+        """The end up to which restarts were told, and when that was; 0 and 0: never."""
+        found = self._read("restarted.json")
+        ended_us, told_us = found.get("ended_us"), found.get("told_us")
+        return (ended_us, told_us) if isinstance(ended_us, int) and isinstance(told_us, int) else (0, 0)
+
+    def note_restarts_told(self, ended_us: int, told_us: int) -> None:
+        """Keep it. Raises OSError where the disk does not take it."""
+        write_atomically(self.path / "restarted.json", json.dumps({"ended_us": ended_us, "told_us": told_us}))
 
     def told(self) -> list[str]:
         """Ids of the incidents that were told, the oldest first."""

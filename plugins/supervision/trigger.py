@@ -121,7 +121,9 @@ class ApplicationTrigger(BaseTrigger):
             now_s = clock.monotonic_s()
             if stamp != last:
                 last, changed_s = stamp, now_s
-            limit_s = self.stall_after_s if stamp else self.start_within_s
+            limit_s = self.stall_after_s
+            if not stamp:
+                limit_s = self.start_within_s + (seen.run.start_after_s if seen.run is not None else 0.0)
             due = 0 < self.renew_at_us <= clock.now_us()
             event = refusal or on_poll(
                 seen,
@@ -148,6 +150,10 @@ class ApplicationTrigger(BaseTrigger):
             if now_s - said_s >= self.log_every_s:
                 said_s = now_s
                 await ensure_sender_async()
+                if seen.run is not None and seen.run.waits:
+                    log_offset = 0
+                    self.log.info("it is down: it is started %g s after its last end", seen.run.start_after_s)
+                    continue
                 lines, log_offset = folder.log_since(log_offset)
                 if lines:
                     self.log.info("its log since then:\n%s", "\n".join(lines))

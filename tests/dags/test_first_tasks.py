@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.errors import Terminal, Transient
 from supervision import first_tasks
+from supervision.budget import Down
 from supervision.command import LyrebirdOperator
 from supervision.first_tasks import check_replication, check_snapshot
 from supervision.pages.applications import applications_page, log_page
@@ -133,6 +134,18 @@ def test_the_pages_show_incidents_with_the_command_to_run_next(source: str, runn
     page = applications_page(EVERY)
     assert "table &lt;t&gt; is set aside<br><code>lyrebird capture resume-table</code>" in page
     assert "<b>rows</b> 3</span></tr>" in page
+
+
+def test_a_capture_that_is_down_counts_as_running_and_the_pages_say_how_it_is(source: str, running: RunFolder) -> None:
+    run = {"token": "t", "owner": "d|r|t|-1", "guardian_pid": 1, "pid": None, "started_us": 0, "start_after_s": 600}
+    (running.path / "run.json").write_text(json.dumps(run))
+    running.note_down(Down(1, 2, 600), {"id": "down:1", "text": "it is down: status 3", "fix": "lyrebird logs"})
+    assert snapshot(source)["way"] == "request"
+    with pytest.raises(Terminal, match="already runs"):
+        check_replication({"source": source}, run_id="r2", dag=DAG)
+    page = applications_page(EVERY)
+    assert '<span class="down">down, tried again later</span>' in page
+    assert "it is down: status 3<br><code>lyrebird logs</code>" in page
 
 
 def test_the_pages_show_why_an_application_gave_up(source: str) -> None:

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from include.clock import SystemClock
+from include.incidents.supervision import is_crash
 from supervision.decisions import Reconnect, on_start
 from supervision.launch import application_environment, launch
 from supervision.processes import here, marked, start_ticks
@@ -65,7 +66,13 @@ def folder(tmp_path: Path) -> Iterator[RunFolder]:
 
 
 def start(
-    folder: RunFolder, *words: str, token: str = "one", grace_s: float = 10, ttl_s: float = 60, code: str = APPLICATION
+    folder: RunFolder,
+    *words: str,
+    token: str = "one",
+    grace_s: float = 10,
+    ttl_s: float = 60,
+    code: str = APPLICATION,
+    start_after_s: float = 0,
 ) -> bool:
     return launch(
         folder,
@@ -76,6 +83,7 @@ def start(
         grace_s=grace_s,
         lease_ttl_s=ttl_s,
         clock=CLOCK,
+        start_after_s=start_after_s,
     )
 
 
@@ -205,6 +213,36 @@ def test_how_earlier_generations_ended_is_kept_each_once(folder: RunFolder) -> N
     exits = json.loads((folder.path / "exits.json").read_text())["exits"]
     assert [(each["token"], each["rc"]) for each in exits] == [("one", 3), ("two", None), ("three", 0)]
     assert exits[1]["problem"] == "its guardian was killed"
+
+
+def test_ends_that_a_person_hears_of_otherwise_are_told_from_crashes(folder: RunFolder) -> None:
+    why = "pathlib.Path(os.environ['LYREBIRD_RUN'], 'gave-up.json').write_text('{\"id\": 1}')"
+    start(folder, code=f"import os, pathlib, sys; {why}; sys.exit(1)")
+    eventually(lambda: not folder.held(), "its end")
+    start(folder, token="two")
+    run = json.loads((folder.path / "run.json").read_text())
+    os.kill(run["guardian_pid"], signal.SIGKILL)
+    eventually(lambda: not folder.held(), "a free lock")
+    (folder.path / "run.json").write_text(json.dumps({**run, "boot_id": "before"}))
+    start(folder, token="three")
+    exits = json.loads((folder.path / "exits.json").read_text())["exits"]
+    assert [each["why"] for each in exits] == ["gave up", "its host was restarted"]
+    assert [is_crash(each) for each in exits] == [False, False]
+
+
+def test_one_that_waits_for_its_start_ends_at_once_when_it_is_asked_and_by_its_lease(folder: RunFolder) -> None:
+    for token, ttl_s, why in (("one", 60, "asked"), ("two", 1, "lease expired")):
+        assert start(folder, token=token, ttl_s=ttl_s, start_after_s=600)
+        run = folder.observe().run
+        assert run is not None
+        assert run.waits
+        if why == "asked":
+            folder.ask_to_end(token)
+        eventually(lambda: not folder.held(), "its end")
+        ended = folder.observe().ended
+        assert ended is not None
+        assert (ended.token, ended.rc, ended.why) == (token, 0, why)
+    assert not (folder.path / "app.log").exists()
 
 
 def test_an_application_that_ends_takes_its_children_along(folder: RunFolder) -> None:

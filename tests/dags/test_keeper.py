@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ import pytest
 
 from include.outbox.folder import outbox
 from include.settings.deployment import Deployment
+from supervision.budget import Down
 from supervision.keeper import Kept, kept_applications, look_after
 from supervision.run_folder import RunFolder, run_folder
 
@@ -74,6 +76,14 @@ class Scene:
         run = self.folder.observe().run
         assert run is not None
         return run.owner
+
+    def has_run(self, for_s: int) -> int:
+        """With progress until now, which is returned in microseconds."""
+        now_us = time.time_ns() // 1000
+        run = json.loads((self.folder.path / "run.json").read_text())
+        self.write("run.json", **{**run, "started_us": now_us - for_s * 1_000_000})
+        self.write("progress.json")
+        return now_us
 
     def close(self) -> None:
         os.close(self._lock)
@@ -196,6 +206,76 @@ def test_a_paused_dag_of_what_shall_not_run_is_nobodys_worry(scene: Scene, tmp_p
     scene.ends(rc=0, why="asked")
     assert scene.look(airflow) == []
     assert outbox(tmp_path).state().waiting == 0
+
+
+def subjects(state: Path) -> list[str]:
+    return [outbox(state).letter(name).subject for name in outbox(state).waiting()]
+
+
+def test_a_crash_that_a_restart_mended_is_told_in_one_mail_an_hour(scene: Scene, tmp_path: Path) -> None:
+    now_us = scene.has_run(61)
+    ends = [{"token": "t0", "rc": -11, "why": None, "problem": None, "ended_us": now_us - 90_000_000}]
+    scene.write("exits.json", exits=ends)
+    for _ in range(2):
+        scene.look(Airflow(r1="running"))
+    [first] = subjects(tmp_path)
+    assert first.startswith(
+        "[lyrebird] INCIDENT restarted: app was started again once, and runs. Its last end: signal 11"
+    )
+    more = [{**ends[0], "ended_us": now_us - 70_000_000}, {**ends[0], "rc": 3, "ended_us": now_us - 65_000_000}]
+    scene.write("exits.json", exits=ends + more)
+    scene.look(Airflow(r1="running"))
+    assert len(subjects(tmp_path)) == 1
+    scene.write("restarted.json", ended_us=ends[0]["ended_us"], told_us=now_us - 3_600_000_000)
+    scene.look(Airflow(r1="running"))
+    [second] = [each for each in subjects(tmp_path) if "2 times" in each]
+    assert "status 3" in second
+
+
+def test_that_an_application_is_down_is_told_where_its_task_could_not(scene: Scene, tmp_path: Path) -> None:
+    incident = {"id": "down:1", "kind": "down", "text": "app is down", "fix": "lyrebird logs app"}
+    scene.folder.note_down(Down(since_us=1, next_us=2, well_after_s=600), incident)
+    scene.ends(rc=3, why=None)
+    for _ in range(2):
+        assert scene.look(Airflow(r1="running")) == []
+    assert subjects(tmp_path) == ["[lyrebird] INCIDENT down: app is down"]
+
+
+def test_what_a_person_has_stopped_is_told_no_more_and_not_down(scene: Scene, tmp_path: Path) -> None:
+    scene.folder.note_down(Down(1, 2, 600), {"id": "down:1", "kind": "down", "text": "app is down", "fix": "x"})
+    scene.ends(rc=3, why=None)
+    assert scene.look(Airflow(r1="success")) == []
+    assert subjects(tmp_path) == []
+    assert scene.folder.down()[0] is None
+
+
+def test_what_is_down_is_so_until_it_has_run_for_its_window(scene: Scene) -> None:
+    scene.folder.note_down(Down(1, 2, 600), {})
+    scene.has_run(599)
+    scene.look(Airflow(r1="running"))
+    assert scene.folder.down()[0] is not None
+    scene.has_run(601)
+    scene.look(Airflow(r1="running"))
+    assert scene.folder.down()[0] is None
+
+
+def test_an_application_that_hangs_since_its_start_does_not_run(scene: Scene, tmp_path: Path) -> None:
+    now_us = time.time_ns() // 1000
+    scene.write("exits.json", exits=[{"token": "t0", "rc": 0, "why": "stalled", "ended_us": now_us - 100_000_000}])
+    scene.look(Airflow(r1="running"))
+    assert subjects(tmp_path) == []
+
+
+def test_a_full_disk_ends_no_look_behind_a_mail(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_us = scene.has_run(61)
+    scene.write("exits.json", exits=[{"token": "t0", "rc": 3, "why": None, "ended_us": now_us - 90_000_000}])
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RunFolder, "note_restarts_told", full)
+    assert scene.look(Airflow(r1="running")) == []
+    assert len(subjects(tmp_path)) == 1
 
 
 class Metadata(Airflow):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from include.errors import Transient
 from include.outbox.folder import Mail
 from include.settings.applications import Alerts
 from supervision import operator as operator_module
-from supervision.budget import RestartBudget
+from supervision.budget import Down, RestartBudget
 from supervision.operator import StreamingOperator
 from supervision.processes import Place
 from supervision.refusing import GaveUp
@@ -57,7 +58,9 @@ class Store(dict[str, Any]):
 class Try:
     """Tries of one task that keeps `application` running."""
 
-    def __init__(self, application: str, *words: str, run: str = "r1", restarts: int = 1) -> None:
+    def __init__(
+        self, application: str, *words: str, run: str = "r1", restarts: int = 1, every_s: float | None = None
+    ) -> None:
         self.folder = run_folder(application)
         self.operator = StreamingOperator(
             task_id="run",
@@ -66,7 +69,7 @@ class Try:
             grace_s=5,
             lease_ttl_s=60,
             poll_s=0.05,
-            restarts=RestartBudget(restarts, 600),
+            restarts=RestartBudget(restarts, 600, every_s),
         )
         ti = SimpleNamespace(dag_id="d", run_id=run, task_id="run", map_index=-1)
         self.context: Any = {"ti": ti, "task_state_store": Store()}
@@ -350,6 +353,116 @@ def test_an_incident_that_ends_the_application_is_mailed_before_it_is_started_ag
     event = one.event(one.execute())
     assert one.resume(event | {"incidents": [NEWS]}).token != event["token"]
     assert mails.identities == [NEWS["id"]]
+
+
+def waits(one: Try) -> bool:
+    seen = one.folder.observe()
+    return seen.held and seen.run is not None and seen.run.waits
+
+
+def test_what_restarts_do_not_help_is_tried_again_slowly_with_one_mail(tries: Callable[..., Try], mails: Mails) -> None:
+    one = tries("crash", restarts=1, every_s=1)
+    one.operator.alerts = ALERTS
+    trigger = one.resume(one.event(one.execute()))
+    for _ in range(3):
+        before_s = CLOCK.monotonic_s()
+        trigger = one.resume(one.event(trigger))
+        assert waits(one)
+        assert one.event(trigger)["rc"] == 3
+        assert CLOCK.monotonic_s() - before_s >= 1
+    down, incident = one.folder.down()
+    assert down is not None
+    assert mails.identities == [f"down:{down.since_us}"]
+    assert "status 3, and 1 restarts did not help" in incident["text"]
+    assert "my last words" in incident["text"]
+
+
+def test_what_is_down_is_its_run_s_alone_and_counts_as_running(tries: Callable[..., Try]) -> None:
+    one = tries("crash", restarts=0, every_s=600)
+    waiting = one.resume(one.event(one.execute()))
+    other = tries("crash", run="r2")
+    with pytest.raises(AirflowFailException, match=r"already runs.*d\|r1\|run\|-1"):
+        other.operator.execute(other.context)
+    assert one.folder.held()
+    assert one.execute().token == waiting.token
+
+
+def test_the_log_of_what_is_down_is_that_of_its_last_crash(tries: Callable[..., Try]) -> None:
+    one = tries("crash", restarts=0, every_s=600)
+    one.resume(one.event(one.execute()))
+    assert one.folder.log_tail(1) == ["my last words"]
+
+
+def test_to_clear_what_is_down_tries_it_at_once(tries: Callable[..., Try]) -> None:
+    one = tries("once", restarts=0, every_s=600)
+    waiting = one.resume(one.event(one.execute()))
+    asyncio.run(waiting.on_kill())
+    event = one.event(waiting)
+    assert (event["what"], event["why"]) == ("exited", "asked")
+    assert one.event(one.execute())["rc"] == 0
+
+
+def test_one_that_is_down_as_it_stands_still_waits_from_its_end_on(tries: Callable[..., Try]) -> None:
+    one = tries("slow", restarts=0, every_s=600)
+    first = one.execute()
+    with pytest.raises(TaskDeferred) as deferral:
+        one.operator.resume(one.context, {"what": "stalled", "token": first.token})
+    draining = one.watching(deferral.value)
+    assert draining.end_within_s > 0
+    event = one.event(draining)
+    with pytest.raises(TaskDeferred):
+        one.operator.resume(one.context, event, **(deferral.value.kwargs or {}))
+    assert waits(one)
+
+
+def test_a_person_s_new_start_of_what_is_down_is_a_new_budget_and_the_keeper_s_is_not(
+    tries: Callable[..., Try], mails: Mails
+) -> None:
+    one = tries("crash", restarts=0, every_s=600)
+    one.operator.alerts = ALERTS
+    watching = one.resume(one.event(one.execute()))
+    for run, told in (("keeper__1", 1), ("manual__1", 2)):
+        one.folder.ask_to_end(watching.token)
+        one.event(watching)
+        heir = tries("crash", run=run, restarts=0, every_s=600)
+        heir.operator.alerts = ALERTS
+        watching = heir.resume(heir.event(heir.execute()))
+        assert len(mails.identities) == told
+
+
+def test_what_was_down_and_ends_well_is_down_no_more(tries: Callable[..., Try]) -> None:
+    one = tries("once", restarts=0, every_s=1)
+    waiting = one.resume(one.event(one.execute()))
+    assert one.folder.down()[0] is not None
+    one.operator.resume(one.context, one.event(waiting))
+    assert one.folder.down()[0] is None
+
+
+def test_a_run_that_took_over_and_saw_an_end_here_starts_whoever_had_the_folder_since(
+    tries: Callable[..., Try],
+) -> None:
+    heir = tries("crash", run="renewed__1", restarts=5)
+    heir.context["task_state_store"]["launched"] = {}
+    one = tries("finish")
+    one.event(one.execute())
+    assert heir.execute()
+
+
+def test_how_long_it_ran_is_told_by_its_reports_and_not_by_when_a_worker_hears_of_its_end(
+    tries: Callable[..., Try],
+) -> None:
+    one = tries("crash", restarts=0, every_s=600)
+    event = one.event(one.execute())
+    now_us = CLOCK.now_us()
+    one.folder.note_down(Down(1, 2, 600), {})
+    run = json.loads((one.folder.path / "run.json").read_text())
+    (one.folder.path / "run.json").write_text(json.dumps({**run, "started_us": now_us - 10_000_000_000}))
+    (one.folder.path / "progress.json").write_text("{}")
+    os.utime(one.folder.path / "progress.json", ns=((now_us - 9_990_000_000) * 1000,) * 2)
+    one.resume(event)
+    down = one.folder.down()[0]
+    assert down is not None
+    assert down.since_us == 1
 
 
 def test_an_application_that_gives_up_fails_the_task_at_once_with_one_mail(

@@ -21,6 +21,8 @@ from supervision.processes import here, start_ticks, start_time
 from supervision.run_folder import RunFolder
 from supervision.trigger import ApplicationTrigger
 
+CLOCK = SystemClock()
+
 
 class Guarded:
     """A run folder as a guardian keeps it, without one."""
@@ -124,6 +126,13 @@ def test_it_fires_when_progress_stands_still(guarded: Guarded) -> None:
 def test_a_slow_start_is_no_stall_until_its_own_limit(guarded: Guarded) -> None:
     event = asyncio.run(first(trigger(guarded, stall_after_s=0.01, start_within_s=0.2)))
     assert event == Event("stalled", "t1", problem="it made no progress for 0.2 s")
+
+
+def test_one_that_waits_for_its_start_does_not_stand_still_meanwhile(guarded: Guarded) -> None:
+    guarded.change_run(pid=None, start_after_s=0.4)
+    before_s = CLOCK.monotonic_s()
+    assert asyncio.run(first(trigger(guarded, stall_after_s=0.05, start_within_s=0.1))).what == "stalled"
+    assert CLOCK.monotonic_s() - before_s >= 0.5
 
 
 def test_the_applications_log_is_relayed_from_where_it_was_left(guarded: Guarded) -> None:

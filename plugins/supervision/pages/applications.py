@@ -96,7 +96,8 @@ def _owner(run: Run) -> Markup:
 
 def _state(seen: Observed) -> str:
     if seen.held:
-        return "ending" if seen.stop else "running"
+        waits = seen.run is not None and seen.run.waits
+        return "ending" if seen.stop else "down, tried again later" if waits else "running"
     if seen.ended is None:
         return "not running"
     if seen.ended.rc and seen.ended.gave_up is not None:
@@ -106,7 +107,9 @@ def _state(seen: Observed) -> str:
 
 def _well(seen: Observed) -> bool:
     """Whether it runs, or has ended by itself or as asked, without an error."""
-    return seen.held or (seen.ended is not None and not seen.ended.rc and seen.ended.why in (None, "asked"))
+    if seen.held:
+        return seen.stop or seen.run is None or not seen.run.waits
+    return seen.ended is not None and not seen.ended.rc and seen.ended.why in (None, "asked")
 
 
 def _row(name: str, folder: RunFolder) -> Markup:
@@ -124,6 +127,8 @@ def _row(name: str, folder: RunFolder) -> Markup:
     gave_up = seen.ended.gave_up if seen.ended is not None and seen.ended.rc else None
     if gave_up is not None and gave_up.get("id") not in {each["id"] for each in found}:
         found.append(gave_up)
+    if seen.held and (down := folder.down()[1]):
+        found.append(down)
     return Markup('<tr class="application"><th scope="row">{}<td>{}</tr>{}').format(
         link(name, "lyrebird", "applications", name, "log"),
         Markup("<td>").join(cells),

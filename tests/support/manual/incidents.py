@@ -9,6 +9,7 @@ from typing import Final
 
 from include.document import incidents as documents
 from include.eventtime import incidents as event_time
+from include.incidents import supervision
 from include.incidents.kind import IncidentKind
 from include.index import incidents as index
 from include.join import incidents as joins
@@ -18,7 +19,9 @@ from include.source import incidents as capture
 
 __all__ = ["DECLARING", "HEAD", "kinds", "page"]
 
-DECLARING: Final[tuple[ModuleType, ...]] = (capture, documents, joins, event_time, index, lake, tables)
+DECLARING: Final[tuple[ModuleType, ...]] = (
+    capture, documents, joins, event_time, index, lake, tables, supervision,
+)  # fmt: skip
 """Modules whose constants are kinds."""
 
 HEAD: Final = """\

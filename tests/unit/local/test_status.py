@@ -56,6 +56,21 @@ def test_one_that_has_ended_and_was_not_started_again_shows_that_end(tmp_path: P
     assert shown.last_exit["rc"] == 3
 
 
+def test_one_that_is_down_shows_when_it_is_tried_again(tmp_path: Path) -> None:
+    folder = ran(tmp_path, end(-9, at_us=1))
+    (folder / "down.json").write_text(json.dumps({"since_us": 2, "next_us": 1_700_000_000_000_000}))
+    [shown] = status.read(tmp_path, ManualClock(3)).applications
+    assert shown.error == "it crashes again and again, and is tried again at 2023-11-14T22:13:20Z"
+
+
+def test_one_that_was_down_and_that_a_person_has_stopped_is_tried_no_more(tmp_path: Path) -> None:
+    folder = ran(tmp_path, end(-9, at_us=1))
+    (folder / "down.json").write_text(json.dumps({"since_us": 2, "next_us": 1_700_000_000_000_000}))
+    (folder / "exit.json").write_text(json.dumps(end(0, "asked", at_us=3)))
+    [shown] = status.read(tmp_path, ManualClock(3)).applications
+    assert shown.error == "its process has ended"
+
+
 def test_the_command_shows_restarts_and_the_last_exit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LYREBIRD_STATE", str(tmp_path))
     ran(tmp_path, end(-9, at_us=1_700_000_000_000_000))

@@ -45,8 +45,8 @@ def test_every_kind_that_is_opened_by_its_name_is_declared() -> None:
         if call.args and isinstance(call.args[0], ast.Name) and call.args[0].id.isupper()
     }
     assert opened <= known
-    # Opened by a choice between two, or by the name of a system.
-    assert known - opened <= {"ASIDE", "ORPHANS", "FENCED", "STOPPED"}
+    # Opened by a choice between two, by the name of a system, or by supervision.
+    assert known - opened <= {"ASIDE", "ORPHANS", "FENCED", "STOPPED", "DOWN", "RESTARTED"}
 
 
 @pytest.mark.parametrize("kind", DECLARED, ids=lambda kind: f"{kind.stage}-{kind.name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.budget import RestartBudget
+from supervision.budget import Down, Restart, RestartBudget
 
 S = 1_000_000
 
@@ -35,6 +35,47 @@ def test_a_budget_of_none_grants_none() -> None:
 
 def test_a_clock_that_went_back_grants_no_more_than_before() -> None:
     assert RestartBudget(most=1, window_s=60).spend([100 * S], 10 * S) == (False, [100 * S])
+
+
+SLOWLY = RestartBudget(most=1, window_s=60, then_every_s=100)
+IS_DOWN = Down(since_us=20 * S, next_us=120 * S, well_after_s=60)
+
+
+def crash(
+    history: list[int], now_s: int, *, down: Down | None = None, ran_s: int = 0, budget: RestartBudget = SLOWLY
+) -> Restart:
+    return budget.after_crash(history, now_s * S, down=down, ran_us=ran_s * S, idle_s=30)
+
+
+def test_a_crash_within_the_budget_is_followed_by_a_start_at_once() -> None:
+    assert crash([], 10) == Restart(10 * S, [10 * S])
+
+
+def test_where_the_budget_does_not_help_it_is_tried_again_slowly() -> None:
+    assert crash([10 * S], 20, ran_s=5) == Restart(120 * S, [10 * S], IS_DOWN)
+
+
+def test_what_is_down_gets_no_new_budget_by_waiting_and_stays_down_since_then() -> None:
+    assert crash([10 * S], 170, down=IS_DOWN, ran_s=50) == Restart(270 * S, [10 * S], Down(20 * S, 270 * S, 60))
+
+
+def test_what_was_down_and_ran_for_the_window_is_well_and_has_its_budget_again() -> None:
+    assert crash([10 * S], 180, down=IS_DOWN, ran_s=60) == Restart(180 * S, [180 * S])
+
+
+def test_a_budget_without_slow_tries_ends_where_it_does_not_help() -> None:
+    budget = RestartBudget(most=1, window_s=60)
+    assert crash([10 * S], 20, budget=budget) == Restart(None, [10 * S])
+    assert crash([10 * S], 20, down=IS_DOWN, budget=budget) == Restart(None, [10 * S])
+
+
+@given(st.integers(1, 400))
+def test_one_that_hangs_at_every_start_is_down_after_the_most_restarts_however_long_a_start_takes(cycle_s: int) -> None:
+    budget, history = RestartBudget(5, 600, 600), list[int]()
+    for n in range(1, 7):
+        restart = budget.after_crash(history, n * cycle_s * S, down=None, ran_us=0, idle_s=400)
+        history = list(restart.history)
+        assert (restart.down is not None) == (n == 6)
 
 
 @given(st.lists(st.integers(0, 10_000 * S), max_size=60), st.integers(0, 5), st.integers(1, 1000))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from supervision.budget import Down
 from supervision.decisions import (
     AwaitEnd,
     Elsewhere,
@@ -18,10 +19,12 @@ from supervision.decisions import (
     Launched,
     Reconnect,
     Refuse,
+    Restarts,
     StartAgain,
     elsewhere,
     on_event,
     on_poll,
+    restarts_to_tell,
     untold,
 )
 from supervision.decisions import (
@@ -255,3 +258,65 @@ def test_only_incidents_that_nobody_was_told_are_news() -> None:
 @pytest.mark.parametrize("report", [{}, {"incidents": None}, {"incidents": 3}, {"incidents": ["x", {}, {"id": ""}]}])
 def test_a_report_without_incidents_has_no_news(report: dict[str, Any]) -> None:
     assert untold(report, []) == []
+
+
+S, HOUR = 1_000_000, 3_600_000_000
+NOW = 100 * HOUR
+KILLED = {"token": "k", "rc": -9, "why": None, "ended_us": NOW - 600 * S}
+CRASHED = {"token": "c", "rc": 3, "why": None, "ended_us": NOW - 300 * S}
+STALLED = {"token": "s", "rc": 0, "why": "stalled", "ended_us": NOW - 200 * S}
+ASKED = {"token": "a", "rc": 0, "why": "asked", "ended_us": NOW - 100 * S}
+
+
+def to_tell(
+    exits: list[dict[str, Any]],
+    *,
+    ran_s: int = 60,
+    told: tuple[int, int] = (0, 0),
+    down: Down | None = None,
+    held: bool = True,
+    stop: bool = False,
+) -> Restarts | None:
+    # It was started long ago: what it has reported counts.
+    run = Run("t1", ME, guardian_pid=10, pid=11, started_us=NOW - HOUR)
+    view = Observed(held=held, stop=stop, run=run, ended=None)
+    return restarts_to_tell(view, exits, told=told, down=down, ran_us=ran_s * S, now_us=NOW)
+
+
+def test_crashes_and_standstills_that_a_restart_mended_are_told_and_ends_that_were_asked_for_are_not() -> None:
+    assert to_tell([KILLED, CRASHED, STALLED, ASKED]) == Restarts(3, False, STALLED)
+    rebooted = KILLED | {"rc": None, "why": "its host was restarted"}
+    gave_up = CRASHED | {"why": "gave up"}
+    for unlike in ([ASKED], [rebooted], [gave_up], []):
+        assert to_tell(unlike) is None
+
+
+def test_a_restart_is_told_once_it_has_held_for_a_minute() -> None:
+    assert to_tell([KILLED], ran_s=59) is None
+    assert to_tell([KILLED], held=False) is None
+    assert to_tell([KILLED], stop=True) is None
+
+
+def test_restarts_are_told_once_an_hour_at_most_with_those_of_between() -> None:
+    told_us = KILLED["ended_us"]
+    assert isinstance(told_us, int)
+    assert to_tell([KILLED, CRASHED, STALLED], told=(told_us, NOW - HOUR + 1)) is None
+    assert to_tell([KILLED, CRASHED, STALLED], told=(told_us, NOW - HOUR)) == Restarts(2, False, STALLED)
+    assert to_tell([KILLED], told=(told_us, 0)) is None
+
+
+def test_ends_of_days_ago_are_no_news() -> None:
+    assert to_tell([KILLED | {"ended_us": NOW - 24 * HOUR}]) is None
+
+
+def test_of_what_is_down_one_mail_has_told() -> None:
+    assert to_tell([KILLED, CRASHED], down=Down(since_us=0, next_us=0, well_after_s=600)) is None
+
+
+def test_a_clock_that_was_set_back_keeps_no_restart_silent() -> None:
+    assert to_tell([KILLED], told=(NOW + 10 * HOUR, NOW + 10 * HOUR)) == Restarts(1, False, KILLED)
+
+
+def test_where_not_all_ends_are_kept_there_may_have_been_more() -> None:
+    assert to_tell([KILLED] * 50) == Restarts(50, True, KILLED)
+    assert to_tell([KILLED | {"ended_us": NOW - 24 * HOUR}, *[KILLED] * 49]) == Restarts(49, False, KILLED)
