@@ -28,7 +28,9 @@ def is_crash(end: Mapping[str, Any]) -> bool:
 
     Not when somebody had asked for its end, its host was restarted, or it gave up, which its task's failure tells.
     """
-    return end.get("why") == "stalled" or (end.get("why") is None and end.get("rc") != 0)
+    # Older guardians wrote that their host was restarted as a problem.
+    by_itself = end.get("why") is None and end.get("rc") != 0 and end.get("problem") != "its host was restarted"
+    return by_itself or end.get("why") == "stalled"
 
 
 def how_ended(end: Mapping[str, Any]) -> str:

@@ -134,7 +134,7 @@ def _with_exits(state: Path, application: ApplicationStatus, now_us: int) -> App
     restarts = sum(is_crash(each) and each.get("ended_us", 0) > now_us - _DAY_US for each in exits)
     application = replace(application, restarts=restarts, last_exit=now_ended or (exits[-1] if exits else None))
     asked = application.last_exit is not None and application.last_exit.get("why") == "asked"
-    if application.alive or asked or not isinstance(next_us, int):
+    if application.alive or asked or not isinstance(next_us, int) or next_us < now_us:
         return application
     return replace(application, error=f"it crashes again and again, and is tried again at {iso(next_us)[:19]}Z")
 

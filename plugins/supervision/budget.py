@@ -8,7 +8,7 @@ the operator keeps it with the task.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 __all__ = ["Down", "Restart", "RestartBudget"]
 
@@ -56,7 +56,7 @@ class RestartBudget:
     then_every_s: float | None = None
 
     def after_crash(
-        self, history: Iterable[int], now_us: int, *, down: Down | None, ran_us: int, idle_s: float
+        self, history: Iterable[int], now_us: int, *, down: Down | None, ran_us: int, idle_us: int
     ) -> Restart:
         """Decides when an application that has crashed, or stood still, is started again.
 
@@ -65,14 +65,14 @@ class RestartBudget:
             now_us: the time.
             down: as kept after its last crash.
             ran_us: how long the generation ran, with progress, that has just crashed.
-            idle_s: what a generation lasts at most that does nothing: so much more of each restart is in the window,
-                else one that hangs at every start would never use the budget up.
+            idle_us: how long it then did nothing. That does not count: one that hangs at every start would never use
+                the budget up else.
         """
-        history = list(history)
+        history = [at + idle_us for at in history]
         slow_us = None if self.then_every_s is None else now_us + round(self.then_every_s * 1_000_000)
         if down is not None and slow_us is not None and not down.is_over(ran_us):
             return Restart(slow_us, history, Down(down.since_us, slow_us, down.well_after_s))
-        granted, history = replace(self, window_s=self.window_s + self.most * idle_s).spend(history, now_us)
+        granted, history = self.spend(history, now_us)
         if granted:
             return Restart(now_us, history)
         return Restart(slow_us, history, Down(now_us, slow_us, self.window_s) if slow_us is not None else None)

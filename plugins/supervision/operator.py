@@ -328,9 +328,12 @@ class StreamingOperator(BaseOperator):
         kept = store.get(_RESTARTS_KEY, [])
         history = [at for at in kept if isinstance(at, int)] if isinstance(kept, list) else []
         before, incident = folder.down()
-        # A stall or a start that hangs lasts so long at most, and its end.
-        idle_s = max(self.stall_after_s, self.start_within_s) + self.grace_s + _ENDED_AFTER_S
-        restart = self.restarts.after_crash(history, now_us, down=before, ran_us=folder.ran_us(), idle_s=idle_s)
+        ran_us, run = folder.ran_us(), folder.observe().run
+        # No stall and no start that hangs lasts longer: the rest is Airflow's, which was away.
+        most_s = max(self.stall_after_s, self.start_within_s) + self.grace_s + _ENDED_AFTER_S
+        idle_us = now_us - ran_us - (run.started_us if run is not None else now_us)
+        idle_us = min(max(0, idle_us), round(most_s * 1_000_000))
+        restart = self.restarts.after_crash(history, now_us, down=before, ran_us=ran_us, idle_us=idle_us)
         store.set(_RESTARTS_KEY, list(restart.history))
         last_words = " / ".join(folder.log_tail(_LAST_WORDS))
         if restart.at_us is None:

@@ -61,6 +61,9 @@ def test_one_that_is_down_shows_when_it_is_tried_again(tmp_path: Path) -> None:
     (folder / "down.json").write_text(json.dumps({"since_us": 2, "next_us": 1_700_000_000_000_000}))
     [shown] = status.read(tmp_path, ManualClock(3)).applications
     assert shown.error == "it crashes again and again, and is tried again at 2023-11-14T22:13:20Z"
+    # Nobody tries it where that is over: Airflow is away, or its DAG paused.
+    [shown] = status.read(tmp_path, ManualClock(1_700_000_000_000_001)).applications
+    assert shown.error == "its process has ended"
 
 
 def test_one_that_was_down_and_that_a_person_has_stopped_is_tried_no_more(tmp_path: Path) -> None:

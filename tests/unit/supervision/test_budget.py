@@ -44,7 +44,7 @@ IS_DOWN = Down(since_us=20 * S, next_us=120 * S, well_after_s=60)
 def crash(
     history: list[int], now_s: int, *, down: Down | None = None, ran_s: int = 0, budget: RestartBudget = SLOWLY
 ) -> Restart:
-    return budget.after_crash(history, now_s * S, down=down, ran_us=ran_s * S, idle_s=30)
+    return budget.after_crash(history, now_s * S, down=down, ran_us=ran_s * S, idle_us=0)
 
 
 def test_a_crash_within_the_budget_is_followed_by_a_start_at_once() -> None:
@@ -69,13 +69,36 @@ def test_a_budget_without_slow_tries_ends_where_it_does_not_help() -> None:
     assert crash([10 * S], 20, down=IS_DOWN, budget=budget) == Restart(None, [10 * S])
 
 
-@given(st.integers(1, 400))
-def test_one_that_hangs_at_every_start_is_down_after_the_most_restarts_however_long_a_start_takes(cycle_s: int) -> None:
-    budget, history = RestartBudget(5, 600, 600), list[int]()
-    for n in range(1, 7):
-        restart = budget.after_crash(history, n * cycle_s * S, down=None, ran_us=0, idle_s=400)
-        history = list(restart.history)
-        assert (restart.down is not None) == (n == 6)
+SHIPPED = RestartBudget(5, 600, 600)
+
+
+def lives(ran_s: int, idle_s: int, number: int) -> list[Restart]:
+    """What follows each crash of generations that all run and then hang for so long."""
+    found: list[Restart] = []
+    for n in range(1, number + 1):
+        history, down = (found[-1].history, found[-1].down) if found else ([], None)
+        now_us = n * (ran_s + idle_s) * S
+        found.append(SHIPPED.after_crash(history, now_us, down=down, ran_us=ran_s * S, idle_us=idle_s * S))
+    return found
+
+
+@given(st.integers(0, 100), st.integers(0, 10_000))
+def test_one_that_does_little_between_crashes_is_down_however_long_it_hangs(ran_s: int, idle_s: int) -> None:
+    assert [each.down is not None for each in lives(ran_s, idle_s, 6)] == [False] * 5 + [True]
+
+
+@given(st.integers(120, 2000), st.integers(0, 10_000))
+def test_one_that_runs_for_long_between_crashes_is_never_down(ran_s: int, idle_s: int) -> None:
+    assert [each.down for each in lives(ran_s, idle_s, 20)] == [None] * 20
+
+
+def test_what_was_down_and_is_well_has_its_whole_budget_again() -> None:
+    before = lives(0, 20, 6)[-1]
+    assert before.down is not None
+    # It waited for ten minutes, ran for as long, and crashes.
+    now_us = before.down.next_us + 605 * S
+    again = SHIPPED.after_crash(before.history, now_us, down=before.down, ran_us=605 * S, idle_us=400 * S)
+    assert again == Restart(now_us, [now_us])
 
 
 @given(st.lists(st.integers(0, 10_000 * S), max_size=60), st.integers(0, 5), st.integers(1, 1000))

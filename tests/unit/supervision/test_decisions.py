@@ -286,8 +286,9 @@ def to_tell(
 def test_crashes_and_standstills_that_a_restart_mended_are_told_and_ends_that_were_asked_for_are_not() -> None:
     assert to_tell([KILLED, CRASHED, STALLED, ASKED]) == Restarts(3, False, STALLED)
     rebooted = KILLED | {"rc": None, "why": "its host was restarted"}
+    rebooted_once = KILLED | {"rc": None, "why": None, "problem": "its host was restarted"}
     gave_up = CRASHED | {"why": "gave up"}
-    for unlike in ([ASKED], [rebooted], [gave_up], []):
+    for unlike in ([ASKED], [rebooted], [rebooted_once], [gave_up], []):
         assert to_tell(unlike) is None
 
 
