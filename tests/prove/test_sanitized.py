@@ -20,7 +20,7 @@ from tests.support.paths import ROOT
 from tests.support.sanitizers.modules import built, compiled, environment, runtimes
 from tests.support.sanitizers.plugin import SAID
 
-LIMIT_S = 1_800
+LIMIT_S = 3_300
 FILES = [
     "tests/unit/record/test_fields.py",
     "tests/unit/record/test_key.py",
