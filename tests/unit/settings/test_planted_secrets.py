@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -29,7 +30,9 @@ import include
 from include.cli.main import main
 from include.document.database import DatabaseAddress
 from include.errors import LyrebirdError
-from include.log.kafka.log import KafkaAdmin
+from include.log.kafka.errors import Options
+from include.log.kafka.log import KafkaAdmin, KafkaWriter
+from include.log.kafka.offsets import KafkaOffsets
 from include.log.planning.survey import KafkaSurvey
 from include.outbox.sender import MailSettings
 from include.policy.declared import _Declared
@@ -202,16 +205,33 @@ def test_a_command_shows_no_secret(
     assert appearances(deployed.secrets, seen) == []
 
 
-@pytest.mark.parametrize("client", [KafkaSurvey, lambda *place: KafkaAdmin(*place).names()], ids=["survey", "admin"])
-def test_what_a_client_of_kafka_refuses_is_told_without_its_value(
-    deployed: Deployed, client: Callable[..., object]
-) -> None:
+CLIENTS: dict[str, Callable[[str, Options], object]] = {
+    "survey": KafkaSurvey,
+    "admin": lambda *place: KafkaAdmin(*place).names(),
+    "offsets": lambda bootstrap, options: KafkaOffsets(bootstrap, "group", options),
+    "writer": lambda bootstrap, options: KafkaWriter(bootstrap, "id", options),
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_a_client_of_kafka_refuses_is_told_without_its_value(deployed: Deployed, client: str) -> None:
     kafka = Deployment.load(deployed.folder, dict(os.environ)).one("kafka", Kafka)
-    secrets = deployed.secrets | {"misspelt": planted("misspelt")}
-    for options in (kafka.options, {"sasl.passwrd": secrets["misspelt"]}):
+    lost = planted("misplaced")
+    refusals: tuple[tuple[Options, str], ...] = (
+        (kafka.options, "ssl.key.pem failed: not in PEM format"),
+        ({"sasl.passwrd": lost}, 'No such configuration property: "sasl.passwrd"'),
+        ({"security.protocol": lost}, 'Invalid value "…" for configuration property "security.protocol"'),
+        # The client cuts off its own words here.
+        ({"security.protocol": lost * 20}, 'Invalid value "…'),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanisms": lost}, "Unsupported SASL mechanism: …"),
+        ({"partition.assignment.strategy": lost}, "Unsupported partition.assignment.strategy: …"),
+    )
+    for options, reason in refusals:
         with pytest.raises(LyrebirdError, match="Kafka refuses this") as refused:
-            client(kafka.bootstrap, options)
-        assert appearances(secrets, [("the error", f"{refused.value}{refused.value!r}".encode())]) == []
+            CLIENTS[client](kafka.bootstrap, options)
+        assert reason in refused.value.details["reason"]
+        said = "".join(traceback.format_exception(refused.value)) + repr(refused.value)
+        assert appearances(deployed.secrets | {"misplaced": lost}, [("the error", said.encode())]) == []
 
 
 def within_numbers(secret: str) -> str:
