@@ -12,6 +12,7 @@ import json
 import os
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -260,6 +261,38 @@ def test_the_search_finds_a_secret_in_a_log_however_it_is_written(tmp_path: Path
     (found,) = appearances(secrets, files_below(tmp_path))
     assert found.startswith(f"registry.token in {tmp_path / 'app.log'}: ")
     assert appearances({"kafka.sasl.password": secrets["kafka.sasl.password"]}, files_below(tmp_path)) == []
+
+
+def test_the_search_finds_a_secret_as_programs_make_them(tmp_path: Path) -> None:
+    secret = "ab-cdefg_hijklm-nopqrs_tuvw-xyz"
+    (tmp_path / "app.log").write_text(f"http://u:{quote(secret, safe='')}@h")
+    assert len(appearances({"a token": secret}, files_below(tmp_path))) == 1
+
+
+def test_what_goes_while_the_search_looks_shows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone, stays = tmp_path / "blocks", tmp_path / "logs" / "app.log"
+    for folder in (gone / "00", stays.parent):
+        folder.mkdir(parents=True)
+    stays.write_text("one line")
+    looked = os.scandir
+
+    def scandir(path: Any = ".") -> Any:
+        if str(path) == str(gone):
+            shutil.rmtree(gone.rename(tmp_path.with_suffix(".gone")))
+        return looked(path)
+
+    monkeypatch.setattr("os.scandir", scandir)
+    assert (str(stays), b"one line") in list(files_below(tmp_path))
+    assert not gone.exists()
+
+
+def test_what_the_search_may_not_look_at_is_no_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def scandir(path: Any) -> Any:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("os.scandir", scandir)
+    with pytest.raises(PermissionError):
+        list(files_below(tmp_path))
 
 
 def test_the_search_looks_at_names_of_files_and_at_commands(tmp_path: Path) -> None:
