@@ -49,7 +49,7 @@ class WorkerPlan:
     index: str
     feeds: tuple[Feed, ...]
     bootstrap: str
-    kafka_options: Mapping[str, Any]
+    kafka_options: Mapping[str, Any] = field(repr=False)
     elasticsearch: Elasticsearch
     registry: Registry
     bulk_bytes: int

@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from include.errors import SettingsError, Terminal
@@ -59,7 +59,7 @@ class Site:
     project: Path
     account: Account | None
     ports: dict[str, int]
-    secrets: dict[str, str]
+    secrets: dict[str, str] = field(repr=False)
     data_root: Path
 
     @classmethod

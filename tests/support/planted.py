@@ -1,6 +1,6 @@
 """Secrets that a test plants, and the search for them in all that a program shows.
 
-A secret is found by its core, letters and digits that no way of writing changes: not URLs' quotes, JSON's, YAML's or
+A secret is found by its core, letters, digits, - and _, which no way of writing changes: not URLs' quotes, JSON's, YAML's or
 HTML's escapes. What hides letters is looked for by itself: base64 (of a login, too), bytes as hex and as numbers.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -27,7 +28,7 @@ def planted(kind: str) -> str:
 
 def written_as(secret: str) -> tuple[bytes, ...]:
     """What a text has in it that shows the secret."""
-    core = max(re.findall("[A-Za-z0-9]+", secret), key=len).encode()
+    core = max(re.findall("[A-Za-z0-9_-]+", secret), key=len).encode()
     if len(core) < _LEAST:
         raise ValueError("too short to be told from other words")
     shifted = (base64.b64encode(b"\0" * shift + core)[-(-shift * 8 // 6) :].rstrip(b"=")[:-1] for shift in range(3))
@@ -49,12 +50,19 @@ def appearances(secrets: Mapping[str, str], said: Iterable[tuple[str, bytes]]) -
 
 def files_below(folder: Path, *without: str) -> Iterator[tuple[str, bytes]]:
     """Each file and its content, but for those that are named `without`; their names are said, too."""
-    for path in sorted(folder.rglob("*")):
-        yield "a file's name", str(path).encode()
-        if path.is_file() and path.name not in without:
-            # One that is gone meanwhile shows nothing.
-            with contextlib.suppress(FileNotFoundError):
-                yield str(path), path.read_bytes()
+    for above, folders, files in os.walk(folder, onerror=_unless_gone):
+        for name in (*folders, *files):
+            path = Path(above, name)
+            yield "a file's name", str(path).encode()
+            if path.is_file() and name not in without:
+                with contextlib.suppress(FileNotFoundError):
+                    yield str(path), path.read_bytes()
+
+
+def _unless_gone(error: OSError) -> None:
+    # What is gone meanwhile shows nothing.
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def commands_of(pid: int) -> Iterator[tuple[str, bytes]]:

@@ -42,7 +42,7 @@ def secret_fields(model: type[BaseModel]) -> list[str]:
 def plant_deployment(folder: Path, by: Literal["by password", "by key"]) -> dict[str, str]:
     """Makes the folder; gives each secret by its place. `by`: which way to log in, where there are two.
 
-    Clients of Kafka cannot be made of it: they say at once that the key is none.
+    Clients of Kafka cannot be made of it: they read the key (`ssl.key.pem`), and say at once that it is none.
     """
     shutil.copytree(ROOT / "include" / "deployment", folder)
     secrets: dict[str, str] = {}
@@ -72,5 +72,6 @@ def plant_deployment(folder: Path, by: Literal["by password", "by key"]) -> dict
     put(("documents", "documents", "assembled_order", "read_from"), host="127.0.0.1", port=6)
     put(("sources", "sources", "shop"), filter={"partners": {"masks": {"name": "hash"}}})
     put_secrets(("platform", "kafka", "options"), *KAFKA)
-    put(("platform", "kafka", "options"), **{"security.protocol": "SASL_SSL", "sasl.username": "lyrebird"})
+    login = {"security.protocol": "SASL_SSL", "sasl.mechanisms": "PLAIN", "sasl.username": "lyrebird"}
+    put(("platform", "kafka", "options"), **login)
     return secrets

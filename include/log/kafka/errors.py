@@ -77,6 +77,21 @@ _REFUSED: Final = {
 }
 
 
+# Shorter ones are no secrets, and stand in many words.
+_LEAST: Final = 4
+
+
+def _without_values(reason: str, options: Options) -> str:
+    """What librdkafka says of an option that it refuses, without the value that it may repeat."""
+    values = (value for value in options.values() if isinstance(value, str) and len(value) >= _LEAST)
+    for value in sorted(values, key=len, reverse=True):
+        reason = reason.replace(value, "…")
+        # It cuts off what is longer than its buffer.
+        begun = next((size for size in range(len(value) - 1, _LEAST - 1, -1) if reason.endswith(value[:size])), 0)
+        reason = f"{reason[:-begun]}…" if begun else reason
+    return reason
+
+
 class Connection:
     """Configuration for clients of one cluster, the last thing that they heard of it, and its errors as ours."""
 
@@ -149,8 +164,10 @@ class Connection:
 
     def error(self, error: KafkaError, what: str, **details: Any) -> LyrebirdError:
         """Our error for Kafka's; `what` was being done, `details` are the place."""
-        code = error.code()
-        coordinates = {"system": "kafka", "bootstrap": self.bootstrap, **details, "reason": error.str() or error.name()}
+        code, reason = error.code(), error.str() or error.name()
+        if code == KafkaError._INVALID_ARG:
+            reason = _without_values(reason, self._options)
+        coordinates = {"system": "kafka", "bootstrap": self.bootstrap, **details, "reason": reason}
         if code in _FENCED:
             return Fenced(
                 f"another process has taken over ({what})",
@@ -187,7 +204,9 @@ class Connection:
         try:
             yield
         except KafkaException as error:
-            raise self.error(error.args[0], what, **details) from error
+            # The client's own error repeats the value of an option, which a trace would show.
+            cause = None if error.args[0].code() == KafkaError._INVALID_ARG else error
+            raise self.error(error.args[0], what, **details) from cause
         except TimeoutError as error:
             raise self.unreachable(what, **details) from error
         except SystemError as error:

@@ -25,7 +25,8 @@ class KafkaOffsets:
         self._answers: list[LyrebirdError | None] = []
         self._unanswered = 0
         ours = self._connection.configuration(group_id=group, enable_auto_commit=False)
-        self._consumer: Any = Consumer({**ours, "on_commit": self._heard})
+        with self._connection.asking("make a reader", group=group):
+            self._consumer: Any = Consumer({**ours, "on_commit": self._heard})
 
     def commit(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """Send them, by topic and partition; one answer follows unless it raises."""

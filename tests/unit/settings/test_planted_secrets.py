@@ -11,9 +11,12 @@ import inspect
 import json
 import os
 import pkgutil
+import re
+import shutil
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -28,7 +31,9 @@ import include
 from include.cli.main import main
 from include.document.database import DatabaseAddress
 from include.errors import LyrebirdError
-from include.log.kafka.log import KafkaAdmin
+from include.log.kafka.errors import Options
+from include.log.kafka.log import KafkaAdmin, KafkaWriter
+from include.log.kafka.offsets import KafkaOffsets
 from include.log.planning.survey import KafkaSurvey
 from include.outbox.sender import MailSettings
 from include.policy.declared import _Declared
@@ -131,9 +136,9 @@ def deployed(
 
 
 def classes() -> Iterator[type[Any]]:
-    """Of the library; what runs on Spark declares no settings."""
+    """Of the library."""
     for info in pkgutil.walk_packages(include.__path__, "include."):
-        if not info.name.endswith(("_spark", "__main__")):
+        if not info.name.endswith("__main__"):
             module = importlib.import_module(info.name)
             yield from (
                 each for each in vars(module).values() if inspect.isclass(each) and each.__module__ == info.name
@@ -159,11 +164,12 @@ def test_no_dataclass_shows_a_secret_or_the_options_of_clients() -> None:
         for each in classes()
         if dataclasses.is_dataclass(each)
         for field in dataclasses.fields(each)
-        if field.repr and str(field.type).startswith(("str", "dict", "Mapping"))
+        if field.repr and str(field.type).startswith(("str", "dict", "Mapping", "Options"))
     }
     assert len(shown) > 100
+    assert any(name.startswith("StatesPlan.") for name in shown)
     named = {name for name, field in shown.items() if is_secret(field.name) and field.name not in NO_SECRETS}
-    named |= {name for name, field in shown.items() if field.name in ("options", "settings", "connections")}
+    named |= {name for name in shown if re.search(r"[._](options|secrets|settings|connections)$", name)}
     assert named - NO_SECRETS == set()
     assert "hush" not in repr(MailSettings("h", password="hush", token="hush"))
 
@@ -200,16 +206,33 @@ def test_a_command_shows_no_secret(
     assert appearances(deployed.secrets, seen) == []
 
 
-@pytest.mark.parametrize("client", [KafkaSurvey, lambda *place: KafkaAdmin(*place).names()], ids=["survey", "admin"])
-def test_what_a_client_of_kafka_refuses_is_told_without_its_value(
-    deployed: Deployed, client: Callable[..., object]
-) -> None:
+CLIENTS: dict[str, Callable[[str, Options], object]] = {
+    "survey": KafkaSurvey,
+    "admin": lambda *place: KafkaAdmin(*place).names(),
+    "offsets": lambda bootstrap, options: KafkaOffsets(bootstrap, "group", options),
+    "writer": lambda bootstrap, options: KafkaWriter(bootstrap, "id", options),
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_a_client_of_kafka_refuses_is_told_without_its_value(deployed: Deployed, client: str) -> None:
     kafka = Deployment.load(deployed.folder, dict(os.environ)).one("kafka", Kafka)
-    secrets = deployed.secrets | {"misspelt": planted("misspelt")}
-    for options in (kafka.options, {"sasl.passwrd": secrets["misspelt"]}):
+    lost = planted("misplaced")
+    refusals: tuple[tuple[Options, str], ...] = (
+        (kafka.options, "ssl.key.pem failed: not in PEM format"),
+        ({"sasl.passwrd": lost}, 'No such configuration property: "sasl.passwrd"'),
+        ({"security.protocol": lost}, 'Invalid value "…" for configuration property "security.protocol"'),
+        # The client cuts off its own words here.
+        ({"security.protocol": lost * 20}, 'Invalid value "…'),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanisms": lost}, "Unsupported SASL mechanism: …"),
+        ({"partition.assignment.strategy": lost}, "Unsupported partition.assignment.strategy: …"),
+    )
+    for options, reason in refusals:
         with pytest.raises(LyrebirdError, match="Kafka refuses this") as refused:
-            client(kafka.bootstrap, options)
-        assert appearances(secrets, [("the error", f"{refused.value}{refused.value!r}".encode())]) == []
+            CLIENTS[client](kafka.bootstrap, options)
+        assert reason in refused.value.details["reason"]
+        said = "".join(traceback.format_exception(refused.value)) + repr(refused.value)
+        assert appearances(deployed.secrets | {"misplaced": lost}, [("the error", said.encode())]) == []
 
 
 def within_numbers(secret: str) -> str:
@@ -238,6 +261,38 @@ def test_the_search_finds_a_secret_in_a_log_however_it_is_written(tmp_path: Path
     (found,) = appearances(secrets, files_below(tmp_path))
     assert found.startswith(f"registry.token in {tmp_path / 'app.log'}: ")
     assert appearances({"kafka.sasl.password": secrets["kafka.sasl.password"]}, files_below(tmp_path)) == []
+
+
+def test_the_search_finds_a_secret_as_programs_make_them(tmp_path: Path) -> None:
+    secret = "ab-cdefg_hijklm-nopqrs_tuvw-xyz"
+    (tmp_path / "app.log").write_text(f"http://u:{quote(secret, safe='')}@h")
+    assert len(appearances({"a token": secret}, files_below(tmp_path))) == 1
+
+
+def test_what_goes_while_the_search_looks_shows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone, stays = tmp_path / "blocks", tmp_path / "logs" / "app.log"
+    for folder in (gone / "00", stays.parent):
+        folder.mkdir(parents=True)
+    stays.write_text("one line")
+    looked = os.scandir
+
+    def scandir(path: Any = ".") -> Any:
+        if str(path) == str(gone):
+            shutil.rmtree(gone.rename(tmp_path.with_suffix(".gone")))
+        return looked(path)
+
+    monkeypatch.setattr("os.scandir", scandir)
+    assert (str(stays), b"one line") in list(files_below(tmp_path))
+    assert not gone.exists()
+
+
+def test_what_the_search_may_not_look_at_is_no_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def scandir(path: Any) -> Any:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("os.scandir", scandir)
+    with pytest.raises(PermissionError):
+        list(files_below(tmp_path))
 
 
 def test_the_search_looks_at_names_of_files_and_at_commands(tmp_path: Path) -> None:

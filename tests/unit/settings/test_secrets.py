@@ -7,6 +7,7 @@ import shutil
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -24,7 +25,8 @@ from include.source.definition import SourceDefinition
 from tests.support.paths import ROOT
 from tests.support.shipped_environment import ENV
 
-PLANTED = "planted-secret"
+# In no path that a trace shows.
+PLANTED = f"planted-{token_hex(8)}"
 SECTIONS: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "kafka": (
         Kafka,
@@ -123,6 +125,15 @@ def test_who_writes_a_secret_for_a_task_has_to_say_so(name: str) -> None:
     assert model.model_validate_json(settings.model_dump_json(context=REVEALED, exclude_unset=True)) == settings
 
 
+@pytest.mark.parametrize("options", [{"sasl.passwrd": PLANTED}, {}], ids=["misspelt", "none"])
+def test_options_of_any_name_are_written_by_who_says_so(options: dict[str, Any]) -> None:
+    kafka = Kafka(bootstrap="h:1", options=options)
+    with pytest.raises(ValueError, match="REVEALED") as refused:
+        kafka.model_dump_json()
+    assert PLANTED not in shown(refused.value)
+    assert Kafka.model_validate_json(kafka.model_dump_json(context=REVEALED)) == kafka
+
+
 @pytest.mark.parametrize("name", SECTIONS)
 def test_a_model_shows_no_secret(name: str) -> None:
     model, values = SECTIONS[name]
@@ -130,7 +141,9 @@ def test_a_model_shows_no_secret(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a: {planted-secret: [\n", "a:\n  password: planted-secret: x\n", "a: {{ planted-secret }}\n"]
+    "text",
+    [f"a: {{{PLANTED}: [\n", f"a:\n  password: {PLANTED}: x\n", f"a: {{{{ {PLANTED} }}}}\n"],
+    ids=["a list without end", "two colons", "two braces"],
 )
 def test_a_file_that_is_no_yaml_shows_no_line_of_it(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
