@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from include.clock import SystemClock
 from include.errors import Fenced, SettingsError, Terminal, Transient
 from include.log.planning.slices import Slice, cached_consumer
+from include.log.planning.survey import KafkaSurvey
 from include.log.running.batches_spark import BatchPlan, newest_cut, read_batch, read_stream, run, warm, work_off
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
@@ -351,6 +352,36 @@ def test_a_bounded_read_has_the_same_rows_at_every_action(spark: SparkSession, l
     assert read_batch(spark, bootstrap=log.bootstrap, topics=[empty]).collect() == []
     with pytest.raises(Terminal, match="topic does not exist"):
         read_batch(spark, bootstrap=log.bootstrap, topics=[f"{unique}.none"])
+
+
+def test_each_read_has_its_own_options_of_clients_in_planner_and_workers(
+    spark: SparkSession, log: Any, unique: str, run_stream: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reads of one session, each made before one is acted on; the driver alone could go by what it has."""
+    topic, refused = log.topic(unique), {"security.protocol": "nonsense"}
+    log.write(topic, b"value")
+    # Begins when the former transaction has ended in the partition, too.
+    log.write(topic, b"aborted", commit=False)
+    read = {"spark": spark, "bootstrap": log.bootstrap, "topics": [topic]}
+    with pytest.raises(Terminal, match="Kafka refuses this"):
+        read_batch(**read, options=refused)
+    monkeypatch.setattr(
+        "include.log.running.batches_spark.KafkaSurvey", lambda bootstrap, _options: KafkaSurvey(bootstrap)
+    )
+    batches = Batches()
+
+    def on_batch(df: DataFrame, plan: BatchPlan) -> None:
+        raise AssertionError("planned without its options")
+
+    right, wrong = read_batch(**read), read_batch(**read, options=refused)
+    stream, unplanned = read_stream(**read), read_stream(**read, options=refused)
+    with pytest.raises(PySparkException, match="Kafka refuses this"):
+        wrong.collect()
+    assert [row.value for row in right.collect()] == [b"value"]
+    with pytest.raises(Terminal, match="Kafka refuses this"):
+        run_stream(unplanned, on_batch, lambda: False)
+    run_stream(stream, batches, batches.have(1))
+    assert batches.values() == [b"value"]
 
 
 def test_workers_are_kept_while_nothing_comes(
