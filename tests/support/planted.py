@@ -1,7 +1,8 @@
 """Secrets that a test plants, and the search for them in all that a program shows.
 
 A secret is found by its core: letters, digits, - and _, which no way of writing changes, as URLs' quotes and the
-escapes of JSON, YAML and HTML do with others. What hides letters is looked for by itself: base64 (of a login, too), bytes as hex and as numbers.
+escapes of JSON, YAML and HTML do with others. What hides letters is looked for by itself: base64 (of a login, too),
+bytes as hex and as numbers.
 """
 
 from __future__ import annotations
