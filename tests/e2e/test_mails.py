@@ -108,27 +108,6 @@ def test_a_retry_is_mailed_and_the_run_ends_well(platform: Any, eventually: Any)
     assert platform.airflow.wait("audit_search", run, 300) == "success"
 
 
-def _as_root(platform: Any, *statements: str) -> list[tuple[Any, ...]]:
-    """Runs them in one session; rows of the last one."""
-    import pymysql
-
-    server = platform.shop_server
-    with (
-        pymysql.connect(
-            host=server.host,
-            port=server.port,
-            user="root",
-            password=platform.env["LYREBIRD_MYSQL_ROOT_PASSWORD"],
-            database=server.database,
-            autocommit=True,
-        ) as connection,
-        connection.cursor() as cursor,
-    ):
-        for statement in statements:
-            cursor.execute(statement)
-        return list(cursor.fetchall())
-
-
 def _seconds_after(mail: dict[str, Any], moment: datetime) -> float:
     return (datetime.fromisoformat(mail["received"]) - moment).total_seconds()
 
@@ -148,10 +127,9 @@ def test_incidents_of_a_running_capture_are_mailed_once_each_with_the_command_to
     platform: Any, eventually: Any
 ) -> None:
     """A table that cannot be read, a cascade that the server does not log, a binlog that is soon purged: at once."""
-    expires = _as_root(platform, "SELECT @@global.binlog_expire_logs_seconds")[0][0]
+    expires = platform.as_root("SELECT @@global.binlog_expire_logs_seconds")[0][0]
     began = datetime.now(UTC)
-    _as_root(
-        platform,
+    platform.as_root(
         "SET GLOBAL binlog_expire_logs_seconds = 36000",
         "CREATE TABLE notices (id int PRIMARY KEY, v varchar(20), w int NOT NULL)",
         "CREATE TABLE boxes (id int PRIMARY KEY)",
@@ -174,7 +152,7 @@ def test_incidents_of_a_running_capture_are_mailed_once_each_with_the_command_to
         told[kind] = eventually(f"mail about {kind}", lambda w=words: _mail(platform, "INCIDENT", *w), WITHIN_S)
         assert _seconds_after(told[kind], began) < WITHIN_S
         assert "/dags/source_replicate/" in _body(told[kind])
-    _as_root(platform, f"SET GLOBAL binlog_expire_logs_seconds = {expires}")
+    platform.as_root(f"SET GLOBAL binlog_expire_logs_seconds = {expires}")
     assert _command(told["aside"]) == ["capture", "resume-table", "--source", "shop", "shop.notices"]
     assert _command(told["orphans"]) == ["capture", "resume-table", "--source", "shop", "shop.lids"]
     for kind in ("aside", "orphans"):
@@ -183,7 +161,7 @@ def test_incidents_of_a_running_capture_are_mailed_once_each_with_the_command_to
     assert _lyrebird(*_command(told["purge"])).returncode == 0
     status = _captured(platform)
     assert (status["aside"], status["orphans"], status["uncovered"], status["running"]) == ([], [], [], True)
-    _as_root(platform, "DROP TABLE notices, lids, boxes")
+    platform.as_root("DROP TABLE notices, lids, boxes")
 
 
 def test_a_capture_that_is_taken_over_or_has_lost_its_binlog_stops_with_one_mail_and_goes_on_when_mended(
@@ -210,8 +188,7 @@ def test_a_capture_that_is_taken_over_or_has_lost_its_binlog_stops_with_one_mail
     finally:
         other.terminate()
         assert other.wait(60) == 0
-    _as_root(
-        platform,
+    platform.as_root(
         "CREATE TABLE missed (id int PRIMARY KEY)",
         "INSERT INTO missed VALUES (1)",
         "FLUSH BINARY LOGS",
@@ -229,15 +206,15 @@ def test_a_capture_that_is_taken_over_or_has_lost_its_binlog_stops_with_one_mail
     assert anew.returncode == 0, anew.stderr
     _start_again(platform, run)
     eventually("capture runs", lambda: _captured(platform)["running"], 60)
-    _as_root(platform, "DROP TABLE missed")
+    platform.as_root("DROP TABLE missed")
     result = platform.wait_until_equal(within_s=120)
     assert result.equal, result.explain()
 
 
 def _purged(platform: Any) -> bool:
     """The server keeps a file for some moments that its own recovery may need."""
-    last = _as_root(platform, "SHOW BINARY LOGS")[-1][0]
-    return len(_as_root(platform, f"PURGE BINARY LOGS TO '{last}'", "SHOW BINARY LOGS")) == 1
+    last = platform.as_root("SHOW BINARY LOGS")[-1][0]
+    return len(platform.as_root(f"PURGE BINARY LOGS TO '{last}'", "SHOW BINARY LOGS")) == 1
 
 
 def _start_again(platform: Any, run: str) -> None:

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Final
 
 import psutil
-import pymysql
 import pytest
 
 from demo import pipeline
@@ -90,22 +89,6 @@ class Soak:
 
     def pause(self, dag: str, paused: bool) -> None:
         self.platform.airflow._call("PATCH", f"/api/v2/dags/{dag}", json={"is_paused": paused})
-
-    def query(self, *statements: str) -> None:
-        server, env = self.platform.shop_server, self.platform.env
-        with (
-            pymysql.connect(
-                host=server.host,
-                port=server.port,
-                user="root",
-                password=env["LYREBIRD_MYSQL_ROOT_PASSWORD"],
-                database=server.database,
-                autocommit=True,
-            ) as connection,
-            connection.cursor() as cursor,
-        ):
-            for statement in statements:
-                cursor.execute(statement)
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +196,7 @@ def airflow_and_all_guardians_are_killed(soak: Soak) -> None:
 def thirty_incidents_open_at_once(soak: Soak) -> None:
     """Thirty tables get rows that cannot be read."""
     names = [f"notices_{soak.accidents}_{number}" for number in range(30)]
-    soak.query(
+    soak.platform.as_root(
         *[f"CREATE TABLE {name} (id int PRIMARY KEY, v varchar(20), w int NOT NULL)" for name in names],
         *[f"INSERT INTO {name} VALUES (1, 'a', 1)" for name in names],
         "SET SESSION binlog_row_image = MINIMAL",
@@ -224,7 +207,7 @@ def thirty_incidents_open_at_once(soak: Soak) -> None:
     tables = [f"shop.{name}" for name in names]
     done = soak.platform.lyrebird("capture", "resume-table", "--source", "shop", *tables, "--wait", "--timeout", "120")
     assert done.returncode == 0, done.stderr
-    soak.query(f"DROP TABLE {', '.join(names)}")
+    soak.platform.as_root(f"DROP TABLE {', '.join(names)}")
 
 
 ACCIDENTS: Final = (

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 
 from demo import pipeline
@@ -89,6 +90,24 @@ class Platform:
 
     def server_pid(self, name: str) -> int | None:
         return next((p.pid for p in self.stack.status().processes if p.process == name and p.state == "running"), None)
+
+    def as_root(self, *statements: str) -> list[tuple[Any, ...]]:
+        """Run them in one session of the shop's server; rows of the last one."""
+        server = self.shop_server
+        with (
+            pymysql.connect(
+                host=server.host,
+                port=server.port,
+                user="root",
+                password=self.env["LYREBIRD_MYSQL_ROOT_PASSWORD"],
+                database=server.database,
+                autocommit=True,
+            ) as connection,
+            connection.cursor() as cursor,
+        ):
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
 
     def ordering(self, rate: float) -> Ordering:
         self.seed += 1
