@@ -15,9 +15,7 @@ class Restarts(Strict):
     """How often an application is started again by itself when it crashes or stands still."""
 
     most: int = Field(default=5, ge=0, description="restarts within the window")
-    window_s: float = Field(
-        default=600, gt=0, description="length of the window, seconds in which it makes progress"
-    )
+    window_s: float = Field(default=600, gt=0, description="length of the window, seconds in which it makes progress")
     then_every_s: float = Field(
         default=600, ge=60, description="where these did not help, it is tried again so often, seconds"
     )
