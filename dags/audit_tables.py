@@ -28,6 +28,7 @@ from include.audit.merkle.run_params import TableAuditRun
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
+from supervision.airflow_conf import jobs_pool
 from supervision.alerts import default_args, mails
 from supervision.audit_tasks import AuditJobOperator, AuditVerdictOperator
 from supervision.nightly import only_at
@@ -58,6 +59,7 @@ with DAG(
         name="audit_tables",
         application=str(PROJECT_ROOT / "spark_apps" / "audit_tables.py"),
         driver_memory="512m",
+        pool=jobs_pool(),
         execution_timeout=timedelta(hours=12),
         max_active_tis_per_dagrun=2,
         map_index_template="{{ task.application_args[3] }}",

@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["SQLITE_FILE", "SUPERVISION", "AirflowSettings", "SettingFault", "from_files"]
+__all__ = ["JOBS_POOL", "SQLITE_FILE", "SUPERVISION", "AirflowSettings", "SettingFault", "from_files"]
 
+JOBS_POOL: Final = "LYREBIRD_JOBS_POOL"
+"""Names Airflow's pool for tasks that hold their slot to the end of a job; `default_pool` where it is not set."""
 SUPERVISION: Final = {
+    # With fewer slots than workers, so that the tasks that bring a stream back always find one.
+    JOBS_POOL: "lyrebird_jobs",
     # Each event of a stream waits for it.
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
     # A task whose worker was killed is tried again before the lease of its application (300 s) runs out.

@@ -7,9 +7,9 @@ import os
 
 from airflow.sdk.configuration import conf
 
-from include.settings.airflow_settings import AirflowSettings
+from include.settings.airflow_settings import JOBS_POOL, AirflowSettings
 
-__all__ = ["airflow_settings", "warn_of_faults"]
+__all__ = ["airflow_settings", "jobs_pool", "warn_of_faults"]
 
 _log = logging.getLogger(__name__)
 # The default of `lease_ttl_s`: deployment files are not read where a plugin loads. `lyrebird doctor` knows them.
@@ -19,6 +19,11 @@ _LEASE_S = 300.0
 def airflow_settings() -> AirflowSettings:
     """The settings of this process."""
     return AirflowSettings.read(lambda section, key: conf.get(section, key, fallback=None))
+
+
+def jobs_pool() -> str:
+    """The pool of tasks that hold their slot until a job has ended. Airflow starts no task of a missing pool."""
+    return os.environ.get(JOBS_POOL) or "default_pool"
 
 
 def warn_of_faults() -> None:

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from include.errors import Transient
 from include.lake.backfill.run_params import NOTHING_STATUS
 from include.settings.environment import PROJECT_ROOT
+from supervision.airflow_conf import jobs_pool
 from supervision.first_tasks import lyrebird_argv
 from supervision.launch import application_environment
 from supervision.leash import leashed
@@ -29,6 +30,7 @@ class LyrebirdOperator(BaseOperator):
 
     Args:
         arguments: of the command (templated).
+        pool: None: the pool of jobs.
         skips: whether the task is skipped where a backfill finds nothing to make again (templated); else it fails.
 
     Raises:
@@ -39,8 +41,10 @@ class LyrebirdOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("arguments", "skips")
 
-    def __init__(self, *, arguments: Sequence[str], skips: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(
+        self, *, arguments: Sequence[str], skips: bool = False, pool: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(pool=pool or jobs_pool(), **kwargs)
         self.arguments = arguments
         self.skips = skips
         self._child: subprocess.Popen[str] | None = None

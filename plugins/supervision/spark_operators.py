@@ -11,6 +11,7 @@ from typing import Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 from include.settings.environment import PROJECT_ROOT
+from supervision.airflow_conf import jobs_pool
 from supervision.launch import application_environment
 from supervision.operator import StreamingOperator
 from supervision.spark import CONNECTION, LeashedSparkHook, ProjectSparkHook
@@ -66,11 +67,12 @@ class SparkJobOperator(SparkSubmitOperator):
     """The provider's operator for work that ends by itself; its processes end when its task is gone.
 
     Such work may be run again from its start. Arguments as `SparkSubmitOperator`; `cores` as above, and `name`,
-    `driver_memory`, `application_args` and `conf` mean the same.
+    `driver_memory`, `application_args` and `conf` mean the same. `pool` is the pool of jobs where none is given; of a
+    mapped task Airflow reads what `partial` was given alone.
     """
 
-    def __init__(self, *, cores: int = 1, conn_id: str = CONNECTION, **kwargs: Any) -> None:
-        super().__init__(conn_id=conn_id, **kwargs)
+    def __init__(self, *, cores: int = 1, conn_id: str = CONNECTION, pool: str | None = None, **kwargs: Any) -> None:
+        super().__init__(conn_id=conn_id, pool=pool or jobs_pool(), **kwargs)
         self.cores = cores
 
     def _get_hook(self) -> LeashedSparkHook:

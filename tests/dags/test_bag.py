@@ -136,6 +136,28 @@ def test_a_snapshot_comes_before_the_replication(bag: DagBag) -> None:
     assert dag.get_task("check").upstream_task_ids == set()
 
 
+def test_what_holds_its_worker_until_a_job_ends_waits_in_a_pool_that_leaves_workers_to_streams(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LYREBIRD_JOBS_POOL", "lyrebird_jobs")
+    pools: dict[str, set[str]] = {}
+    for dag in dags(DagBag()):
+        for task in serialised(dag).tasks:
+            pools.setdefault(task.pool, set()).add(task.task_type)
+    assert pools["lyrebird_jobs"] == {
+        "AuditJobOperator",
+        "ExpectationsOperator",
+        "LyrebirdOperator",
+        "SparkJobOperator",
+    }
+    assert not pools["lyrebird_jobs"] & pools["default_pool"]
+    assert {"StreamingOperator", "SparkStreamingOperator"} & pools["default_pool"]
+
+
+def test_without_a_pool_of_jobs_every_task_is_in_airflow_s_own(bag: DagBag) -> None:
+    assert {task.pool for dag in dags(bag) for task in dag.tasks} == {"default_pool"}
+
+
 def test_only_one_run_of_an_application_is_active(bag: DagBag) -> None:
     for dag in dags(bag):
         if dag.dag_id.startswith("stream_"):

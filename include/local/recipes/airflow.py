@@ -26,17 +26,20 @@ from include.local.recipes.probe import get_json
 from include.local.records import Records, write_private
 from include.local.services import Service
 from include.local.site import Site, secret_key
-from include.settings.airflow_settings import SQLITE_FILE, SUPERVISION
+from include.settings.airflow_settings import JOBS_POOL, SQLITE_FILE, SUPERVISION
 
 __all__ = ["finish", "prepare", "ready"]
 
-# One process for both, as each Airflow command costs 4-9 s of imports. `spark_default` lives in the database, where a
-# person changes it, and is therefore never written again.
-_METADATA = """
+_WORKERS = 4
+_JOBS = 2
+# One process for all, as each Airflow command costs 4-9 s of imports. Connection and pool live in the database, where
+# a person changes them, and are therefore never written again.
+_METADATA = f"""
 import os
 from airflow.utils.db import upgradedb
 upgradedb()
 from airflow.models.connection import Connection
+from airflow.models.pool import Pool
 from airflow.utils.session import create_session
 from sqlalchemy import select
 with create_session() as session:
@@ -44,6 +47,12 @@ with create_session() as session:
         session.add(Connection(
             conn_id="spark_default", conn_type="spark", host=os.environ["LYREBIRD_SPARK_MASTER"],
             description="Master and defaults of every Spark application: local[n] or spark://host:port",
+        ))
+    name = os.environ["{JOBS_POOL}"]
+    if session.scalar(select(Pool).where(Pool.pool == name)) is None:
+        session.add(Pool(
+            pool=name, slots={_JOBS}, include_deferred=False,
+            description="Jobs of Spark and commands that hold their worker until they end",
         ))
 """
 _QUIET = "airflow.jobs airflow.dag_processing airflow.executors alembic uvicorn"
@@ -63,7 +72,7 @@ def _environment(site: Site) -> dict[str, str]:
         "AIRFLOW__CORE__DAGS_FOLDER": str(site.project / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(site.project / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__CORE__PARALLELISM": "4",
+        "AIRFLOW__CORE__PARALLELISM": str(_WORKERS),
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(site.ports["airflow"]),
         "AIRFLOW__API__WORKERS": "1",
@@ -97,7 +106,7 @@ def _environment(site: Site) -> dict[str, str]:
     callers = {
         name: value
         for name, value in os.environ.items()
-        if name.startswith(("AIRFLOW__", "AIRFLOW_CONN_")) or name == "LYREBIRD_SPARK_MASTER"
+        if name.startswith(("AIRFLOW__", "AIRFLOW_CONN_")) or name in {"LYREBIRD_SPARK_MASTER", JOBS_POOL}
     }
     if not any(name.startswith("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN") for name in callers):
         settings[SQLITE_FILE] = str(home / "airflow.db")
@@ -139,9 +148,10 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
 
 
 def _migrate(home: Path, environment: dict[str, str]) -> None:
-    """Bring the database to the installed version, unless the stamp says that it is."""
+    """Bring the database to the installed version, with the pool of jobs, unless the stamp says that it is."""
     database = environment.get("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "")
-    mark = f"{importlib.metadata.version('apache-airflow')} {base64.b64encode(database.encode()).decode()}"
+    where = f"{base64.b64encode(database.encode()).decode()} {environment[JOBS_POOL]}"
+    mark = f"{importlib.metadata.version('apache-airflow')} {where}"
     stamp = home / "migrated"
     there = bool(database) or (home / "airflow.db").exists()
     if there and stamp.exists() and stamp.read_text() == mark:
