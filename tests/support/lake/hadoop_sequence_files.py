@@ -93,6 +93,8 @@ class Hadoop:
         io_, file = jvm.org.apache.hadoop.io, jvm.org.apache.hadoop.io.SequenceFile
         conf = jvm.org.apache.hadoop.conf.Configuration(False)
         conf.set("fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem")
+        # The first file system of a process is kept for all, and Spark's readers need the one with checksums.
+        conf.set("fs.file.impl.disable.cache", "true")
         conf.set("io.seqfile.compress.blocksize", str(format_.block_bytes))
         numbers = format_._layout.key_class == LONG_WRITABLE
         key: Any = io_.LongWritable() if numbers else io_.BytesWritable()
