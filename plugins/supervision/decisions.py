@@ -49,6 +49,7 @@ ONE_HOST = "Let Airflow's workers and triggerer run on one host: docs/production
 """What to do about a stream that meets two hosts."""
 _TOLD_EVERY_US: Final = 3_600_000_000
 _TOLD_OF_US: Final = 86_400_000_000
+_UNSTARTED: Final = "killed while it waited"
 # Sooner nobody knows whether the restart has helped.
 _RUNS_AFTER_US: Final = 60_000_000
 
@@ -129,7 +130,7 @@ class Event:
         what: see `What`.
         token: the generation that it watched.
         rc: exit status; None when nobody was left to say it.
-        why: what made it end, see `Ended`.
+        why: what made it end, see `Ended`; or that its guardian was killed before it had started it.
         problem: for a person, where there is more to say.
         incidents: what the application reports and the trigger could not tell, as progress.json has it.
         gave_up: see `Ended`.
@@ -212,11 +213,13 @@ class StartAgain:
         because: for the log and the error.
         spends: whether the restart budget pays for it.
         stop_first: the old generation still runs, without progress.
+        waits_on: the old one was to start later, and never did; what is left of its time is waited first.
     """
 
     because: str
     spends: bool
     stop_first: bool = False
+    waits_on: bool = False
 
 
 def on_start(
@@ -299,6 +302,8 @@ def on_poll(
         return Event("replaced", token)
     if not seen.held:
         if seen.ended is None or seen.ended.token != token:
+            if seen.run.waits:
+                return Event("exited", token, why=_UNSTARTED)
             return Event("exited", token, problem="its guardian was killed, and it with it")
         return Event("exited", token, seen.ended.rc, seen.ended.why, seen.ended.problem, gave_up=seen.ended.gave_up)
     # While it drains, the guardian's own deadlines hold.
@@ -345,6 +350,8 @@ def on_event(event: Event) -> FailTry | Finish | GiveUp | HandOver | StartAgain:
         return StartAgain(event.problem or "it made no progress", spends=True, stop_first=True)
     if event.rc and event.gave_up:
         return GiveUp(event.gave_up)
+    if event.why == _UNSTARTED:
+        return StartAgain("its guardian was killed while it waited to start it", spends=False, waits_on=True)
     if event.why is not None:
         return StartAgain(f"it was made to end: {event.why}", spends=False)
     if event.rc == 0:

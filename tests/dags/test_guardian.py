@@ -245,6 +245,20 @@ def test_one_that_waits_for_its_start_ends_at_once_when_it_is_asked_and_by_its_l
     assert not (folder.path / "app.log").exists()
 
 
+def test_one_that_is_killed_while_it_waits_is_no_end_of_the_application(folder: RunFolder) -> None:
+    start(folder, code="raise SystemExit(3)")
+    eventually(lambda: not folder.held(), "its end")
+    for token in ("two", "three"):
+        assert start(folder, token=token, start_after_s=600)
+        run = folder.observe().run
+        assert run is not None
+        assert run.waits
+        os.kill(run.guardian_pid, signal.SIGKILL)
+        eventually(lambda: not folder.held(), "a free lock")
+    start(folder, token="four")
+    assert [(each["token"], each["rc"]) for each in folder.exits()] == [("one", 3)]
+
+
 def test_an_application_that_ends_takes_its_children_along(folder: RunFolder) -> None:
     start(folder, "child")
     eventually((folder.path / "child").exists, "the child")

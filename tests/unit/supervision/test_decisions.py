@@ -192,6 +192,19 @@ def test_an_end_that_nobody_recorded_is_a_killed_guardian(ended: Ended | None) -
     assert isinstance(on_event(event), StartAgain)
 
 
+def test_one_whose_guardian_is_killed_while_it_waits_goes_on_waiting_without_cost() -> None:
+    run = Run("t1", ME, guardian_pid=10, pid=None, started_us=0, start_after_s=600)
+    killed = poll(Observed(held=False, stop=False, run=run, ended=None))
+    assert killed is not None
+    outcome = on_event(killed)
+    assert isinstance(outcome, StartAgain)
+    assert (outcome.spends, outcome.waits_on) == (False, True)
+    # One that was asked to end while it waited is started at once by who still wants it.
+    asked = poll(Observed(held=False, stop=False, run=run, ended=Ended("t1", 0, "asked", None)))
+    assert asked is not None
+    assert on_event(asked) == StartAgain("it was made to end: asked", spends=False)
+
+
 @pytest.mark.parametrize("held", [True, False])
 def test_another_generation_replaces_mine_whether_it_lives_or_not(held: bool) -> None:
     assert poll(seen(token="t2", held=held)) == Event("replaced", "t1")
