@@ -103,14 +103,29 @@ class SnapshotRun(RunParams):
         """For the rows that are read; raises as `rows_condition`."""
         return rows_condition(self.tables, self.where, self.date_column, self.date_from, self.date_until)
 
-    def way(self, *, capture_runs: bool) -> Literal["request", "start", "plan"]:
+    def way(self, *, capture_runs: bool, capture_is_down: bool = False) -> Literal["request", "start", "plan"]:
         """Decides how to carry it out now.
 
+        Args:
+            capture_runs: whether there is a capture, be it one that is down.
+            capture_is_down: whether it only waits for its next slow try, after restarts that did not help.
+
         Raises:
-            Terminal: the mode contradicts what runs, or only a running capture reads such a choice.
+            Terminal: the mode contradicts what runs, only a running capture reads such a choice, or it is down:
+                nobody knows when it would answer.
         """
         if self.plan:
             return "plan"
+        if capture_is_down:
+            raise Terminal(
+                "capture is down, and waits for its next try",
+                source=self.source,
+                mode=self.mode,
+                fix="Mark the run of the DAG source_replicate as failed, which ends the wait; then clear this task."
+                if self.mode in {"start", "anew"}
+                else f"Mend what `lyrebird logs {capture_application(self.source)}` tells, and clear the task capture "
+                "of the DAG source_replicate, which tries it at once; when it runs, clear this task.",
+            )
         if self.mode == "request" and not capture_runs:
             raise Terminal(
                 "no capture runs that could answer a request",

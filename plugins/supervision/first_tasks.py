@@ -43,8 +43,9 @@ def check_snapshot(
     """How this snapshot is to be taken: `way`, and the command of each way."""
     asked = SnapshotRun.from_params(params or {}, source=sources)
     application = capture_application(asked.source)
+    seen = run_folder(application).observe()
     return {
-        "way": asked.way(capture_runs=run_folder(application).held()),
+        "way": asked.way(capture_runs=seen.held, capture_is_down=seen.held and seen.run is not None and seen.run.waits),
         "application": application,
         "request": asked.request_arguments(request_id=f"source_snapshot:{run_id}"),
         "start": lyrebird_argv(asked.start_arguments()),

@@ -136,11 +136,20 @@ def test_the_pages_show_incidents_with_the_command_to_run_next(source: str, runn
     assert "<b>rows</b> 3</span></tr>" in page
 
 
-def test_a_capture_that_is_down_counts_as_running_and_the_pages_say_how_it_is(source: str, running: RunFolder) -> None:
+@pytest.mark.parametrize("mode", ["auto", "request", "start", "anew"])
+def test_a_snapshot_of_a_capture_that_is_down_ends_at_once_with_the_dag_to_see_to(
+    source: str, running: RunFolder, mode: str
+) -> None:
+    run = json.loads((running.path / "run.json").read_text())
+    (running.path / "run.json").write_text(json.dumps({**run, "pid": None, "start_after_s": 600}))
+    with pytest.raises(AirflowFailException, match="capture is down.* source_replicate"):
+        refusing(check_snapshot)([source], {"source": source, "tables": [], "mode": mode}, run_id="r1")
+
+
+def test_a_capture_that_is_down_holds_its_place_and_the_pages_say_how_it_is(source: str, running: RunFolder) -> None:
     run = {"token": "t", "owner": "d|r|t|-1", "guardian_pid": 1, "pid": None, "started_us": 0, "start_after_s": 600}
     (running.path / "run.json").write_text(json.dumps(run))
     running.note_down(Down(1, 2, 600), {"id": "down:1", "text": "it is down: status 3", "fix": "lyrebird logs"})
-    assert snapshot(source)["way"] == "request"
     with pytest.raises(Terminal, match="already runs"):
         check_replication({"source": source}, run_id="r2", dag=DAG)
     page = applications_page(EVERY)
