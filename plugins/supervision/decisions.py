@@ -348,6 +348,10 @@ def on_event(event: Event) -> FailTry | Finish | GiveUp | HandOver | StartAgain:
         return StartAgain("another generation took its place", spends=True)
     if event.what == "stalled":
         return StartAgain(event.problem or "it made no progress", spends=True, stop_first=True)
+    return _on_exit(event)
+
+
+def _on_exit(event: Event) -> Finish | GiveUp | StartAgain:
     if event.rc and event.gave_up:
         return GiveUp(event.gave_up)
     if event.why == _UNSTARTED:

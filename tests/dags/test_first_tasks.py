@@ -142,7 +142,7 @@ def test_a_snapshot_of_a_capture_that_is_down_ends_at_once_with_the_dag_to_see_t
 ) -> None:
     run = json.loads((running.path / "run.json").read_text())
     (running.path / "run.json").write_text(json.dumps({**run, "pid": None, "start_after_s": 600}))
-    with pytest.raises(AirflowFailException, match="capture is down.* source_replicate"):
+    with pytest.raises(AirflowFailException, match=r"capture is down.* source_replicate"):
         refusing(check_snapshot)([source], {"source": source, "tables": [], "mode": mode}, run_id="r1")
 
 
