@@ -46,6 +46,7 @@ with create_session() as session:
             description="Master and defaults of every Spark application: local[n] or spark://host:port",
         ))
 """
+_INCREMENTAL = 2
 _QUIET = "airflow.jobs airflow.dag_processing airflow.executors alembic uvicorn"
 
 
@@ -119,6 +120,9 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     password = {"admin": site.secrets["LYREBIRD_AIRFLOW_PASSWORD"]}
     write_private(home / "passwords.json", json.dumps(password))
     _migrate(home, environment)
+    records = Records(site.state)
+    if SQLITE_FILE in environment and not any((one := records.read(n)) and one.is_alive for n in row.processes):
+        _let_get_smaller(home / "airflow.db")
     commands = {
         "api-server": (),
         # Their log servers would listen on all addresses; the local log folder is read directly.
@@ -166,6 +170,20 @@ def _migrate(home: Path, environment: dict[str, str]) -> None:
         with contextlib.closing(sqlite3.connect(home / "airflow.db")) as metadata:
             metadata.execute("PRAGMA journal_mode=WAL")
     write_private(stamp, mark)
+
+
+def _let_get_smaller(database: Path) -> None:
+    """Let the clean-up, beside Airflow, give this file's free pages back in steps: once it has to be copied for that.
+
+    Nobody else may have it open: they would wait for a second or two for each 100 MB of content, longer on a busy disk.
+    """
+    with contextlib.closing(sqlite3.connect(database, isolation_level=None)) as metadata:
+        if metadata.execute("PRAGMA auto_vacuum").fetchone() == (_INCREMENTAL,):
+            return
+        # Where no room is for the copy, it goes on as it is: the clean-up's log says so each time.
+        with contextlib.suppress(sqlite3.OperationalError):
+            metadata.execute(f"PRAGMA auto_vacuum={_INCREMENTAL}")
+            metadata.execute("VACUUM")
 
 
 def ready(site: Site, row: Service) -> bool:
