@@ -104,18 +104,18 @@ def remove_older(before: datetime, now: datetime) -> tuple[datetime, list[str]]:
     from airflow.utils.db_cleanup import run_cleanup
     from airflow.utils.session import create_session
     from airflow.utils.state import DagRunState
-    from sqlalchemy import select
+    from sqlalchemy import func, select
 
     with create_session() as session:
+        gone = func.coalesce(DagModel.is_stale, True)
         asked = (
-            select(DagRun.dag_id, DagRun.start_date, DagRun.run_after, DagModel.is_stale, DagModel.last_parsed_time)
+            select(DagRun.dag_id, DagRun.start_date, DagRun.run_after, gone, DagModel.last_parsed_time)
             .outerjoin(DagModel, DagModel.dag_id == DagRun.dag_id)
             .where(DagRun.state == DagRunState.RUNNING)
         )
         # The start of one that was cleared is that of its last try; some of its tasks are older.
         running = [
-            RunningRun(dag, (start, after), stale is None or stale, read)
-            for dag, start, after, stale, read in session.execute(asked)
+            RunningRun(dag, (start, after), stale, read) for dag, start, after, stale, read in session.execute(asked)
         ]
     runs_before, left = oldest_to_keep(before, running, now)
     for tables, older in ((_RUNS, runs_before), (_OTHERS, before)):
