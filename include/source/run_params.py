@@ -103,12 +103,13 @@ class SnapshotRun(RunParams):
         """For the rows that are read; raises as `rows_condition`."""
         return rows_condition(self.tables, self.where, self.date_column, self.date_from, self.date_until)
 
-    def way(self, *, capture_runs: bool, capture_is_down: bool = False) -> Literal["request", "start", "plan"]:
+    def way(self, *, capture_runs: bool, down_owner: str | None = None) -> Literal["request", "start", "plan"]:
         """Decides how to carry it out now.
 
         Args:
-            capture_runs: whether there is a capture, be it one that is down.
-            capture_is_down: whether it only waits for its next slow try, after restarts that did not help.
+            capture_runs: whether there is one that could answer.
+            down_owner: the task (dag|run|task|map_index) of one that only waits for its next slow try, after restarts
+                that did not help; None: there is no such.
 
         Raises:
             Terminal: the mode contradicts what runs, only a running capture reads such a choice, or it is down:
@@ -116,15 +117,16 @@ class SnapshotRun(RunParams):
         """
         if self.plan:
             return "plan"
-        if capture_is_down:
+        if down_owner is not None:
             raise Terminal(
                 "capture is down, and waits for its next try",
                 source=self.source,
                 mode=self.mode,
-                fix="Mark the run of the DAG source_replicate as failed, which ends the wait; then clear this task."
+                owner=down_owner,
+                fix="Mark that run as failed, which ends the wait; two minutes later clear this task."
                 if self.mode in {"start", "anew"}
-                else f"Mend what `lyrebird logs {capture_application(self.source)}` tells, and clear the task capture "
-                "of the DAG source_replicate, which tries it at once; when it runs, clear this task.",
+                else f"Mend what `lyrebird logs {capture_application(self.source)}` tells, and clear that run's task "
+                "capture, which tries it at once; when it runs, clear this task.",
             )
         if self.mode == "request" and not capture_runs:
             raise Terminal(

@@ -37,6 +37,7 @@ __all__ = [
     "What",
     "elsewhere",
     "incidents",
+    "is_down",
     "on_event",
     "on_keep",
     "on_poll",
@@ -382,14 +383,39 @@ def on_keep(seen: Observed, run: RunState, *, paused: bool) -> Keep:
         return Keep()
     if run == "active":
         return Keep(renew_lease=seen.held and not seen.stop, tell_paused=paused)
-    if seen.held:
-        # One that drains is left to end; then the next look starts it.
-        wanted = not seen.stop
-    else:
-        wanted = seen.ended is None or not (seen.ended.why == "asked" or seen.ended.rc == 0 or seen.ended.gave_up)
-        # Ended by its lease, it drained well.
-        wanted = wanted or (seen.ended is not None and seen.ended.why == "lease expired")
+    # One that drains is left to end; then the next look starts it.
+    wanted = not seen.stop if seen.held else _is_wanted(seen)
     return Keep(start=wanted and not paused, tell_paused=wanted and paused)
+
+
+def is_down(seen: Observed, down: Down | None, dag: str) -> bool:
+    """Decides whether an application of `dag` only waits for its next slow try, after restarts that did not help.
+
+    Between two slow tries its lock is free, for long where its DAG is paused; it is its run's then, too, unless that
+    was marked.
+
+    Args:
+        seen: its run folder.
+        down: as the folder has it.
+        dag: the one that keeps it running.
+    """
+    if seen.run is None:
+        return False
+    if seen.held:
+        # Of a guardian that has not said who it is yet, only the last one's files are there.
+        return seen.run.waits and (seen.ended is None or seen.ended.token != seen.run.token)
+    return down is not None and seen.run.owner.startswith(f"{dag}|") and _is_wanted(seen)
+
+
+def _is_wanted(seen: Observed) -> bool:
+    """Whether who had started what is dead would start it again; as `_on_exit`, but for what somebody has ended."""
+    ended = seen.ended
+    if seen.run is None or ended is None or ended.token != seen.run.token:
+        return True
+    if ended.rc and ended.gave_up:
+        return False
+    # Ended as stalled or by its lease, it drained well.
+    return ended.rc != 0 if ended.why is None else ended.why != "asked"
 
 
 def restarts_to_tell(

@@ -430,6 +430,19 @@ def test_a_guardian_that_is_killed_while_it_waits_spends_no_restart_and_leaves_t
     assert mails.identities == told
 
 
+@pytest.mark.parametrize(("next_in_s", "waits_s"), [(-86_400, 0), (86_400, 600)])
+def test_a_wall_clock_that_was_set_ends_no_wait_late_or_before_it_began(
+    tries: Callable[..., Try], next_in_s: int, waits_s: float
+) -> None:
+    one = tries("slow", restarts=0, every_s=600)
+    one.folder.path.mkdir(parents=True)
+    one.folder.note_down(Down(1, CLOCK.now_us() + next_in_s * 1_000_000, 600))
+    one.resume({"what": "exited", "token": "t", "why": "killed while it waited"})
+    run = one.folder.observe().run
+    assert run is not None
+    assert run.start_after_s == waits_s
+
+
 def test_one_that_is_down_as_it_stands_still_waits_from_its_end_on(tries: Callable[..., Try]) -> None:
     one = tries("slow", restarts=0, every_s=600)
     first = one.execute()
