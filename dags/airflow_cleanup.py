@@ -11,7 +11,7 @@ old it is, and with it all runs since it began. Where its DAG was taken out of t
 run can never end: it goes by its age, and the task's log names its DAG.
 
 A file that was made by an older version is not made smaller: that would keep Airflow from writing for too long. The
-task's log says so; after `lyrebird down` and `lyrebird up` it is.
+task's log says so; after `lyrebird down`, then `lyrebird up` it is, where free room of twice its size is for a copy.
 
 **When it fails.** The last lines of the task's log say why, mostly that the database was locked for too long. What was
 removed until then stays so; the next run does the rest.

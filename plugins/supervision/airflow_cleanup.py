@@ -7,8 +7,8 @@ taken out of the deployment never ends: after a week without its DAG it holds no
 
 The scheduler writes meanwhile, and waits five seconds at most for SQLite's one lock. So rows go in small batches, and
 pages are given back in small steps. A file that was made without `auto_vacuum` would have to be copied as a whole: on a
-busy machine that keeps writers out for longer than they wait from 50 MB on. `lyrebird up` does it before Airflow's
-processes start; until then the file only does not grow.
+busy machine that keeps writers out for longer than they wait from 50 MB on. `lyrebird down`, then `lyrebird up`
+does it before Airflow's processes start; until then the file only does not grow.
 """
 
 from __future__ import annotations
@@ -176,7 +176,10 @@ def main(days: int) -> None:
     size = "stays as large as it is" if freed is None else f"is {freed:,} bytes smaller"
     sys.stdout.write(f"kept are runs since {runs_before:%F %T} UTC{held}; the file {size}\n")
     if freed is None:
-        sys.stdout.write("to let it get smaller, too, start Airflow anew once: lyrebird down, then lyrebird up\n")
+        sys.stdout.write(
+            "to let it get smaller, too, start Airflow anew once: lyrebird down, then lyrebird up, which copies it and "
+            "needs free room of twice its size for that\n"
+        )
 
 
 if __name__ == "__main__":

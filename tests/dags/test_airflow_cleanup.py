@@ -229,3 +229,4 @@ def test_an_old_file_is_not_copied_beside_those_that_write_and_the_log_says_what
     assert metadata.count("dag_run", "dag_id = 'kept_going'") in (30 * RUNS_A_DAY, 30 * RUNS_A_DAY + 1)
     assert "the file stays as large as it is" in caplog.text
     assert "lyrebird down, then lyrebird up" in caplog.text
+    assert "free room of twice its size" in caplog.text

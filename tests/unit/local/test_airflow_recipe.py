@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from include.local import process
+from include.local.process import Launch
 from include.local.recipes import airflow
 from include.local.records import Records, ServerState
 from include.local.services import SERVICES
@@ -92,10 +93,33 @@ def test_a_database_that_airflow_has_open_is_not_copied(site: Site, migrated: No
     assert not gets_smaller(file)
 
 
-def test_a_copy_for_which_is_no_room_stops_nothing(site: Site, migrated: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_airflow_is_about_to_open_is_not_copied(site: Site, migrated: None) -> None:
+    """After a crash of the host nothing of it is alive, and the supervisor starts what is still wanted."""
+    file = older_database(site)
+    records = Records(site.state)
+    records.servers.mkdir()
+    records.ask(Launch("airflow-scheduler", ("true",), {}, str(site.state), str(site.log("airflow-scheduler"))))
+    airflow.prepare(site, AIRFLOW)
+    assert not gets_smaller(file)
+    records.forget("airflow-scheduler")
+    airflow.prepare(site, AIRFLOW)
+    assert gets_smaller(file)
+
+
+def test_a_damaged_database_is_left_for_airflow_to_tell(site: Site, migrated: None) -> None:
+    file = older_database(site)
+    file.write_bytes(b"no database" * 1000)
+    assert airflow.prepare(site, AIRFLOW)
+    assert file.read_bytes() == b"no database" * 1000
+
+
+@pytest.mark.parametrize("lock", ["IMMEDIATE", "EXCLUSIVE"])
+def test_a_copy_that_cannot_be_made_stops_nothing(
+    site: Site, migrated: None, monkeypatch: pytest.MonkeyPatch, lock: str
+) -> None:
     file = older_database(site)
     with closing(sqlite3.connect(file)) as writer:
-        writer.execute("BEGIN IMMEDIATE")
+        writer.execute(f"BEGIN {lock}")
         connect = sqlite3.connect
         monkeypatch.setattr(sqlite3, "connect", lambda path, **more: connect(path, timeout=0, **more))
         assert airflow.prepare(site, AIRFLOW)
