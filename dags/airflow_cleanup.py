@@ -7,7 +7,11 @@ XComs, its audit log, its jobs (Airflow's own clean-up, as `airflow db clean`). 
 There is no such DAG where Airflow's database is not the local stack's SQLite file: clean it by `airflow db clean`.
 
 **Must not run beside.** Nothing: all that Airflow does may go on. One run at a time. A run that runs is kept, however
-old it is, and with it all runs since it began.
+old it is, and with it all runs since it began. Where its DAG was taken out of the deployment more than a week ago, the
+run can never end: it goes by its age, and the task's log names its DAG.
+
+A file that was made by an older version is not made smaller: that would keep Airflow from writing for too long. The
+task's log says so; after `lyrebird down`, then `lyrebird up` it is, where free room of twice its size is for a copy.
 
 **When it fails.** The last lines of the task's log say why, mostly that the database was locked for too long. What was
 removed until then stays so; the next run does the rest.

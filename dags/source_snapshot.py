@@ -10,6 +10,10 @@ runs. With the Param *Plan* it says in the log of `plan` what would be read, and
 
 **Must not run beside.** Another snapshot of the same source: one run at a time, the next one waits.
 
+While capture is down (restarts did not help, it is tried again every ten minutes), *check* fails at once, as nobody
+knows when it would answer: see to the run of `source_replicate` that it names, then clear it. A *request* that waits
+already when capture goes down holds a worker until it is answered: mark its run as failed.
+
 **When it fails.** Read the last lines of the task's log: they name the table and the next step. Clear the failed task
 to go on; a request keeps its id over retries and clears, and is carried out once. What was refused is asked anew, by
 another run.

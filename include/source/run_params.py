@@ -103,14 +103,31 @@ class SnapshotRun(RunParams):
         """For the rows that are read; raises as `rows_condition`."""
         return rows_condition(self.tables, self.where, self.date_column, self.date_from, self.date_until)
 
-    def way(self, *, capture_runs: bool) -> Literal["request", "start", "plan"]:
+    def way(self, *, capture_runs: bool, down_owner: str | None = None) -> Literal["request", "start", "plan"]:
         """Decides how to carry it out now.
 
+        Args:
+            capture_runs: whether there is one that could answer.
+            down_owner: the task (dag|run|task|map_index) of one that only waits for its next slow try, after restarts
+                that did not help; None: there is no such.
+
         Raises:
-            Terminal: the mode contradicts what runs, or only a running capture reads such a choice.
+            Terminal: the mode contradicts what runs, only a running capture reads such a choice, or it is down:
+                nobody knows when it would answer.
         """
         if self.plan:
             return "plan"
+        if down_owner is not None:
+            raise Terminal(
+                "capture is down, and waits for its next try",
+                source=self.source,
+                mode=self.mode,
+                owner=down_owner,
+                fix="Mark that run as failed, which ends the wait; two minutes later clear this task."
+                if self.mode in {"start", "anew"}
+                else f"Mend what `lyrebird logs {capture_application(self.source)}` tells, and clear that run's task "
+                "capture, which tries it at once; when it runs, clear this task.",
+            )
         if self.mode == "request" and not capture_runs:
             raise Terminal(
                 "no capture runs that could answer a request",

@@ -37,6 +37,7 @@ __all__ = [
     "What",
     "elsewhere",
     "incidents",
+    "is_down",
     "on_event",
     "on_keep",
     "on_poll",
@@ -49,6 +50,7 @@ ONE_HOST = "Let Airflow's workers and triggerer run on one host: docs/production
 """What to do about a stream that meets two hosts."""
 _TOLD_EVERY_US: Final = 3_600_000_000
 _TOLD_OF_US: Final = 86_400_000_000
+_UNSTARTED: Final = "killed while it waited"
 # Sooner nobody knows whether the restart has helped.
 _RUNS_AFTER_US: Final = 60_000_000
 
@@ -129,7 +131,7 @@ class Event:
         what: see `What`.
         token: the generation that it watched.
         rc: exit status; None when nobody was left to say it.
-        why: what made it end, see `Ended`.
+        why: what made it end, see `Ended`; or that its guardian was killed before it had started it.
         problem: for a person, where there is more to say.
         incidents: what the application reports and the trigger could not tell, as progress.json has it.
         gave_up: see `Ended`.
@@ -212,11 +214,13 @@ class StartAgain:
         because: for the log and the error.
         spends: whether the restart budget pays for it.
         stop_first: the old generation still runs, without progress.
+        waits_on: the old one was to start later, and never did; what is left of its time is waited first.
     """
 
     because: str
     spends: bool
     stop_first: bool = False
+    waits_on: bool = False
 
 
 def on_start(
@@ -299,6 +303,8 @@ def on_poll(
         return Event("replaced", token)
     if not seen.held:
         if seen.ended is None or seen.ended.token != token:
+            if seen.run.waits:
+                return Event("exited", token, why=_UNSTARTED)
             return Event("exited", token, problem="its guardian was killed, and it with it")
         return Event("exited", token, seen.ended.rc, seen.ended.why, seen.ended.problem, gave_up=seen.ended.gave_up)
     # While it drains, the guardian's own deadlines hold.
@@ -343,8 +349,14 @@ def on_event(event: Event) -> FailTry | Finish | GiveUp | HandOver | StartAgain:
         return StartAgain("another generation took its place", spends=True)
     if event.what == "stalled":
         return StartAgain(event.problem or "it made no progress", spends=True, stop_first=True)
+    return _on_exit(event)
+
+
+def _on_exit(event: Event) -> Finish | GiveUp | StartAgain:
     if event.rc and event.gave_up:
         return GiveUp(event.gave_up)
+    if event.why == _UNSTARTED:
+        return StartAgain("its guardian was killed while it waited to start it", spends=False, waits_on=True)
     if event.why is not None:
         return StartAgain(f"it was made to end: {event.why}", spends=False)
     if event.rc == 0:
@@ -371,14 +383,39 @@ def on_keep(seen: Observed, run: RunState, *, paused: bool) -> Keep:
         return Keep()
     if run == "active":
         return Keep(renew_lease=seen.held and not seen.stop, tell_paused=paused)
-    if seen.held:
-        # One that drains is left to end; then the next look starts it.
-        wanted = not seen.stop
-    else:
-        wanted = seen.ended is None or not (seen.ended.why == "asked" or seen.ended.rc == 0 or seen.ended.gave_up)
-        # Ended by its lease, it drained well.
-        wanted = wanted or (seen.ended is not None and seen.ended.why == "lease expired")
+    # One that drains is left to end; then the next look starts it.
+    wanted = not seen.stop if seen.held else _is_wanted(seen)
     return Keep(start=wanted and not paused, tell_paused=wanted and paused)
+
+
+def is_down(seen: Observed, down: Down | None, dag: str) -> bool:
+    """Decides whether an application of `dag` only waits for its next slow try, after restarts that did not help.
+
+    Between two slow tries its lock is free, for long where its DAG is paused; it is its run's then, too, unless that
+    was marked.
+
+    Args:
+        seen: its run folder.
+        down: as the folder has it.
+        dag: the one that keeps it running.
+    """
+    if seen.run is None:
+        return False
+    if seen.held:
+        # Of a guardian that has not said who it is yet, only the last one's files are there.
+        return seen.run.waits and (seen.ended is None or seen.ended.token != seen.run.token)
+    return down is not None and seen.run.owner.startswith(f"{dag}|") and _is_wanted(seen)
+
+
+def _is_wanted(seen: Observed) -> bool:
+    """Whether who had started what is dead would start it again; as `_on_exit`, but for what somebody has ended."""
+    ended = seen.ended
+    if seen.run is None or ended is None or ended.token != seen.run.token:
+        return True
+    if ended.rc and ended.gave_up:
+        return False
+    # Ended as stalled or by its lease, it drained well.
+    return ended.rc != 0 if ended.why is None else ended.why != "asked"
 
 
 def restarts_to_tell(

@@ -15,6 +15,7 @@ from include.lake.backfill.run_params import BackfillRun
 from include.lake.run_params import UploadRun, due
 from include.settings.environment import PROJECT_ROOT
 from include.source.run_params import ReplicationRun, SnapshotRun, capture_application, refuse_unless_snapshotted
+from supervision.decisions import is_down
 from supervision.launch import application_environment
 from supervision.refusing import refuses
 from supervision.run_folder import run_folder
@@ -43,8 +44,11 @@ def check_snapshot(
     """How this snapshot is to be taken: `way`, and the command of each way."""
     asked = SnapshotRun.from_params(params or {}, source=sources)
     application = capture_application(asked.source)
+    folder = run_folder(application)
+    seen = folder.observe()
+    down = is_down(seen, folder.down()[0], "source_replicate")
     return {
-        "way": asked.way(capture_runs=run_folder(application).held()),
+        "way": asked.way(capture_runs=seen.held, down_owner=seen.run.owner if down and seen.run else None),
         "application": application,
         "request": asked.request_arguments(request_id=f"source_snapshot:{run_id}"),
         "start": lyrebird_argv(asked.start_arguments()),

@@ -120,6 +120,8 @@ class Guardian:
             return
         end = _read(self._folder / "exit.json")
         if end.get("token") != token:
+            if last.get("start_after_s") and last.get("pid") is None:
+                return  # killed while it waited: of the application the end before is still the last
             end = {"rc": None, "why": None, "token": token, "problem": "its guardian was killed", "ended_us": _now_us()}
             if last.get("boot_id") not in {None, here().boot_id}:
                 end |= {"why": "its host was restarted", "problem": None}

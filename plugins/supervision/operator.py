@@ -171,6 +171,8 @@ class StreamingOperator(BaseOperator):
         ends = outcome.stop_first and self._folder.ask_to_end(told.token, told.what)
         if outcome.spends:
             start_after_s = self._spend(context, outcome)
+        elif outcome.waits_on:
+            start_after_s = self._left_to_wait_s()
         if ends:
             self._await_end(context, told.token, start_after_s)
         self._start(context, start_after_s)
@@ -354,6 +356,12 @@ class StreamingOperator(BaseOperator):
             ensure_sender()
         self.log.warning("%s is down: it is tried again at %s", self.application, iso(down.next_us))
         return (down.next_us - now_us) / 1_000_000
+
+    def _left_to_wait_s(self) -> float:
+        down, _ = self._folder.down()
+        left_s = 0.0 if down is None else (down.next_us - SystemClock().now_us()) / 1_000_000
+        # A wall clock that was set back must not hold it for ever.
+        return min(max(left_s, 0.0), self.restarts.then_every_s or 0.0)
 
     def _down(self, down: Down, because: str, last_words: str) -> dict[str, Any]:
         every_s, budget = self.restarts.then_every_s, self.restarts

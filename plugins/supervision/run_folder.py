@@ -75,7 +75,7 @@ class Run:
 
     @property
     def waits(self) -> bool:
-        """Whether its guardian has not started it yet, as it is down."""
+        """Whether its guardian has not started it yet, as it is down; of one that is dead, whether it never did."""
         return self.start_after_s > 0 and self.pid is None
 
 

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from airflow.utils.db import initdb
 
+from include.clock import SystemClock
 from include.errors import Transient
 from include.settings.airflow_settings import SQLITE_FILE
-from supervision.airflow_cleanup import clean, earliest, give_pages_back
+from supervision.airflow_cleanup import RunningRun, clean, give_pages_back, oldest_to_keep
 from tests.dags.conftest import HOME
 
+CLOCK = SystemClock()
 DAYS = 60
 # The keeper's real ones are ten times as many.
 RUNS_A_DAY = 72
@@ -33,10 +35,14 @@ class Metadata:
         with closing(sqlite3.connect(like)) as empty, closing(sqlite3.connect(file)) as made:
             empty.backup(made)
             # Other tests have runs of theirs in it.
-            for table in ("xcom", "task_instance", "trigger", "log", "dag_run"):
+            for table in ("xcom", "task_instance", "trigger", "log", "dag_run", "dag"):
                 made.execute(f"DELETE FROM {table}")
+            made.commit()
             made.execute("PRAGMA journal_mode=WAL")
+            made.execute("PRAGMA auto_vacuum=2")
+            made.execute("VACUUM")
             self.add(made, "kept_going", "success", [ago(run / RUNS_A_DAY) for run in range(DAYS * RUNS_A_DAY)])
+            made.execute("INSERT OR IGNORE INTO dag_bundle (name, active) VALUES ('dags-folder', 1)")
             made.commit()
 
     def add(self, to: sqlite3.Connection, dag: str, state: str, times: list[str]) -> None:
@@ -71,9 +77,23 @@ class Metadata:
                     (time, dag, run, event, extra),
                 )
 
-    def starts_a_stream(self, days: float) -> None:
+    def starts_a_stream(self, days: float, *, dag: str = "stream_app", gone_days: float = 0) -> None:
+        """`gone_days`: so long its DAG has not been in the deployment; infinite: the database has no such DAG."""
         with closing(sqlite3.connect(self.file)) as to, to:
-            self.add(to, "stream_app", "running", [ago(days)])
+            self.add(to, dag, "running", [ago(days)])
+            if gone_days < DAYS:
+                row = {"dag_id": dag, "is_stale": gone_days > 0, "last_parsed_time": ago(gone_days)}
+                row |= {"is_paused": 0, "bundle_name": "dags-folder", "max_active_tasks": 1, "timetable_type": ""}
+                row |= {
+                    "max_consecutive_failed_dag_runs": 0,
+                    "has_task_concurrency_limits": 0,
+                    "partition_mapper_info": "[]",
+                }
+                self.insert_dag(to, row)
+
+    @staticmethod
+    def insert_dag(to: sqlite3.Connection, row: dict[str, object]) -> None:
+        to.execute(f"INSERT INTO dag ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
 
     def count(self, table: str, where: str = "1") -> int:
         with closing(sqlite3.connect(self.file)) as asked:
@@ -134,10 +154,44 @@ def test_a_run_that_runs_stays_however_old_it_is_and_holds_up_nothing_but_runs_s
     assert metadata.count("log", "dag_id = 'kept_going'") in (60 * RUNS_A_DAY, 60 * RUNS_A_DAY + 2)
 
 
+@pytest.mark.timeout(400)
+def test_runs_that_run_without_their_dag_hold_nothing_back_and_are_told(
+    metadata: Metadata, caplog: pytest.LogCaptureFixture
+) -> None:
+    metadata.starts_a_stream(days=50, dag="stream_gone", gone_days=20)
+    metadata.starts_a_stream(days=50, dag="stream_unknown", gone_days=float("inf"))
+    metadata.starts_a_stream(days=40)
+    with caplog.at_level("INFO"):
+        clean({"days": 30})
+    assert metadata.has_the_stream()
+    assert metadata.count("dag_run", "dag_id = 'kept_going'") in (40 * RUNS_A_DAY, 40 * RUNS_A_DAY + 1)
+    assert metadata.count("task_instance", "dag_id IN ('stream_gone', 'stream_unknown')") == 0
+    assert "where their DAG is gone: stream_gone, stream_unknown" in caplog.text
+
+
+def oldest(*running: RunningRun) -> tuple[datetime, list[str]]:
+    return oldest_to_keep(NOW - timedelta(days=30), running, NOW)
+
+
 def test_where_no_run_runs_age_alone_counts() -> None:
-    assert earliest(NOW, (None, None)) == NOW
-    assert earliest(NOW, (NOW + timedelta(days=1), None)) == NOW
-    assert earliest(NOW, (NOW - timedelta(days=1), NOW - timedelta(days=2))) < NOW - timedelta(days=2)
+    for began in ((None, None), (NOW - timedelta(days=29), None)):
+        assert oldest(RunningRun("a", began, read=NOW)) == (NOW - timedelta(days=30), [])
+    since, left = oldest(RunningRun("a", (NOW - timedelta(days=31), NOW - timedelta(days=32)), read=NOW))
+    assert NOW - timedelta(days=33) < since < NOW - timedelta(days=32)
+    assert left == []
+
+
+def test_a_dag_that_is_missing_for_a_while_loses_no_run() -> None:
+    began = (NOW - timedelta(days=40), None)
+    broken = RunningRun("a", began, stale=True, read=NOW - timedelta(days=6))
+    gone = RunningRun("b", began, stale=True, read=NOW - timedelta(days=8))
+    nobody_reads = RunningRun("c", began, stale=False, read=NOW - timedelta(days=8))
+    young = RunningRun("d", (NOW, NOW), stale=True, read=NOW - timedelta(days=8))
+    for kept in (broken, nobody_reads):
+        since, left = oldest(kept, gone, young)
+        assert since < NOW - timedelta(days=40)
+        assert left == ["b"]
+    assert oldest(gone, young) == (NOW - timedelta(days=30), ["b"])
 
 
 def test_a_clean_up_that_fails_is_tried_again(metadata: Metadata) -> None:
@@ -146,16 +200,33 @@ def test_a_clean_up_that_fails_is_tried_again(metadata: Metadata) -> None:
 
 
 def test_later_rows_that_go_give_their_pages_back_beside_one_who_reads(metadata: Metadata) -> None:
-    give_pages_back(metadata.file)
     before = metadata.size
     with closing(sqlite3.connect(metadata.file)) as writer, writer:
         writer.execute("DELETE FROM log")
     with closing(sqlite3.connect(metadata.file, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         assert reader.execute("SELECT count(*) FROM log").fetchone() == (0,)
-        assert give_pages_back(metadata.file) >= 0
+        assert give_pages_back(metadata.file, CLOCK) is not None
         reader.execute("ROLLBACK")
     with closing(sqlite3.connect(metadata.file)) as asked:
         assert asked.execute("PRAGMA freelist_count").fetchone() == (0,)
-    assert give_pages_back(metadata.file) >= 0
+    assert give_pages_back(metadata.file, CLOCK) is not None
     assert metadata.size < 0.8 * before
+
+
+@pytest.mark.timeout(400)
+def test_an_old_file_is_not_copied_beside_those_that_write_and_the_log_says_what_lets_it_get_smaller(
+    metadata: Metadata, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(sqlite3.connect(metadata.file, isolation_level=None)) as older:
+        for statement in ("PRAGMA auto_vacuum=0", "VACUUM"):
+            older.execute(statement)
+    with caplog.at_level("INFO"):
+        clean({"days": 30})
+    with closing(sqlite3.connect(metadata.file)) as asked:
+        assert asked.execute("PRAGMA auto_vacuum").fetchone() == (0,)
+        assert asked.execute("PRAGMA freelist_count").fetchone() > (0,)
+    assert metadata.count("dag_run", "dag_id = 'kept_going'") in (30 * RUNS_A_DAY, 30 * RUNS_A_DAY + 1)
+    assert "the file stays as large as it is" in caplog.text
+    assert "lyrebird down, then lyrebird up" in caplog.text
+    assert "free room of twice its size" in caplog.text

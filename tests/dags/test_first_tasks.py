@@ -136,11 +136,57 @@ def test_the_pages_show_incidents_with_the_command_to_run_next(source: str, runn
     assert "<b>rows</b> 3</span></tr>" in page
 
 
-def test_a_capture_that_is_down_counts_as_running_and_the_pages_say_how_it_is(source: str, running: RunFolder) -> None:
+@pytest.mark.parametrize("mode", ["auto", "request", "start", "anew"])
+def test_a_snapshot_of_a_capture_that_is_down_ends_at_once_with_the_run_to_see_to(
+    source: str, running: RunFolder, mode: str
+) -> None:
+    run = json.loads((running.path / "run.json").read_text())
+    (running.path / "run.json").write_text(json.dumps({**run, "pid": None, "start_after_s": 600}))
+    with pytest.raises(AirflowFailException, match=r"capture is down.*owner='d\|r\|t\|-1"):
+        refusing(check_snapshot)([source], {"source": source, "tables": [], "mode": mode}, run_id="r1")
+
+
+@pytest.fixture
+def dead(source: str) -> RunFolder:
+    """The run folder of a capture whose guardian was killed while it waited for the next slow try."""
+    folder = run_folder(f"capture-{source}")
+    folder.path.mkdir(parents=True)
+    owner = "source_replicate|r7|capture|-1"
+    run = {"token": "t", "owner": owner, "guardian_pid": 1, "pid": None, "started_us": 0, "start_after_s": 600}
+    (folder.path / "run.json").write_text(json.dumps(run))
+    folder.note_down(Down(1, 2, 600), {"id": "down:1"})
+    return folder
+
+
+@pytest.mark.parametrize("mode", ["auto", "request", "start", "anew"])
+def test_between_two_slow_tries_no_snapshot_takes_the_place_of_the_capture(
+    source: str, dead: RunFolder, mode: str
+) -> None:
+    with pytest.raises(Terminal, match=r"capture is down.*owner='source_replicate\|r7\|capture"):
+        snapshot(source, mode=mode)
+
+
+@pytest.mark.parametrize("mode", ["auto", "start", "anew"])
+def test_once_the_run_of_a_capture_that_was_down_is_marked_a_snapshot_starts_one(
+    source: str, dead: RunFolder, mode: str
+) -> None:
+    # What its guardian has left that was asked to end while it waited.
+    (dead.path / "exit.json").write_text(json.dumps({"rc": 0, "why": "asked", "token": "t"}))
+    assert snapshot(source, mode=mode)["way"] == "start"
+
+
+@pytest.mark.parametrize("mode", ["auto", "start", "anew"])
+def test_once_the_keeper_has_seen_that_nobody_wants_a_dead_capture_a_snapshot_starts_one(
+    source: str, dead: RunFolder, mode: str
+) -> None:
+    dead.note_down(None)
+    assert snapshot(source, mode=mode)["way"] == "start"
+
+
+def test_a_capture_that_is_down_holds_its_place_and_the_pages_say_how_it_is(source: str, running: RunFolder) -> None:
     run = {"token": "t", "owner": "d|r|t|-1", "guardian_pid": 1, "pid": None, "started_us": 0, "start_after_s": 600}
     (running.path / "run.json").write_text(json.dumps(run))
     running.note_down(Down(1, 2, 600), {"id": "down:1", "text": "it is down: status 3", "fix": "lyrebird logs"})
-    assert snapshot(source)["way"] == "request"
     with pytest.raises(Terminal, match="already runs"):
         check_replication({"source": source}, run_id="r2", dag=DAG)
     page = applications_page(EVERY)

@@ -245,6 +245,41 @@ def test_one_that_waits_for_its_start_ends_at_once_when_it_is_asked_and_by_its_l
     assert not (folder.path / "app.log").exists()
 
 
+def test_one_that_is_killed_while_it_waits_is_no_end_of_the_application(folder: RunFolder) -> None:
+    start(folder, code="raise SystemExit(3)")
+    eventually(lambda: not folder.held(), "its end")
+    for token in ("two", "three"):
+        assert start(folder, token=token, start_after_s=600)
+        run = folder.observe().run
+        assert run is not None
+        assert run.waits
+        os.kill(run.guardian_pid, signal.SIGKILL)
+        eventually(lambda: not folder.held(), "a free lock")
+    start(folder, token="four")
+    assert [(each["token"], each["rc"]) for each in folder.exits()] == [("one", 3)]
+
+
+def test_one_that_is_killed_after_its_slow_try_began_is_an_end_of_the_application(folder: RunFolder) -> None:
+    assert start(folder, start_after_s=0.2)
+    eventually(lambda: (run := folder.observe().run) is not None and run.pid is not None, "its start")
+    run = folder.observe().run
+    assert run is not None
+    os.kill(run.guardian_pid, signal.SIGKILL)
+    eventually(lambda: not folder.held(), "a free lock")
+    start(folder, token="two")
+    assert [(each["token"], each["rc"]) for each in folder.exits()] == [("one", None)]
+
+
+def test_one_that_is_killed_before_it_began_at_once_is_an_end_of_the_application(folder: RunFolder) -> None:
+    start(folder)
+    run = json.loads((folder.path / "run.json").read_text())
+    os.kill(run["guardian_pid"], signal.SIGKILL)
+    eventually(lambda: not folder.held(), "a free lock")
+    (folder.path / "run.json").write_text(json.dumps({**run, "pid": None}))
+    start(folder, token="two")
+    assert [(each["token"], each["rc"]) for each in folder.exits()] == [("one", None)]
+
+
 def test_an_application_that_ends_takes_its_children_along(folder: RunFolder) -> None:
     start(folder, "child")
     eventually((folder.path / "child").exists, "the child")

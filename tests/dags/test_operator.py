@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -400,6 +402,45 @@ def test_to_clear_what_is_down_tries_it_at_once(tries: Callable[..., Try]) -> No
     event = one.event(waiting)
     assert (event["what"], event["why"]) == ("exited", "asked")
     assert one.event(one.execute())["rc"] == 0
+
+
+def test_a_guardian_that_is_killed_while_it_waits_spends_no_restart_and_leaves_the_rest_of_the_wait(
+    tries: Callable[..., Try], mails: Mails
+) -> None:
+    one = tries("crash", restarts=0, every_s=600)
+    one.operator.alerts = ALERTS
+    watching = one.resume(one.event(one.execute()))
+    before, exits, told = one.folder.down(), one.folder.exits(), list(mails.identities)
+    for left_s in (600, 300):
+        down, incident = before
+        assert down is not None
+        before = replace(down, next_us=CLOCK.now_us() + left_s * 1_000_000), incident
+        one.folder.note_down(*before)
+        run = one.folder.observe().run
+        assert run is not None
+        os.kill(run.guardian_pid, signal.SIGKILL)
+        watching = one.resume(one.event(watching))
+        assert waits(one)
+        run = one.folder.observe().run
+        assert run is not None
+        assert left_s - 60 < run.start_after_s <= left_s
+        assert one.folder.down() == before
+    assert one.context["task_state_store"]["restarts_us"] == []
+    assert [each["rc"] for each in exits] == [each["rc"] for each in one.folder.exits()] == [3]
+    assert mails.identities == told
+
+
+@pytest.mark.parametrize(("next_in_s", "waits_s"), [(-86_400, 0), (86_400, 600)])
+def test_a_wall_clock_that_was_set_ends_no_wait_late_or_before_it_began(
+    tries: Callable[..., Try], next_in_s: int, waits_s: float
+) -> None:
+    one = tries("slow", restarts=0, every_s=600)
+    one.folder.path.mkdir(parents=True)
+    one.folder.note_down(Down(1, CLOCK.now_us() + next_in_s * 1_000_000, 600))
+    one.resume({"what": "exited", "token": "t", "why": "killed while it waited"})
+    run = one.folder.observe().run
+    assert run is not None
+    assert run.start_after_s == waits_s
 
 
 def test_one_that_is_down_as_it_stands_still_waits_from_its_end_on(tries: Callable[..., Try]) -> None:

@@ -55,6 +55,7 @@ with create_session() as session:
             description="Jobs of Spark and commands that hold their worker until they end",
         ))
 """
+_INCREMENTAL = 2
 _QUIET = "airflow.jobs airflow.dag_processing airflow.executors alembic uvicorn"
 
 
@@ -128,6 +129,8 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     password = {"admin": site.secrets["LYREBIRD_AIRFLOW_PASSWORD"]}
     write_private(home / "passwords.json", json.dumps(password))
     _migrate(home, environment)
+    if SQLITE_FILE in environment and not _may_run(Records(site.state), row):
+        _let_get_smaller(home / "airflow.db")
     commands = {
         "api-server": (),
         # Their log servers would listen on all addresses; the local log folder is read directly.
@@ -176,6 +179,27 @@ def _migrate(home: Path, environment: dict[str, str]) -> None:
         with contextlib.closing(sqlite3.connect(home / "airflow.db")) as metadata:
             metadata.execute("PRAGMA journal_mode=WAL")
     write_private(stamp, mark)
+
+
+def _may_run(records: Records, row: Service) -> bool:
+    """Whether one of its processes runs, or may start meanwhile: the supervisor starts what has a spec."""
+    return any(records.spec(n) or ((one := records.read(n)) and one.is_alive) for n in row.processes)
+
+
+def _let_get_smaller(database: Path) -> None:
+    """Let the clean-up, beside Airflow, give this file's free pages back in steps: once it has to be copied for that.
+
+    Nobody else may have it open: they would wait for a second or two for each 100 MB of content, longer on a busy disk.
+    """
+    # It goes on as it is where no room is for the copy, for which the clean-up's log says how much that needs; or where
+    # it is locked or damaged, which Airflow tells.
+    with (
+        contextlib.suppress(sqlite3.Error),
+        contextlib.closing(sqlite3.connect(database, isolation_level=None)) as metadata,
+    ):
+        if metadata.execute("PRAGMA auto_vacuum").fetchone() != (_INCREMENTAL,):
+            metadata.execute(f"PRAGMA auto_vacuum={_INCREMENTAL}")
+            metadata.execute("VACUUM")
 
 
 def ready(site: Site, row: Service) -> bool:

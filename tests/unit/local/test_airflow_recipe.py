@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from collections import defaultdict
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from include.local import process
+from include.local.process import Launch
 from include.local.recipes import airflow
+from include.local.records import Records, ServerState
 from include.local.services import SERVICES
 from include.local.site import Site
 from include.settings.airflow_settings import SQLITE_FILE
@@ -37,3 +43,85 @@ def test_a_database_of_the_callers_is_left_to_the_caller(
     environment = airflow._environment(site)
     assert environment[name] == "postgresql://h/airflow"
     assert SQLITE_FILE not in environment
+
+
+AIRFLOW = next(row for row in SERVICES if row.name == "airflow")
+
+
+def older_database(site: Site) -> Path:
+    """One that was made before the clean-up was, with room in it."""
+    file = site.folder(AIRFLOW) / "airflow.db"
+    file.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(file)) as made, made:
+        made.execute("CREATE TABLE log (extra TEXT)")
+        made.executemany("INSERT INTO log VALUES (?)", [("x" * 1000,)] * 1000)
+    with closing(sqlite3.connect(file)) as made, made:
+        made.execute("DELETE FROM log WHERE rowid > 10")
+    return file
+
+
+def gets_smaller(file: Path) -> bool:
+    with closing(sqlite3.connect(file)) as asked:
+        assert asked.execute("SELECT count(*) FROM log").fetchone() == (10,)
+        return bool(asked.execute("PRAGMA auto_vacuum").fetchone() == (2,))
+
+
+@pytest.fixture
+def migrated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(airflow, "_migrate", lambda _home, _environment: None)
+
+
+def test_an_old_database_is_copied_before_airflow_starts_so_that_it_can_get_smaller(site: Site, migrated: None) -> None:
+    file = older_database(site)
+    before = file.stat().st_size
+    airflow.prepare(site, AIRFLOW)
+    assert gets_smaller(file)
+    assert file.stat().st_size < before / 10
+    copied = file.stat().st_mtime_ns
+    airflow.prepare(site, AIRFLOW)
+    assert file.stat().st_mtime_ns == copied
+
+
+def test_a_database_that_airflow_has_open_is_not_copied(site: Site, migrated: None) -> None:
+    file = older_database(site)
+    me = process.identify(os.getpid())
+    assert me is not None
+    records = Records(site.state)
+    records.servers.mkdir()
+    records.write(ServerState("airflow-triggerer", "running", "", me.pid, me.started))
+    airflow.prepare(site, AIRFLOW)
+    assert not gets_smaller(file)
+
+
+def test_a_database_that_airflow_is_about_to_open_is_not_copied(site: Site, migrated: None) -> None:
+    """After a crash of the host nothing of it is alive, and the supervisor starts what is still wanted."""
+    file = older_database(site)
+    records = Records(site.state)
+    records.servers.mkdir()
+    records.ask(Launch("airflow-scheduler", ("true",), {}, str(site.state), str(site.log("airflow-scheduler"))))
+    airflow.prepare(site, AIRFLOW)
+    assert not gets_smaller(file)
+    records.forget("airflow-scheduler")
+    airflow.prepare(site, AIRFLOW)
+    assert gets_smaller(file)
+
+
+def test_a_damaged_database_is_left_for_airflow_to_tell(site: Site, migrated: None) -> None:
+    file = older_database(site)
+    file.write_bytes(b"no database" * 1000)
+    assert airflow.prepare(site, AIRFLOW)
+    assert file.read_bytes() == b"no database" * 1000
+
+
+@pytest.mark.parametrize("lock", ["IMMEDIATE", "EXCLUSIVE"])
+def test_a_copy_that_cannot_be_made_stops_nothing(
+    site: Site, migrated: None, monkeypatch: pytest.MonkeyPatch, lock: str
+) -> None:
+    file = older_database(site)
+    with closing(sqlite3.connect(file)) as writer:
+        writer.execute(f"BEGIN {lock}")
+        connect = sqlite3.connect
+        monkeypatch.setattr(sqlite3, "connect", lambda path, **more: connect(path, timeout=0, **more))
+        assert airflow.prepare(site, AIRFLOW)
+        writer.rollback()
+    assert not gets_smaller(file)

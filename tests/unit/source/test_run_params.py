@@ -92,6 +92,19 @@ def test_only_a_running_capture_reads_a_choice(choice: dict[str, Any]) -> None:
         asked(**choice).way(capture_runs=False)
 
 
+@pytest.mark.parametrize("runs", [True, False])
+@pytest.mark.parametrize("mode", get_args(SnapshotMode))
+def test_while_capture_is_down_nothing_waits_for_it_and_each_mode_has_its_next_step(mode: str, runs: bool) -> None:
+    with pytest.raises(Terminal, match="capture is down") as refused:
+        asked(mode=mode).way(capture_runs=runs, down_owner="source_replicate|r7|capture|-1")
+    own = mode in {"start", "anew"}
+    assert "owner='source_replicate|r7|capture|-1'" in str(refused.value)
+    assert ("Mark that run as failed" in refused.value.fix) == own
+    assert ("lyrebird logs capture-shop" in refused.value.fix) != own
+    assert "auto" not in refused.value.fix
+    assert asked(mode=mode, plan=True).way(capture_runs=runs, down_owner="d|r|t|-1") == "plan"
+
+
 def test_replication_without_a_snapshot_is_refused_by_naming_the_dag() -> None:
     refuse_unless_snapshotted("shop", {"snapshot": "done"})
     for status in ({"snapshot": "missing"}, {}):

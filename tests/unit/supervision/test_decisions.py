@@ -22,6 +22,7 @@ from supervision.decisions import (
     Restarts,
     StartAgain,
     elsewhere,
+    is_down,
     on_event,
     on_poll,
     restarts_to_tell,
@@ -190,6 +191,64 @@ def test_an_end_that_nobody_recorded_is_a_killed_guardian(ended: Ended | None) -
     assert event is not None
     assert (event.what, event.rc) == ("exited", None)
     assert isinstance(on_event(event), StartAgain)
+
+
+def test_one_whose_guardian_is_killed_while_it_waits_goes_on_waiting_without_cost() -> None:
+    run = Run("t1", ME, guardian_pid=10, pid=None, started_us=0, start_after_s=600)
+    killed = poll(Observed(held=False, stop=False, run=run, ended=None))
+    assert killed is not None
+    outcome = on_event(killed)
+    assert isinstance(outcome, StartAgain)
+    assert (outcome.spends, outcome.waits_on) == (False, True)
+    # One that was asked to end while it waited is started at once by who still wants it.
+    asked = poll(Observed(held=False, stop=False, run=run, ended=Ended("t1", 0, "asked", None)))
+    assert asked is not None
+    assert on_event(asked) == StartAgain("it was made to end: asked", spends=False)
+
+
+def test_one_that_is_killed_after_its_slow_try_began_is_a_crash() -> None:
+    run = Run("t1", ME, guardian_pid=10, pid=11, started_us=0, start_after_s=600)
+    killed = poll(Observed(held=False, stop=False, run=run, ended=None))
+    assert killed is not None
+    assert on_event(killed) == StartAgain("its guardian was killed, and it with it", spends=True)
+
+
+def downs(
+    *, held: bool, pid: int | None = None, ended: Ended | None = None, owner: str = ME, noted: bool = True
+) -> bool:
+    run = Run("t1", owner, guardian_pid=10, pid=pid, started_us=0, start_after_s=600)
+    return is_down(Observed(held=held, stop=False, run=run, ended=ended), Down(1, 2, 600) if noted else None, "dag")
+
+
+def test_what_waits_for_its_slow_try_is_down_and_what_runs_is_not() -> None:
+    assert downs(held=True)
+    assert not downs(held=True, pid=11)
+    # Another guardian has the lock, and has not said yet who it is.
+    assert not downs(held=True, ended=Ended("t1", 0, "asked", None))
+    assert downs(held=True, ended=Ended("t0", 3, None, None))
+    assert not is_down(Observed(held=True, stop=False, run=None, ended=None), Down(1, 2, 600), "dag")
+
+
+@pytest.mark.parametrize("pid", [None, 11])
+@pytest.mark.parametrize(
+    ("ended", "down"),
+    [
+        (None, True),
+        (Ended("t0", 0, "asked", None), True),
+        (Ended("t1", 3, None, None), True),
+        (Ended("t1", 0, "stalled", None), True),
+        (Ended("t1", 0, "lease expired", None), True),
+        (Ended("t1", 0, "asked", None), False),
+        (Ended("t1", 0, None, None), False),
+        (Ended("t1", 1, None, None, {"id": "stopped:1"}), False),
+    ],
+)
+def test_between_two_slow_tries_it_is_down_while_its_task_wants_it(
+    ended: Ended | None, down: bool, pid: int | None
+) -> None:
+    assert downs(held=False, pid=pid, ended=ended) == down
+    assert not downs(held=False, pid=pid, ended=ended, noted=False)
+    assert not downs(held=False, pid=pid, ended=ended, owner="dag2|run|task|-1")
 
 
 @pytest.mark.parametrize("held", [True, False])
