@@ -26,6 +26,7 @@ _SECRETS: dict[str, int] = {
     "LYREBIRD_MYSQL_PASSWORD": 18,
     "LYREBIRD_SHOP_PASSWORD": 18,
     "LYREBIRD_S3_SECRET_KEY": 24,
+    "LYREBIRD_ELASTICSEARCH_PASSWORD": 18,
     "LYREBIRD_AIRFLOW_PASSWORD": 12,
 }
 
@@ -191,7 +192,11 @@ class Site:
                 "LYREBIRD_S3_ACCESS_KEY": "lyrebird",
                 "LYREBIRD_S3_SECRET_KEY": secret["LYREBIRD_S3_SECRET_KEY"],
             },
-            "elasticsearch": {"LYREBIRD_ELASTICSEARCH": f"http://{address['elasticsearch']}"},
+            "elasticsearch": {
+                "LYREBIRD_ELASTICSEARCH": f"http://{address['elasticsearch']}",
+                "LYREBIRD_ELASTICSEARCH_USER": "lyrebird",
+                "LYREBIRD_ELASTICSEARCH_PASSWORD": secret["LYREBIRD_ELASTICSEARCH_PASSWORD"],
+            },
             "mail": {
                 "LYREBIRD_SMTP": address["smtp"],
                 "LYREBIRD_MAIL": f"http://{address['mail']}",

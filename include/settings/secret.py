@@ -61,7 +61,7 @@ def login_apart(values: Any, *others: str) -> Any:
         raise ValueError("the addresses name different users: name one by user and password")
     user, password = next(iter(logins))
     apart = {**values, "url": without_login(values["url"])}
-    if user and not any(values.get(name) is not None for name in ("user", *others)):
+    if user and not any(values.get(name) for name in ("user", *others)):
         apart |= {"user": unquote(user), "password": unquote(password) if password else None}
     return apart
 

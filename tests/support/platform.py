@@ -31,6 +31,7 @@ from include.clock import SystemClock
 from include.errors import Transient
 from include.index.generations.create import make_index
 from include.local.stack import Stack
+from include.settings.connections import Elasticsearch
 from include.settings.deployment import Deployment
 from include.settings.environment import deployment_folder
 
@@ -202,7 +203,7 @@ def running_platform(state: Path) -> Iterator[Platform]:
         airflow = Airflow(
             env["LYREBIRD_AIRFLOW"], env["LYREBIRD_AIRFLOW_USER"], env["LYREBIRD_AIRFLOW_PASSWORD"], SystemClock()
         )
-        index = OrdersIndex(env["LYREBIRD_ELASTICSEARCH"])
+        index = OrdersIndex(Deployment.load().one("elasticsearch", Elasticsearch))
         found = Platform(state, stack, env, airflow, index, shop_server, deployment)
         snapshots = pipeline.start(airflow, [ORDER_SEARCH])
         assert snapshots

@@ -1,14 +1,20 @@
-"""What servers get of the environment of whoever starts them."""
+"""What servers get of the environment of whoever starts them, and of the stack's passwords."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from include.local import accounts
+from include.local.programs import elasticsearch_plugin
 from include.local.recipes import recipe
+from include.local.recipes.probe import get_json
 from include.local.services import service
 from include.local.site import Site
 
@@ -39,3 +45,49 @@ def test_an_ordinary_user_s_mail_catcher_has_that_one_s_environment_but_no_passw
     assert launch.env.items() >= needed.items()
     assert launch.env["PYTHONPATH"].split(os.pathsep)[0] == str(site.project)
     assert not {*site.secrets.values(), "of another stack"} & set(launch.env.values())
+
+
+def test_a_node_of_elasticsearch_keeps_a_hash_and_not_the_password(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "elasticsearch"
+    (home / "config").mkdir(parents=True)
+    monkeypatch.setattr(Site, "install", lambda _site, _row: home)
+    monkeypatch.setattr(elasticsearch_plugin, "install", lambda *_: None)
+    row = service("elasticsearch")
+    (launch,) = recipe(row).prepare(site, row)
+    config, names = Path(launch.env["ES_PATH_CONF"]), site.environment((row,))
+    user, password = names["LYREBIRD_ELASTICSEARCH_USER"], names["LYREBIRD_ELASTICSEARCH_PASSWORD"]
+    found, _, kept = (config / "users").read_text().strip().partition(":{PBKDF2}")
+    rounds, salt, hashed = kept.split("$")
+    again = hashlib.pbkdf2_hmac("sha512", password.encode(), base64.b64decode(salt), int(rounds), 32)
+    assert (found, hashed) == (user, base64.b64encode(again).decode())
+    assert "xpack.security.enabled: true" in (config / "elasticsearch.yml").read_text().splitlines()
+    assert [path.name for path in config.iterdir() if password in path.read_text()] == []
+    assert password not in {*launch.argv, *launch.env.values()}
+
+
+class Guarded(BaseHTTPRequestHandler):
+    """Asks for `user` and `password`."""
+
+    def do_GET(self) -> None:
+        granted = self.headers["Authorization"] == "Basic " + base64.b64encode(b"user:pass:word").decode()
+        self.send_response(200 if granted else 401)
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_a_probe_has_the_login_that_it_is_given() -> None:
+    server = HTTPServer(("127.0.0.1", 0), Guarded)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/"
+        assert get_json(url, login=("user", "pass:word")) == {}
+        assert get_json(url, login=("user", "other")) is None
+        assert get_json(url) is None
+    finally:
+        server.shutdown()
+        server.server_close()

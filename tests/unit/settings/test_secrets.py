@@ -172,6 +172,7 @@ def test_a_login_in_an_address_becomes_user_and_password() -> None:
     assert (registry.url, registry.user, revealed(registry.password)) == ("https://h:1/a", "us@er", "p:w")
     assert Registry(url="http://u:p@h", token="t").user is None
     assert revealed(Registry(url="http://u:p@h", user="v", password="q").password) == "q"
+    assert revealed(Elasticsearch(url="http://u:p@h", user="", password="").password) == "p"
     search = Elasticsearch(url="http://u:p@a:1, http://u:p@b:1")
     assert (search.urls, search.user, revealed(search.password)) == (("http://a:1", "http://b:1"), "u", "p")
 
