@@ -115,7 +115,7 @@ def kafka(services: Callable[..., Endpoints]) -> str:
 
 @pytest.fixture(scope="session")
 def registry_url(services: Callable[..., Endpoints]) -> str:
-    return services("registry")["LYREBIRD_REGISTRY"]
+    return addresses.registry_url(services("registry"))
 
 
 @pytest.fixture(scope="session")

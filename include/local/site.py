@@ -27,6 +27,7 @@ _SECRETS: dict[str, int] = {
     "LYREBIRD_SHOP_PASSWORD": 18,
     "LYREBIRD_S3_SECRET_KEY": 24,
     "LYREBIRD_ELASTICSEARCH_PASSWORD": 18,
+    "LYREBIRD_REGISTRY_PASSWORD": 18,
     "LYREBIRD_AIRFLOW_PASSWORD": 12,
 }
 
@@ -186,7 +187,11 @@ class Site:
                 "LYREBIRD_ADS_PORT": str(self.ports["mariadb_ads"]),
             },
             "kafka": {"LYREBIRD_KAFKA": address["kafka"]},
-            "registry": {"LYREBIRD_REGISTRY": f"http://{address['registry']}/apis/ccompat/v7"},
+            "registry": {
+                "LYREBIRD_REGISTRY": f"http://{address['registry']}/apis/ccompat/v7",
+                "LYREBIRD_REGISTRY_USER": "lyrebird",
+                "LYREBIRD_REGISTRY_PASSWORD": secret["LYREBIRD_REGISTRY_PASSWORD"],
+            },
             "s3": {
                 "LYREBIRD_S3": f"http://{address['s3']}",
                 "LYREBIRD_S3_ACCESS_KEY": "lyrebird",

@@ -29,7 +29,7 @@ from include.settings.environment import PROJECT_ROOT
 from tests.bench.index_application import deployed, indexed
 from tests.bench.index_documents import Filled
 from tests.bench.place import halves, served
-from tests.support.servers.addresses import elasticsearch_url
+from tests.support.servers.addresses import elasticsearch_url, registry_url
 
 __all__ = ["main", "stub"]
 
@@ -87,7 +87,7 @@ def _rounds(
             with contextlib.nullcontext(node) if node else stub() as url:
                 servers = {
                     "kafka": env["LYREBIRD_KAFKA"],
-                    "registry": env["LYREBIRD_REGISTRY"],
+                    "registry": registry_url(env),
                     "elasticsearch": url,
                 }
                 topic = f"bench.{name}"

@@ -35,7 +35,7 @@ from tests.bench.index_application import deployed
 from tests.bench.index_client import _checked, _parts, _requests
 from tests.bench.index_documents import Filled
 from tests.bench.place import halves, served
-from tests.support.servers.addresses import elasticsearch_url
+from tests.support.servers.addresses import elasticsearch_url, registry_url
 
 __all__ = ["main"]
 
@@ -65,7 +65,7 @@ def main() -> int:
     ):
         servers = {
             "kafka": env["LYREBIRD_KAFKA"],
-            "registry": env["LYREBIRD_REGISTRY"],
+            "registry": registry_url(env),
             "elasticsearch": elasticsearch_url(env),
         }
         deployment = deployed(Path(name) / "deployment", _NAME, "bench.rebuilt", servers)

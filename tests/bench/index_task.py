@@ -26,6 +26,7 @@ from tests.bench.index import stub
 from tests.bench.index_application import deployed
 from tests.bench.index_documents import ENTITY, Filled
 from tests.bench.place import halves, served
+from tests.support.servers.addresses import registry_url
 
 __all__ = ["main"]
 
@@ -48,7 +49,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name, stub() as url:
         base = Path(name)
         with served(["kafka", "registry"], base / "stack", halves(apart=False)[0]) as env:
-            servers = {"kafka": env["LYREBIRD_KAFKA"], "registry": env["LYREBIRD_REGISTRY"], "elasticsearch": url}
+            servers = {"kafka": env["LYREBIRD_KAFKA"], "registry": registry_url(env), "elasticsearch": url}
             deployed(base / _NAME, _NAME, f"bench.{_NAME}", servers)
             at = (servers["kafka"], servers["registry"])
             filled = Filled(*at, f"bench.{_NAME}", arguments.documents, 2)

@@ -31,7 +31,7 @@ from include.index.server.port import BulkAnswer
 from include.local.stack import Stack
 from include.settings.connections import Elasticsearch
 from tests.support.faults.tcp_proxy import TcpProxy
-from tests.support.servers.addresses import elasticsearch_url
+from tests.support.servers.addresses import elasticsearch_url, moved
 
 if os.environ.get("LYREBIRD_PROVE") != "1":
     pytest.skip("LYREBIRD_PROVE=1 pytest tests/prove/test_search_node.py", allow_module_level=True)
@@ -177,8 +177,7 @@ def test_a_node_that_is_killed_and_cut_off_ends_with_the_newest_state_of_each_ke
     lines, newest = states(1)
     told: Counter[str] = Counter()
     with TcpProxy(place.hostname or "", place.port or 0) as proxy, ThreadPoolExecutor(4) as pool:
-        through = url.replace(f"@{place.hostname}:{place.port}", f"@{proxy.host}:{proxy.port}")
-        index = ElasticsearchIndex(Elasticsearch(url=through))
+        index = ElasticsearchIndex(Elasticsearch(url=moved(url, proxy.host, proxy.port)))
         index.create(NAME, {"settings": {"number_of_replicas": 0}, "mappings": MAPPING})
         send, concurrency = Watched(index), Concurrency(4)
         trouble = Trouble(stack, proxy, 1)

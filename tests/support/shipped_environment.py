@@ -7,6 +7,8 @@ __all__ = ["ENV"]
 ENV = {
     "LYREBIRD_KAFKA": "127.0.0.1:1",
     "LYREBIRD_REGISTRY": "http://127.0.0.1:2",
+    "LYREBIRD_REGISTRY_USER": "lyrebird",
+    "LYREBIRD_REGISTRY_PASSWORD": "secret",
     "LYREBIRD_ELASTICSEARCH": "http://127.0.0.1:3",
     "LYREBIRD_ELASTICSEARCH_USER": "lyrebird",
     "LYREBIRD_ELASTICSEARCH_PASSWORD": "secret",

@@ -21,6 +21,7 @@ from include.clock import SystemClock
 from include.local import accounts
 from include.local.programs import resolve
 from include.local.recipes import recipe
+from include.local.recipes.probe import get_json
 from include.local.services import service
 from include.local.site import Site
 from include.local.stack import Stack
@@ -79,8 +80,8 @@ def test_kafka_registry_and_s3_run_as_the_account_and_have_what_root_left(site: 
             assert owners_of(site.folder(row)) == {wanted(site)}
         assert stranger.stat().st_uid == os.geteuid()
         assert AdminClient({"bootstrap.servers": env["LYREBIRD_KAFKA"]}).list_topics(timeout=20).cluster_id == identity
-        with urllib.request.urlopen(f"{env['LYREBIRD_REGISTRY']}/subjects", timeout=20) as answer:
-            assert json.load(answer) == []
+        login = env["LYREBIRD_REGISTRY_USER"], env["LYREBIRD_REGISTRY_PASSWORD"]
+        assert get_json(f"{env['LYREBIRD_REGISTRY']}/subjects", 20, login) == []
         client = boto3.client(
             "s3",
             endpoint_url=env["LYREBIRD_S3"],

@@ -14,7 +14,7 @@ import pytest
 from include.local import accounts
 from include.local.programs import elasticsearch_plugin
 from include.local.recipes import recipe
-from include.local.recipes.probe import get_json
+from include.local.recipes.probe import answers, get_json
 from include.local.services import service
 from include.local.site import Site
 
@@ -67,6 +67,23 @@ def test_a_node_of_elasticsearch_keeps_a_hash_and_not_the_password(
     assert password not in {*launch.argv, *launch.env.values()}
 
 
+def test_the_registry_keeps_a_hash_and_not_the_password_and_serves_no_path_without_a_login(site: Site) -> None:
+    row = service("registry")
+    (launch,) = recipe(row).prepare(site, row)
+    names = site.environment((row,))
+    user, password = names["LYREBIRD_REGISTRY_USER"], names["LYREBIRD_REGISTRY_PASSWORD"]
+    # Where Quarkus looks by itself: below the folder that it runs in.
+    file = Path(launch.cwd) / "config" / "application.properties"
+    said = dict(line.split("=", 1) for line in file.read_text().splitlines())
+    hashed = hashlib.sha512(f"{user}:Quarkus:{password}".encode()).hexdigest()
+    assert said[f"quarkus.security.users.embedded.users.{user}"] == hashed
+    assert said["quarkus.http.auth.basic"] == "true"
+    assert said["quarkus.http.auth.permission.all.paths"] == "/*"
+    assert said["quarkus.http.auth.permission.all.policy"] == "authenticated"
+    assert file.stat().st_mode & 0o077 == 0
+    assert not [text for text in (*launch.argv, *launch.env.values(), file.read_text()) if password in text]
+
+
 class Guarded(BaseHTTPRequestHandler):
     """Asks for `user` and `password`."""
 
@@ -88,6 +105,8 @@ def test_a_probe_has_the_login_that_it_is_given() -> None:
         assert get_json(url, login=("user", "pass:word")) == {}
         assert get_json(url, login=("user", "other")) is None
         assert get_json(url) is None
+        assert answers(url, login=("user", "pass:word"))
+        assert not answers(url)
     finally:
         server.shutdown()
         server.server_close()
