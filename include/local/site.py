@@ -28,6 +28,7 @@ _SECRETS: dict[str, int] = {
     "LYREBIRD_S3_SECRET_KEY": 24,
     "LYREBIRD_ELASTICSEARCH_PASSWORD": 18,
     "LYREBIRD_REGISTRY_PASSWORD": 18,
+    "LYREBIRD_MAIL_PASSWORD": 12,
     "LYREBIRD_AIRFLOW_PASSWORD": 12,
 }
 
@@ -205,6 +206,8 @@ class Site:
             "mail": {
                 "LYREBIRD_SMTP": address["smtp"],
                 "LYREBIRD_MAIL": f"http://{address['mail']}",
+                "LYREBIRD_MAIL_USER": "lyrebird",
+                "LYREBIRD_MAIL_PASSWORD": secret["LYREBIRD_MAIL_PASSWORD"],
             },
             "airflow": {
                 "LYREBIRD_AIRFLOW": f"http://{address['airflow']}",

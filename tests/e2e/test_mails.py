@@ -9,7 +9,6 @@ import re
 import shlex
 import subprocess
 import sys
-import urllib.request
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,7 @@ WITHIN_S = 60
 
 
 def _mails(platform: Any) -> list[dict[str, Any]]:
-    with urllib.request.urlopen(platform.env["LYREBIRD_MAIL"].rstrip("/") + "/messages.json", timeout=5) as answer:
-        return list(json.load(answer))
+    return list(platform.mails())
 
 
 def _body(mail: dict[str, Any]) -> str:

@@ -8,7 +8,6 @@ import shutil
 import smtplib
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -106,7 +105,7 @@ stack._say = said.append
 try:
     env = stack.up(["mail"])
     (one,) = [one for one in stack.status().processes if one.pid]
-    print(json.dumps([env["LYREBIRD_SMTP"], env["LYREBIRD_MAIL"], one.pid, said]), flush=True)
+    print(json.dumps([env, one.pid, said]), flush=True)
     sys.stdin.read()
 finally:
     stack.down()
@@ -138,12 +137,14 @@ def test_the_mail_catcher_runs_as_the_account_or_says_why_not(site: Site) -> Non
     )
     try:
         assert running.stdout is not None
-        smtp, url, pid, said = json.loads(running.stdout.readline())
-        host, port = smtp.split(":")
+        env, pid, said = json.loads(running.stdout.readline())
+        host, port = env["LYREBIRD_SMTP"].split(":")
+        login = env["LYREBIRD_MAIL_USER"], env["LYREBIRD_MAIL_PASSWORD"]
         with smtplib.SMTP(host, int(port), timeout=20) as client:
+            client.login(*login)
             client.sendmail("a@localhost", ["b@localhost"], "Subject: kept\n\n")
-        with urllib.request.urlopen(f"{url}/messages.json", timeout=20) as answer:
-            assert [mail["subject"] for mail in json.load(answer)] == ["kept"]
+        listed = get_json(f"{env['LYREBIRD_MAIL']}/messages.json", 20, login)
+        assert [mail["subject"] for mail in listed] == ["kept"]
         if reachable is None:
             assert uids(pid) == {os.geteuid()}
             assert any(line.startswith("mail runs as root: ") and "LYREBIRD_ACCOUNT" in line for line in said)

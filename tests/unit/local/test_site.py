@@ -45,6 +45,10 @@ def test_an_ordinary_user_s_mail_catcher_has_that_one_s_environment_but_no_passw
     assert launch.env.items() >= needed.items()
     assert launch.env["PYTHONPATH"].split(os.pathsep)[0] == str(site.project)
     assert not {*site.secrets.values(), "of another stack"} & set(launch.env.values())
+    login = site.folder(row) / "login"
+    assert f"--login={login}" in launch.argv
+    assert login.read_text() == f"lyrebird:{site.secrets['LYREBIRD_MAIL_PASSWORD']}"
+    assert login.stat().st_mode & 0o077 == 0
 
 
 def test_a_node_of_elasticsearch_keeps_a_hash_and_not_the_password(
