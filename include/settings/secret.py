@@ -49,8 +49,12 @@ def without_login(text: str) -> str:
 def login_apart(values: Any, *others: str) -> Any:
     """A section's values with the login of its `url` in `user` and `password`, so that the address can be shown.
 
-    Where the section has a user, or one of `others`, that one counts. Raises `ValueError` for addresses that differ.
+    Where the section has a user, or one of `others`, that one counts; an empty user is none. Raises `ValueError` for
+    addresses that differ.
     """
+    if isinstance(values, Mapping) and values.get("user") == "":
+        # As names leave it that are not set: servers of one's own may ask nobody.
+        values = {name: value for name, value in values.items() if (name, value) not in _NOBODY}
     if not isinstance(values, Mapping) or not isinstance(values.get("url"), str):
         return values
     urls = values["url"].split(",")
@@ -61,9 +65,10 @@ def login_apart(values: Any, *others: str) -> Any:
         raise ValueError("the addresses name different users: name one by user and password")
     user, password = next(iter(logins))
     apart = {**values, "url": without_login(values["url"])}
-    if user and not any(values.get(name) for name in ("user", *others)):
+    if user and not any(values.get(name) is not None for name in ("user", *others)):
         apart |= {"user": unquote(user), "password": unquote(password) if password else None}
     return apart
 
 
+_NOBODY: Final = (("user", ""), ("password", ""))
 _PATHS: Final = {"client_key", "kms_key"}
