@@ -16,22 +16,23 @@ __all__ = ["finish", "prepare", "ready"]
 
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     """Return the process; its login stands in its folder."""
-    owner = site.owner(row)
+    owner, folder = site.owner(row), site.give(row)
+    # By rename: root follows no link that the account has put there.
+    write_private(folder / "login", ":".join(_login(site)))
+    site.give(row)
     argv = (
         sys.executable,
         "-m",
         "include.local.mail",
         f"--smtp=127.0.0.1:{site.ports['smtp']}",
         f"--http=127.0.0.1:{site.ports['mail']}",
-        f"--folder={owner.folder}",
-        f"--login={owner.folder / 'login'}",
+        f"--folder={folder}",
+        f"--login={folder / 'login'}",
     )
-    write_private(owner.folder / "login", ":".join(_login(site)))
     # No passwords of others: it has no business with them.
     if owner.account is None:
         environment = {name: text for name, text in site.python_environment().items() if name not in site.secrets}
     else:
-        site.give(row)
         # Little of root's, which may lead to what the account cannot read.
         environment = site.server_environment(row, LYREBIRD_STATE=str(site.state), PYTHONPATH=str(site.project))
     return (replace(site.launch(row, argv, environment), cwd=str(site.project), grace_s=10.0),)

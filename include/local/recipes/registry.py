@@ -19,8 +19,10 @@ from include.local.site import Site
 __all__ = ["finish", "prepare", "ready"]
 
 _USER: Final = "lyrebird"
+_FILE: Final = "login.properties"
 
-# Read from `config/` of the folder that the server runs in. The realm is fixed in the server, and part of the hash. The
+# In a file of a name that Quarkus does not look for by itself: a registry of a former release, in the same folder, would
+# ask for a password that its stack does not send. The realm is fixed in the server, and part of the hash. The
 # first line is, too, says Quarkus' log; but Apicurio asks for it at its start, and lets nobody in without.
 _LOGIN: Final = """\
 quarkus.http.auth.basic=true
@@ -39,9 +41,8 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     folder, home = site.give(row), site.install(row)
     login = f"{_USER}:Quarkus:{site.secrets['LYREBIRD_REGISTRY_PASSWORD']}"
     hashed = hashlib.sha512(login.encode()).hexdigest()
-    (folder / "config").mkdir(exist_ok=True)
     # By rename: root follows no link that the account has put there.
-    write_private(folder / "config" / "application.properties", _LOGIN.format(user=_USER, hashed=hashed), given=True)
+    write_private(folder / _FILE, _LOGIN.format(user=_USER, hashed=hashed))
     site.give(row)
     java = wheel_java()
     argv = (
@@ -53,6 +54,7 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         "-XX:+ExitOnOutOfMemoryError",
         # Its framework's cache has one name on a machine, and belongs to whoever ran one first.
         f"-Djava.io.tmpdir={temporary}",
+        f"-Dquarkus.config.locations={_FILE}",  # of the folder that it runs in: a list of addresses, so no path
         "-Dquarkus.http.host=127.0.0.1",
         f"-Dquarkus.http.port={site.ports['registry']}",
         # Without these it listens on 0.0.0.0:9000 too.

@@ -8,11 +8,15 @@ import shutil
 import smtplib
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import boto3
+import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
@@ -24,6 +28,7 @@ from include.local.recipes.probe import get_json
 from include.local.services import service
 from include.local.site import Site
 from include.local.stack import Stack
+from include.log.http import basic
 from include.settings.environment import cache_folder
 from tests.support.paths import ROOT
 from tests.support.sites import opened, passable
@@ -50,6 +55,16 @@ def uids(pid: int) -> set[int]:
 
 def owners_of(folder: Path) -> set[int]:
     return {path.lstat().st_uid for path in (folder, *folder.rglob("*"))}
+
+
+def status(url: str, login: tuple[str, str] | None) -> int:
+    """Of the answer to a GET."""
+    asked = urllib.request.Request(url, headers={"Authorization": basic(*login)} if login else {})
+    try:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(asked, timeout=20) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as refused:
+        return refused.code
 
 
 def test_kafka_registry_and_s3_run_as_the_account_and_have_what_root_left(site: Site, tmp_path: Path) -> None:
@@ -79,8 +94,16 @@ def test_kafka_registry_and_s3_run_as_the_account_and_have_what_root_left(site: 
             assert owners_of(site.folder(row)) == {wanted(site)}
         assert stranger.stat().st_uid == os.geteuid()
         assert AdminClient({"bootstrap.servers": env["LYREBIRD_KAFKA"]}).list_topics(timeout=20).cluster_id == identity
-        login = env["LYREBIRD_REGISTRY_USER"], env["LYREBIRD_REGISTRY_PASSWORD"]
-        assert get_json(f"{env['LYREBIRD_REGISTRY']}/subjects", 20, login) == []
+        user, password = env["LYREBIRD_REGISTRY_USER"], env["LYREBIRD_REGISTRY_PASSWORD"]
+        subjects = f"{env['LYREBIRD_REGISTRY']}/subjects"
+        assert get_json(subjects, 20, (user, password)) == []
+        assert [status(subjects, login) for login in (None, (user, "other"), (user, ""))] == [401, 401, 401]
+        assert len(password) >= 20
+        registry = psutil.Process(found["registry"])
+        assert password not in " ".join((*registry.cmdline(), *registry.environ().values()))
+        files = [path for path in (*(site.state / "registry").rglob("*"), site.log("registry")) if path.is_file()]
+        assert {path.name for path in files} >= {"login.properties", "registry.log"}
+        assert [path for path in files if password.encode() in path.read_bytes()] == []
         client = boto3.client(
             "s3",
             endpoint_url=env["LYREBIRD_S3"],
@@ -93,6 +116,28 @@ def test_kafka_registry_and_s3_run_as_the_account_and_have_what_root_left(site: 
         client.close()
     finally:
         stack.down()
+
+
+def test_a_registry_of_a_former_release_asks_for_no_password_in_the_same_folder(site: Site) -> None:
+    row = service("registry")
+    resolve.ensure([row], cache_folder(), SystemClock())
+    (launch,) = recipe(row).prepare(site, row)
+    # As those said it.
+    words = [word for word in launch.argv if "quarkus.config.locations" not in word]
+    assert len(words) == len(launch.argv) - 1
+    running = subprocess.Popen(
+        words, cwd=launch.cwd, env=launch.env, user=launch.uid, group=launch.gid, stdout=subprocess.DEVNULL
+    )
+    try:
+        until = time.monotonic() + 120
+        while (found := get_json(f"http://127.0.0.1:{site.ports['registry']}/apis/ccompat/v7/subjects")) is None:
+            assert running.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        assert found == []
+    finally:
+        running.kill()
+        running.wait()
 
 
 _UP = """

@@ -6,17 +6,20 @@ import base64
 import hashlib
 import os
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
-from include.local import accounts
+from include.local import accounts, owners
+from include.local.accounts import Account
 from include.local.programs import elasticsearch_plugin
 from include.local.recipes import recipe
 from include.local.recipes.probe import answers, get_json
 from include.local.services import service
 from include.local.site import Site
+from tests.support.sites import passable
 
 
 @pytest.fixture
@@ -51,6 +54,27 @@ def test_an_ordinary_user_s_mail_catcher_has_that_one_s_environment_but_no_passw
     assert login.stat().st_mode & 0o077 == 0
 
 
+def test_the_account_of_the_mail_catcher_passes_to_its_login_below_a_root_that_is_new(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owners, "_needs", lambda _: iter(()))
+    account = Account("nobody-here", os.geteuid() or 4_000_001, os.getegid() or 4_000_002)
+    row = service("mail")
+    with passable() as folder:
+        root = folder / "lib" / "mark"
+        before = os.umask(0o077)
+        try:
+            (launch,) = recipe(row).prepare(replace(site, account=account, data_root=root), row)
+        finally:
+            os.umask(before)
+        login = root / "mail" / "login"
+        assert f"--login={login}" in launch.argv
+        assert accounts.reaches(login, account)
+        assert {path.stat().st_mode & 0o777 for path in (root.parent, root)} == {0o711}
+        assert {path.stat().st_uid for path in (login, login.parent)} == {launch.uid} == {account.uid}
+        assert login.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_node_of_elasticsearch_keeps_a_hash_and_not_the_password(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,8 +100,11 @@ def test_the_registry_keeps_a_hash_and_not_the_password_and_serves_no_path_witho
     (launch,) = recipe(row).prepare(site, row)
     names = site.environment((row,))
     user, password = names["LYREBIRD_REGISTRY_USER"], names["LYREBIRD_REGISTRY_PASSWORD"]
-    # Where Quarkus looks by itself: below the folder that it runs in.
-    file = Path(launch.cwd) / "config" / "application.properties"
+    (named,) = (word for word in launch.argv if word.startswith("-Dquarkus.config.locations="))
+    file = Path(launch.cwd) / named.partition("=")[2]
+    # Where Quarkus looks by itself, that of a former release does, too.
+    assert file.name != "application.properties"
+    assert not (Path(launch.cwd) / "config").exists()
     said = dict(line.split("=", 1) for line in file.read_text().splitlines())
     hashed = hashlib.sha512(f"{user}:Quarkus:{password}".encode()).hexdigest()
     assert said[f"quarkus.security.users.embedded.users.{user}"] == hashed
