@@ -192,7 +192,8 @@ def serve(
         server_hostname="lyrebird",
         authenticator=lets_in if login else None,
         auth_required=login is not None,
-        auth_require_tls=False,
+        # Without a login AUTH is not offered, as there is no TLS: nobody could be let in by it.
+        auth_require_tls=login is None,
     )
     controller.start()
     web = http.server.ThreadingHTTPServer(http_address, functools.partial(_Page, mailbox, login))

@@ -40,10 +40,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=400_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--asked", help=argparse.SUPPRESS)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.asked:
-        print(json.dumps(_worked_off(json.loads(arguments.asked))))
+    if arguments.worker:
+        print(json.dumps(_worked_off(json.load(sys.stdin))))
         return 0
     rates = []
     with tempfile.TemporaryDirectory() as name, stub() as url:
@@ -57,8 +57,11 @@ def main() -> int:
             asked = json.dumps(servers | {"ends": filled.ends()})
             filled.close()
             for _ in range(arguments.rounds):
-                command = [sys.executable, "-m", "tests.bench.index_task", "--asked", asked]
-                done = subprocess.run(command, cwd=PROJECT_ROOT, stdout=subprocess.PIPE, text=True, check=True)
+                command = [sys.executable, "-m", "tests.bench.index_task", "--worker"]
+                # On stdin, as the registry's address has its password.
+                done = subprocess.run(
+                    command, cwd=PROJECT_ROOT, input=asked, stdout=subprocess.PIPE, text=True, check=True
+                )
                 found = json.loads(done.stdout.splitlines()[-1])
                 rates.append(found["documents"] / found["cpu_s"])
                 print(f"{found['documents']:,} documents, {rates[-1]:,.0f} a CPU second", file=sys.stderr)

@@ -85,12 +85,28 @@ def test_a_link_of_a_mail_ends_where_its_quotes_end() -> None:
     assert '<a href="http://h/x">http://h/x</a>&quot; onclick=&quot;' in shown
 
 
+def test_a_catcher_without_a_login_offers_none(tmp_path: Path) -> None:
+    smtp, web = free_port(), free_port()
+    stop = serve(Mailbox(tmp_path, ManualClock()), ("127.0.0.1", smtp), ("127.0.0.1", web))
+    try:
+        with smtplib.SMTP("127.0.0.1", smtp, timeout=10) as client:
+            client.ehlo()
+            assert not client.has_extn("auth")
+            client.sendmail("a@x", ["b@x"], message("kept", ""))
+        (mail,) = get_json(f"http://127.0.0.1:{web}/messages.json")
+        assert mail["subject"] == "kept"
+    finally:
+        stop()
+
+
 @pytest.mark.filterwarnings("ignore:Requiring AUTH")
 def test_a_catcher_with_a_login_takes_and_shows_mails_by_it_alone(tmp_path: Path) -> None:
     smtp, web = free_port(), free_port()
     stop = serve(Mailbox(tmp_path, ManualClock()), ("127.0.0.1", smtp), ("127.0.0.1", web), ("user", "pass:word"))
     try:
         with smtplib.SMTP("127.0.0.1", smtp, timeout=10) as client:
+            client.ehlo()
+            assert client.has_extn("auth")
             with pytest.raises(smtplib.SMTPSenderRefused):
                 client.sendmail("a@x", ["b@x"], message("unknown", ""))
             for user, password in (("user", "other"), ("other", "pass:word"), ("", "")):

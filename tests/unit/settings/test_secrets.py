@@ -191,6 +191,8 @@ def test_the_shipped_sections_log_nobody_in_where_no_login_is_named(section: str
     assert of("http://h:1", **{f"{name}_USER": "v", f"{name}_PASSWORD": "q"}) == ("v", "q")
     with pytest.raises(SettingsError, match="a password belongs to a user"):
         of("http://h:1", **{f"{name}_PASSWORD": "q"})
+    with pytest.raises(SettingsError, match="a user needs a password"):
+        of("http://h:1", **{f"{name}_USER": "v"})
 
 
 def test_addresses_that_name_different_users_are_refused() -> None:
