@@ -21,8 +21,8 @@ __all__ = ["finish", "prepare", "ready"]
 _USER: Final = "lyrebird"
 _FILE: Final = "login.properties"
 
-# In a file of a name that Quarkus does not look for by itself: a registry of a former release, in the same folder, would
-# ask for a password that its stack does not send. The realm is fixed in the server, and part of the hash. The
+# In a file of a name that Quarkus does not look for by itself: a registry of a former release, in the same folder,
+# would ask for a password that its stack does not send. The realm is fixed in the server, and part of the hash. The
 # first line is, too, says Quarkus' log; but Apicurio asks for it at its start, and lets nobody in without.
 _LOGIN: Final = """\
 quarkus.http.auth.basic=true
