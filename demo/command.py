@@ -93,7 +93,9 @@ def _addresses(env: dict[str, str]) -> None:
     user, password = env["LYREBIRD_AIRFLOW_USER"], env["LYREBIRD_AIRFLOW_PASSWORD"]
     click.echo(f"Airflow   {env['LYREBIRD_AIRFLOW']}  ({user} / {password})")
     click.echo(f"search    {env['LYREBIRD_ELASTICSEARCH']}/orders/_search?pretty  or  lyrebird search order 1")
+    click.echo(f"          (user {env['LYREBIRD_ELASTICSEARCH_USER']}; password in {env['LYREBIRD_STATE']}/env)")
     click.echo(f"mails     {env['LYREBIRD_MAIL']}")
+    click.echo(f"          (user {env['LYREBIRD_MAIL_USER']}; password in {env['LYREBIRD_STATE']}/env)")
     click.echo("more      lyrebird status, lyrebird logs NAME, lyrebird audit search assembled_order\n")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from demo.bodies import bodies
+from include.settings.connections import Elasticsearch as Settings
 
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
@@ -16,10 +17,10 @@ __all__ = ["OrdersIndex"]
 class OrdersIndex:
     """Searches an alias; every answer is what a user's search would show, never a realtime GET."""
 
-    def __init__(self, url: str, alias: str = "orders", entity: str = "order") -> None:
-        from elasticsearch import Elasticsearch
+    def __init__(self, settings: Settings, alias: str = "orders", entity: str = "order") -> None:
+        from include.index.server.elasticsearch import connect
 
-        self._client: Elasticsearch = Elasticsearch(url, request_timeout=10, max_retries=0)
+        self._client: Elasticsearch = connect(settings)
         self._alias = alias
         self._entity = entity
 

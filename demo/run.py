@@ -30,6 +30,8 @@ from include.clock import Clock
 from include.errors import Terminal, Transient
 from include.local.footprint import resident_mb
 from include.local.stack import Stack
+from include.settings.connections import Elasticsearch
+from include.settings.deployment import Deployment
 
 __all__ = ["Demo", "Summary"]
 
@@ -98,7 +100,7 @@ class Demo:
         self._stack, self._parts, self._screen, self._clock = stack, parts, screen, clock
         self._begun_s, self._env = begun_s, env
         self._shop_server = ShopServer.from_environment(values=env)
-        self._index = OrdersIndex(env["LYREBIRD_ELASTICSEARCH"])
+        self._index = OrdersIndex(Deployment.load().one("elasticsearch", Elasticsearch))
         self._airflow = Airflow(
             env["LYREBIRD_AIRFLOW"], env["LYREBIRD_AIRFLOW_USER"], env["LYREBIRD_AIRFLOW_PASSWORD"], clock
         )

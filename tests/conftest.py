@@ -16,6 +16,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+from tests.support.servers import addresses
 from tests.support.skips import refuse, skip_uncompiled
 
 # Machines are shared: how long an example takes says nothing. A test as a whole has its limit, below.
@@ -114,12 +115,12 @@ def kafka(services: Callable[..., Endpoints]) -> str:
 
 @pytest.fixture(scope="session")
 def registry_url(services: Callable[..., Endpoints]) -> str:
-    return services("registry")["LYREBIRD_REGISTRY"]
+    return addresses.registry_url(services("registry"))
 
 
 @pytest.fixture(scope="session")
 def elasticsearch_url(services: Callable[..., Endpoints]) -> str:
-    return services("elasticsearch")["LYREBIRD_ELASTICSEARCH"]
+    return addresses.elasticsearch_url(services("elasticsearch"))
 
 
 @pytest.fixture(scope="session")

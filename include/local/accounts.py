@@ -102,7 +102,7 @@ def give(folder: Path, account: Account | None) -> None:
     to no file elsewhere: not by a link in place of a folder, nor by another name of somebody's file, which is left out.
     """
     for parent in [parent for parent in reversed(folder.parents) if not parent.exists()]:
-        parent.mkdir()
+        parent.mkdir(exist_ok=True)  # another server of the same start makes it, too
         parent.chmod(0o711)  # whatever the umask: the account must pass
     folder.mkdir(exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

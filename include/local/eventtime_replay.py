@@ -73,7 +73,11 @@ def _deployment(folder: Path, env: Mapping[str, str]) -> Deployment:
     keys = {"access_key": env["LYREBIRD_S3_ACCESS_KEY"], "secret_key": env["LYREBIRD_S3_SECRET_KEY"]}
     values = {
         "kafka": {"bootstrap": env["LYREBIRD_KAFKA"]},
-        "registry": {"url": env["LYREBIRD_REGISTRY"]},
+        "registry": {
+            "url": env["LYREBIRD_REGISTRY"],
+            "user": env["LYREBIRD_REGISTRY_USER"],
+            "password": env["LYREBIRD_REGISTRY_PASSWORD"],
+        },
         "store": {"endpoint": env["LYREBIRD_S3"], "bucket": _NAME, **keys},
     }
     folder.mkdir()

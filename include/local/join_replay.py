@@ -122,7 +122,11 @@ def _deployment(
     keys = {"access_key": env["LYREBIRD_S3_ACCESS_KEY"], "secret_key": env["LYREBIRD_S3_SECRET_KEY"]}
     values = {
         "kafka": {"bootstrap": env["LYREBIRD_KAFKA"]},
-        "registry": {"url": env["LYREBIRD_REGISTRY"]},
+        "registry": {
+            "url": env["LYREBIRD_REGISTRY"],
+            "user": env["LYREBIRD_REGISTRY_USER"],
+            "password": env["LYREBIRD_REGISTRY_PASSWORD"],
+        },
         "store": {"endpoint": env["LYREBIRD_S3"], "bucket": _NAME, **keys},
         "joins": {_NAME: {"application": _NAME, "file": f"joins/{_NAME}.yaml", "partitions": 1}},
         "applications": {_NAME: {"entry": "spark_apps/join.py", "topics": [output]}},

@@ -2,7 +2,7 @@
 
 `GET /` is a page for people. `GET /messages.json` is a list of {received, from, to, subject, text, html}, oldest
 first. Each message is a file in the folder, so they survive a restart; delete the files to empty it. The newest 1,000
-are kept.
+are kept. With a login, SMTP and both pages ask for it.
 """
 
 from __future__ import annotations
@@ -12,23 +12,27 @@ import contextlib
 import email
 import email.policy
 import functools
+import hmac
 import html
 import html.parser
 import http.server
 import json
+import logging
 import re
 import secrets
 import signal
 import sys
 import threading
+import warnings
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
 from aiosmtpd.controller import Controller
-from aiosmtpd.smtp import SMTP, Envelope, Session
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from include.clock import Clock, SystemClock, iso
+from include.log.http import basic
 
 __all__ = ["MOST_MAILS", "Mailbox", "main", "readable", "serve"]
 
@@ -141,13 +145,19 @@ def page(messages: list[dict[str, Any]]) -> str:
 
 
 class _Page(http.server.BaseHTTPRequestHandler):
-    def __init__(self, mailbox: Mailbox, *arguments: Any) -> None:
-        self._mailbox = mailbox
+    def __init__(self, mailbox: Mailbox, login: tuple[str, str] | None, *arguments: Any) -> None:
+        self._mailbox, self._login = mailbox, login
         super().__init__(*arguments)
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        if path == "/messages.json":
+        said = self.headers.get("Authorization", "").encode(errors="replace")
+        if self._login and not hmac.compare_digest(said, basic(*self._login).encode()):
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="mails"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        elif path == "/messages.json":
             self._answer("application/json", json.dumps(self._mailbox.messages()))
         elif path == "/":
             self._answer("text/html; charset=utf-8", page(self._mailbox.messages()))
@@ -166,11 +176,27 @@ class _Page(http.server.BaseHTTPRequestHandler):
         """Silent: readiness is asked every few moments."""
 
 
-def serve(mailbox: Mailbox, smtp: tuple[str, int], http_address: tuple[str, int]) -> Any:
-    """Start both servers in threads of their own; call the result to stop them."""
-    controller = Controller(mailbox, hostname=smtp[0], port=smtp[1], server_hostname="lyrebird")
+def serve(
+    mailbox: Mailbox, smtp: tuple[str, int], http_address: tuple[str, int], login: tuple[str, str] | None = None
+) -> Any:
+    """Start both servers in threads of their own; call the result to stop them. `login`: user and password."""
+
+    def lets_in(_server: SMTP, _session: Session, _envelope: Envelope, _way: str, said: Any) -> AuthResult:
+        given = said.login + b":" + said.password if isinstance(said, LoginPassword) else b""
+        return AuthResult(success=hmac.compare_digest(given, ":".join(login or ()).encode()), handled=False)
+
+    controller = Controller(
+        mailbox,
+        hostname=smtp[0],
+        port=smtp[1],
+        server_hostname="lyrebird",
+        authenticator=lets_in if login else None,
+        auth_required=login is not None,
+        # Without a login AUTH is not offered, as there is no TLS: nobody could be let in by it.
+        auth_require_tls=login is None,
+    )
     controller.start()
-    web = http.server.ThreadingHTTPServer(http_address, functools.partial(_Page, mailbox))
+    web = http.server.ThreadingHTTPServer(http_address, functools.partial(_Page, mailbox, login))
     thread = threading.Thread(target=web.serve_forever, daemon=True)
     thread.start()
 
@@ -194,10 +220,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--smtp", type=_address, required=True)
     parser.add_argument("--http", type=_address, required=True)
     parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--login", type=Path, help="a file: user, colon, password")
     options = parser.parse_args(arguments)
+    login = None
+    if options.login:
+        user, _, password = options.login.read_text().strip().partition(":")
+        login = user, password
+    # At each connection it warns of passwords without TLS, which loopback can do without.
+    warnings.filterwarnings("ignore", message="Requiring AUTH", module="aiosmtpd")
+    logging.getLogger("mail.log").setLevel(logging.ERROR)
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    stop = serve(Mailbox(options.folder, SystemClock()), options.smtp, options.http)
+    stop = serve(Mailbox(options.folder, SystemClock()), options.smtp, options.http, login)
     ended.wait()
     stop()
     return 0

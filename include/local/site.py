@@ -26,6 +26,9 @@ _SECRETS: dict[str, int] = {
     "LYREBIRD_MYSQL_PASSWORD": 18,
     "LYREBIRD_SHOP_PASSWORD": 18,
     "LYREBIRD_S3_SECRET_KEY": 24,
+    "LYREBIRD_ELASTICSEARCH_PASSWORD": 18,
+    "LYREBIRD_REGISTRY_PASSWORD": 18,
+    "LYREBIRD_MAIL_PASSWORD": 12,
     "LYREBIRD_AIRFLOW_PASSWORD": 12,
 }
 
@@ -185,16 +188,26 @@ class Site:
                 "LYREBIRD_ADS_PORT": str(self.ports["mariadb_ads"]),
             },
             "kafka": {"LYREBIRD_KAFKA": address["kafka"]},
-            "registry": {"LYREBIRD_REGISTRY": f"http://{address['registry']}/apis/ccompat/v7"},
+            "registry": {
+                "LYREBIRD_REGISTRY": f"http://{address['registry']}/apis/ccompat/v7",
+                "LYREBIRD_REGISTRY_USER": "lyrebird",
+                "LYREBIRD_REGISTRY_PASSWORD": secret["LYREBIRD_REGISTRY_PASSWORD"],
+            },
             "s3": {
                 "LYREBIRD_S3": f"http://{address['s3']}",
                 "LYREBIRD_S3_ACCESS_KEY": "lyrebird",
                 "LYREBIRD_S3_SECRET_KEY": secret["LYREBIRD_S3_SECRET_KEY"],
             },
-            "elasticsearch": {"LYREBIRD_ELASTICSEARCH": f"http://{address['elasticsearch']}"},
+            "elasticsearch": {
+                "LYREBIRD_ELASTICSEARCH": f"http://{address['elasticsearch']}",
+                "LYREBIRD_ELASTICSEARCH_USER": "lyrebird",
+                "LYREBIRD_ELASTICSEARCH_PASSWORD": secret["LYREBIRD_ELASTICSEARCH_PASSWORD"],
+            },
             "mail": {
                 "LYREBIRD_SMTP": address["smtp"],
                 "LYREBIRD_MAIL": f"http://{address['mail']}",
+                "LYREBIRD_MAIL_USER": "lyrebird",
+                "LYREBIRD_MAIL_PASSWORD": secret["LYREBIRD_MAIL_PASSWORD"],
             },
             "airflow": {
                 "LYREBIRD_AIRFLOW": f"http://{address['airflow']}",

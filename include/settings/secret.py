@@ -49,8 +49,14 @@ def without_login(text: str) -> str:
 def login_apart(values: Any, *others: str) -> Any:
     """A section's values with the login of its `url` in `user` and `password`, so that the address can be shown.
 
-    Where the section has a user, or one of `others`, that one counts. Raises `ValueError` for addresses that differ.
+    Where the section has a user, or one of `others`, that one counts; an empty user is none. Raises `ValueError` for
+    addresses that differ, and for a user with an empty password.
     """
+    if isinstance(values, Mapping) and values.get("user") == "":
+        # As names leave it that are not set: servers of one's own may ask nobody.
+        values = {name: value for name, value in values.items() if (name, value) not in _NOBODY}
+    if isinstance(values, Mapping) and values.get("user") and values.get("password") == "":
+        raise ValueError("a user needs a password")
     if not isinstance(values, Mapping) or not isinstance(values.get("url"), str):
         return values
     urls = values["url"].split(",")
@@ -66,4 +72,5 @@ def login_apart(values: Any, *others: str) -> Any:
     return apart
 
 
+_NOBODY: Final = (("user", ""), ("password", ""))
 _PATHS: Final = {"client_key", "kms_key"}

@@ -32,6 +32,7 @@ from include.settings.environment import PROJECT_ROOT
 from tests.bench.place import halves, served
 from tests.bench.shop_rows import fill_shop
 from tests.support.documents.shop import SPARK, DocumentShop, document_shop
+from tests.support.servers.addresses import registry_url
 
 __all__ = ["main"]
 
@@ -77,7 +78,7 @@ def _placed() -> Iterator[DocumentShop]:
         folder = Path(name) / "world"
         folder.mkdir()
         with document_shop(
-            "bench", mariadb, env["LYREBIRD_KAFKA"], env["LYREBIRD_REGISTRY"], folder, read_rows_per_s=0
+            "bench", mariadb, env["LYREBIRD_KAFKA"], registry_url(env), folder, read_rows_per_s=0
         ) as place:
             file = folder / "deployment" / "all.yaml"
             values = yaml.safe_load(file.read_text("utf-8"))

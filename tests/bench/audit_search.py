@@ -20,6 +20,7 @@ from include.audit.search.audit import Mode
 from include.audit.search.report import SearchReport
 from tests.bench.place import halves, served
 from tests.support.search.audit_proof import NodeAuditHarness, ids
+from tests.support.servers.addresses import elasticsearch_url
 
 __all__ = ["main"]
 
@@ -39,7 +40,7 @@ def main() -> int:
     arguments = parser.parse_args()
     every, _ = halves(apart=False)
     with tempfile.TemporaryDirectory() as folder, served(["elasticsearch"], Path(folder) / "stack", every) as env:
-        world = NodeAuditHarness(env["LYREBIRD_ELASTICSEARCH"], "bench")
+        world = NodeAuditHarness(elasticsearch_url(env), "bench")
         try:
             told = _measured(world, arguments.documents)
         finally:

@@ -55,6 +55,7 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.record.version import to_header
 from include.settings.environment import PROJECT_ROOT
 from tests.bench.shop_rows import fill_shop
+from tests.support.servers.addresses import registry_url
 
 __all__ = ["main"]
 
@@ -112,7 +113,7 @@ class _Bench:
             entry | {"source": name, "database": name, "application": name, "read_rows_per_s": 0}
         )
         self._topic, self._orders, self._clock = f"{name}_order", orders, SystemClock()
-        self._reader, self._registry = KafkaReader(kafka), ConfluentRegistry(env["LYREBIRD_REGISTRY"])
+        self._reader, self._registry = KafkaReader(kafka), ConfluentRegistry(registry_url(env))
         self._database = DatabaseAddress(host=host, port=port, user="root", password=SecretStr(password))
         self._tables = MysqlTables(self._database, name)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PROJECT_ROOT), os.environ.get("PYTHONPATH")]))

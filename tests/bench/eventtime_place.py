@@ -16,6 +16,7 @@ from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import TopicSpec
 from include.store.s3 import S3Store
 from tests.support.application_process import ApplicationProcess
+from tests.support.servers.addresses import registry_url
 
 __all__ = ["PARTITIONS", "Tracks", "track"]
 
@@ -72,7 +73,7 @@ class Tracks:
                 }
             },
             "kafka": {"bootstrap": kafka},
-            "registry": {"url": env["LYREBIRD_REGISTRY"]},
+            "registry": {"url": registry_url(env)},
             "store": {
                 "endpoint": env["LYREBIRD_S3"],
                 "bucket": f"{name}-bench",

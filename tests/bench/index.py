@@ -29,6 +29,7 @@ from include.settings.environment import PROJECT_ROOT
 from tests.bench.index_application import deployed, indexed
 from tests.bench.index_documents import Filled
 from tests.bench.place import halves, served
+from tests.support.servers.addresses import elasticsearch_url, registry_url
 
 __all__ = ["main", "stub"]
 
@@ -68,7 +69,7 @@ def main() -> int:
         if arguments.only != "node":
             found["stub"] = _rounds(arguments.documents, arguments.rounds, env, tuple(_WAYS), Path(name), "")
         if arguments.only != "stub":
-            node = env["LYREBIRD_ELASTICSEARCH"]
+            node = elasticsearch_url(env)
             found["node"] = _rounds(arguments.on_node, arguments.rounds, env, _ON_NODE, Path(name), node)
     return _tell(found, as_json=arguments.json)
 
@@ -86,7 +87,7 @@ def _rounds(
             with contextlib.nullcontext(node) if node else stub() as url:
                 servers = {
                     "kafka": env["LYREBIRD_KAFKA"],
-                    "registry": env["LYREBIRD_REGISTRY"],
+                    "registry": registry_url(env),
                     "elasticsearch": url,
                 }
                 topic = f"bench.{name}"

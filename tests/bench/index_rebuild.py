@@ -35,6 +35,7 @@ from tests.bench.index_application import deployed
 from tests.bench.index_client import _checked, _parts, _requests
 from tests.bench.index_documents import Filled
 from tests.bench.place import halves, served
+from tests.support.servers.addresses import elasticsearch_url, registry_url
 
 __all__ = ["main"]
 
@@ -64,8 +65,8 @@ def main() -> int:
     ):
         servers = {
             "kafka": env["LYREBIRD_KAFKA"],
-            "registry": env["LYREBIRD_REGISTRY"],
-            "elasticsearch": env["LYREBIRD_ELASTICSEARCH"],
+            "registry": registry_url(env),
+            "elasticsearch": elasticsearch_url(env),
         }
         deployment = deployed(Path(name) / "deployment", _NAME, "bench.rebuilt", servers)
         filled = Filled(servers["kafka"], servers["registry"], "bench.rebuilt", arguments.documents, _PARTITIONS)

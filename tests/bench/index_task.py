@@ -26,6 +26,7 @@ from tests.bench.index import stub
 from tests.bench.index_application import deployed
 from tests.bench.index_documents import ENTITY, Filled
 from tests.bench.place import halves, served
+from tests.support.servers.addresses import registry_url
 
 __all__ = ["main"]
 
@@ -39,16 +40,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=400_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--asked", help=argparse.SUPPRESS)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.asked:
-        print(json.dumps(_worked_off(json.loads(arguments.asked))))
+    if arguments.worker:
+        print(json.dumps(_worked_off(json.load(sys.stdin))))
         return 0
     rates = []
     with tempfile.TemporaryDirectory() as name, stub() as url:
         base = Path(name)
         with served(["kafka", "registry"], base / "stack", halves(apart=False)[0]) as env:
-            servers = {"kafka": env["LYREBIRD_KAFKA"], "registry": env["LYREBIRD_REGISTRY"], "elasticsearch": url}
+            servers = {"kafka": env["LYREBIRD_KAFKA"], "registry": registry_url(env), "elasticsearch": url}
             deployed(base / _NAME, _NAME, f"bench.{_NAME}", servers)
             at = (servers["kafka"], servers["registry"])
             filled = Filled(*at, f"bench.{_NAME}", arguments.documents, 2)
@@ -56,8 +57,11 @@ def main() -> int:
             asked = json.dumps(servers | {"ends": filled.ends()})
             filled.close()
             for _ in range(arguments.rounds):
-                command = [sys.executable, "-m", "tests.bench.index_task", "--asked", asked]
-                done = subprocess.run(command, cwd=PROJECT_ROOT, stdout=subprocess.PIPE, text=True, check=True)
+                command = [sys.executable, "-m", "tests.bench.index_task", "--worker"]
+                # On stdin, as the registry's address has its password.
+                done = subprocess.run(
+                    command, cwd=PROJECT_ROOT, input=asked, stdout=subprocess.PIPE, text=True, check=True
+                )
                 found = json.loads(done.stdout.splitlines()[-1])
                 rates.append(found["documents"] / found["cpu_s"])
                 print(f"{found['documents']:,} documents, {rates[-1]:,.0f} a CPU second", file=sys.stderr)

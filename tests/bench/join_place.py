@@ -25,6 +25,7 @@ from include.settings.connections import StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of
 from tests.support.application_process import ApplicationProcess
+from tests.support.servers.addresses import registry_url
 from tests.support.source.captured_changes import CapturedChanges, Transaction
 
 __all__ = ["KINDS", "JoinPlace", "Kind", "made_row"]
@@ -88,7 +89,7 @@ class JoinPlace:
             )
             for each in kind.tables
         ]
-        registry = ConfluentRegistry(env["LYREBIRD_REGISTRY"])
+        registry = ConfluentRegistry(registry_url(env))
         self.captured = CapturedChanges(self._writer, self.admin, registry, tables, source=name, partitions=_PARTITIONS)
         self._rows: dict[tuple[str, int], dict[str, Any]] = {}
         self._hot: dict[str, int] = {}
@@ -133,7 +134,7 @@ class JoinPlace:
             "joins": joins,
             "applications": {self.application: {"entry": "spark_apps/join.py", "topics": outputs}},
             "kafka": {"bootstrap": self.kafka},
-            "registry": {"url": env["LYREBIRD_REGISTRY"]},
+            "registry": {"url": registry_url(env)},
             "store": {
                 "endpoint": env["LYREBIRD_S3"],
                 "bucket": self.name,

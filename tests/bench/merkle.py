@@ -42,6 +42,7 @@ from include.source.definition import load_source
 from include.source.hashes.sums import bits_for
 from tests.bench.place import halves, served
 from tests.support.servers import Server, running
+from tests.support.servers.addresses import registry_url
 from tests.support.source.capture_harness import opened
 from tests.support.tables.audit_scenario import TableAuditScenario, captured, prepare
 
@@ -144,7 +145,7 @@ def _scene(base: Path) -> Iterator[tuple[TableAuditScenario, Server]]:
     with (
         served(["kafka", "registry", "s3"], base / "stack", every) as env,
         running("mariadb-11.4", base / "db", options) as server,
-        opened("bench", base / "world", server, env["LYREBIRD_KAFKA"], env["LYREBIRD_REGISTRY"]) as world,
+        opened("bench", base / "world", server, env["LYREBIRD_KAFKA"], registry_url(env)) as world,
     ):
         store = SimpleNamespace(
             endpoint=env["LYREBIRD_S3"],

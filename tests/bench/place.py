@@ -15,6 +15,7 @@ from include.local.site import Site
 from include.local.stack import Stack
 from tests.bench.binlog_table import CREATE, DATABASE, fill_table
 from tests.support.servers import Server, running
+from tests.support.servers.addresses import registry_url
 from tests.support.source.capture_harness import CaptureHarness, opened
 
 __all__ = ["Place", "add_rows", "add_table", "halves", "on_cores", "placed", "served"]
@@ -98,7 +99,7 @@ def placed(apart: bool, options: Sequence[str] = (), folder: str | None = None) 
                 (base / each).mkdir()
             with on_cores(first), running("mariadb-11.4", base / "db", options) as server:
                 os.sched_setaffinity(0, rest)
-                with opened(DATABASE, base / "world", server, env["LYREBIRD_KAFKA"], env["LYREBIRD_REGISTRY"]) as world:
+                with opened(DATABASE, base / "world", server, env["LYREBIRD_KAFKA"], registry_url(env)) as world:
                     yield Place(world, server, first, rest)
 
 

@@ -22,6 +22,7 @@ from include.local.stack import Stack
 from include.log.topics import change
 from tests.bench.binlog_table import CREATE, DATABASE, fill
 from tests.support.servers import running
+from tests.support.servers.addresses import registry_url
 from tests.support.source.capture_harness import CaptureHarness
 
 __all__ = ["main"]
@@ -47,7 +48,7 @@ def main() -> int:
             (Path(folder) / "world").mkdir()
             with running("mariadb-11.4", Path(folder) / "db") as server:
                 world = CaptureHarness(
-                    DATABASE, Path(folder) / "world", server, env["LYREBIRD_KAFKA"], env["LYREBIRD_REGISTRY"]
+                    DATABASE, Path(folder) / "world", server, env["LYREBIRD_KAFKA"], registry_url(env)
                 )
                 world.declare(group_ms=50, partition_by={})
                 world.sql(CREATE, "SET GLOBAL sync_binlog = 0, innodb_flush_log_at_trx_commit = 0")

@@ -45,6 +45,7 @@ from include.settings.connections import Elasticsearch
 from tests.bench.memory_limit import MemoryGroup, memory_group
 from tests.bench.place import halves, served
 from tests.support.search.shipped_search import shipped_target
+from tests.support.servers.addresses import elasticsearch_url
 
 __all__ = ["LONG", "ORDERS_OF_HISTORIES", "SHORT", "TIMES", "History", "SearchPlace", "search_placed"]
 
@@ -209,7 +210,7 @@ def search_placed(orders: int, memory_mb: int) -> Iterator[SearchPlace]:
         shop = ShopServer(host, port, "root", env["LYREBIRD_MYSQL_ROOT_PASSWORD"], unique)
         users: dict[History, int] = {LONG: orders // ORDERS_OF_HISTORIES, SHORT: orders * 4 // 5 // SHORT}
         _fill(shop, orders, users, int(memory_mb * _POOL_SHARE))
-        index = ElasticsearchIndex(Elasticsearch(url=env["LYREBIRD_ELASTICSEARCH"]))
+        index = ElasticsearchIndex(Elasticsearch(url=elasticsearch_url(env)))
         target = _target(unique)
         index.create(f"{unique}-v1", _creation(unique, target, Path(name)))
         database = DatabaseDocuments(target, lambda: _tables(shop), SystemClock())

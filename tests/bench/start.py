@@ -27,6 +27,7 @@ from include.source.log.ports import LogPorts
 from include.source.ports import Group
 from include.source.state.capture_state import CaptureState
 from tests.support.servers import running
+from tests.support.servers.addresses import registry_url
 from tests.support.source.capture_harness import CaptureHarness
 
 __all__ = ["main"]
@@ -59,7 +60,7 @@ def main() -> int:
                 (Path(folder) / name).mkdir()
             with running("mariadb-11.4", Path(folder) / "db", _OPTIONS) as server:
                 world = CaptureHarness(
-                    _DATABASE, Path(folder) / "world", server, env["LYREBIRD_KAFKA"], env["LYREBIRD_REGISTRY"]
+                    _DATABASE, Path(folder) / "world", server, env["LYREBIRD_KAFKA"], registry_url(env)
                 )
                 world.declare(partition_by={}, table_partitions={})
                 _make(world, arguments.tables)

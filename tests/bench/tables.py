@@ -42,6 +42,7 @@ from include.settings.deployment import Deployment
 from include.store.s3 import S3Store
 from tests.bench.place import halves, on_cores, served
 from tests.support.application_process import ApplicationProcess
+from tests.support.servers.addresses import registry_url
 from tests.support.source.captured_changes import CapturedChanges
 
 __all__ = ["main"]
@@ -158,7 +159,7 @@ class Place:
             "secret_key": env["LYREBIRD_S3_SECRET_KEY"],
         }
         S3Store(store["endpoint"], _NAME, store["access_key"], store["secret_key"]).ensure_bucket()
-        self.changes = Changes(env["LYREBIRD_KAFKA"], env["LYREBIRD_REGISTRY"])
+        self.changes = Changes(env["LYREBIRD_KAFKA"], registry_url(env))
         table = {
             "application": _APPLICATION,
             "topics": [self.changes.topic],
@@ -168,7 +169,7 @@ class Place:
         }
         values = {
             "kafka": {"bootstrap": env["LYREBIRD_KAFKA"]},
-            "registry": {"url": env["LYREBIRD_REGISTRY"]},
+            "registry": {"url": registry_url(env)},
             "store": store,
             "applications": {_APPLICATION: {"entry": "spark_apps/lake_tables.py"}},
             "tables": {"wide": table},

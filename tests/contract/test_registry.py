@@ -9,16 +9,19 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 import pytest
 
 from include.errors import InvalidRecord, LyrebirdError, Terminal, Transient
 from include.local.ports import free_port
+from include.log.http import basic
 from include.log.memory import MemoryRegistry
 from include.log.ports import SchemaRegistry
 from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import Decoder, Encoder
 from include.record.schema import Column, TableSchema
+from include.settings.secret import without_login
 
 
 def record(*fields: dict[str, Any], name: str = "Value") -> dict[str, Any]:
@@ -205,10 +208,14 @@ def test_types_of_other_subjects_are_part_of_a_schema(registry_url: str, unique:
     def put(subject: str, schema: Mapping[str, Any], language: str, *references: tuple[str, str]) -> int:
         refers = [{"name": name, "subject": to, "version": 1} for name, to in references]
         body = {"schema": json.dumps(schema), "schemaType": language, "references": refers}
+        login = urlsplit(registry_url)
         request = urllib.request.Request(
-            f"{registry_url}/subjects/{subject}/versions",
+            f"{without_login(registry_url)}/subjects/{subject}/versions",
             json.dumps(body).encode(),
-            {"Content-Type": "application/vnd.schemaregistry.v1+json"},
+            {
+                "Content-Type": "application/vnd.schemaregistry.v1+json",
+                "Authorization": basic(login.username or "", login.password or ""),
+            },
         )
         try:
             with urllib.request.urlopen(request, timeout=20) as answer:

@@ -8,7 +8,6 @@ import re
 import shlex
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -156,11 +155,7 @@ class Harness:
         )
 
     def mail(self, *words: str) -> dict[str, Any] | None:
-        with urllib.request.urlopen(
-            self.platform.env["LYREBIRD_MAIL"].rstrip("/") + "/messages.json", timeout=5
-        ) as told:
-            mails: list[dict[str, Any]] = json.load(told)
-        found = [mail for mail in mails if all(word in mail["subject"] for word in words)]
+        found: list[dict[str, Any]] = self.platform.mails(*words)
         assert len(found) < 2, [mail["subject"] for mail in found]
         return found[0] if found else None
 

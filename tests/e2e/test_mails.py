@@ -9,7 +9,6 @@ import re
 import shlex
 import subprocess
 import sys
-import urllib.request
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,15 @@ from urllib.parse import quote
 import psutil
 import pytest
 
+from tests.support.servers.addresses import elasticsearch_url
+
 pytestmark = pytest.mark.timeout(600)
 
 WITHIN_S = 60
 
 
 def _mails(platform: Any) -> list[dict[str, Any]]:
-    with urllib.request.urlopen(platform.env["LYREBIRD_MAIL"].rstrip("/") + "/messages.json", timeout=5) as answer:
-        return list(json.load(answer))
+    return list(platform.mails())
 
 
 def _body(mail: dict[str, Any]) -> str:
@@ -46,7 +46,7 @@ def _mail(platform: Any, *words: str) -> dict[str, Any] | None:
 def test_an_audit_that_is_not_clean_is_mailed_with_the_command_to_run_next(platform: Any, eventually: Any) -> None:
     from elasticsearch import Elasticsearch
 
-    with Elasticsearch(platform.env["LYREBIRD_ELASTICSEARCH"]) as client:
+    with Elasticsearch(elasticsearch_url(platform.env)) as client:
         hit = client.search(index="orders", size=1, sort=[{"metadata.doc_id": "asc"}])["hits"]["hits"][0]
         client.delete(index=hit["_index"], id=hit["_id"], refresh=True)
     run = platform.airflow.trigger("audit_search")

@@ -18,6 +18,7 @@ from include.log.ports import Record
 from include.log.registry.confluent import ConfluentRegistry
 from include.record.codec import Decoder, Encoder
 from include.record.version import from_headers, to_header
+from tests.support.servers.addresses import registry_url
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -32,7 +33,7 @@ class Documents:
     """The topic as somebody writes it who is not its assembler."""
 
     def __init__(self, platform: Any) -> None:
-        kafka, self._registry = platform.env["LYREBIRD_KAFKA"], ConfluentRegistry(platform.env["LYREBIRD_REGISTRY"])
+        kafka, self._registry = platform.env["LYREBIRD_KAFKA"], ConfluentRegistry(registry_url(platform.env))
         self._reader, self._writer = KafkaReader(kafka), KafkaWriter(kafka, "planted")
         self._decode = Decoder(self._registry.schema)
 

@@ -13,6 +13,7 @@ from demo.comparison import DemoComparison, compare
 from demo.shop.truth import truth
 from include.index.metadata import LIVING
 from tests.support.background import Background
+from tests.support.servers.addresses import elasticsearch_url
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -43,7 +44,7 @@ class Readers(Background):
 
 @pytest.fixture
 def server(platform: Any) -> Iterator[Elasticsearch]:
-    with Elasticsearch(platform.env["LYREBIRD_ELASTICSEARCH"], request_timeout=30) as client:
+    with Elasticsearch(elasticsearch_url(platform.env), request_timeout=30) as client:
         yield client
 
 
@@ -84,7 +85,7 @@ def test_a_generation_is_rebuilt_promoted_and_rolled_back_by_the_dags_while_the_
     old = serving(server)
     assert old is not None
     new = f"{ALIAS}-v{int(old.rpartition('v')[2]) + 1}"
-    with platform.ordering(RATE) as shop, Readers(platform.env["LYREBIRD_ELASTICSEARCH"]) as readers:
+    with platform.ordering(RATE) as shop, Readers(elasticsearch_url(platform.env)) as readers:
         platform.succeed("index_rebuild", {"index": ALIAS, "dry_run": True})
         assert generations(platform) == {old: "serving"}
         run = platform.succeed("index_rebuild", {"index": ALIAS})

@@ -16,6 +16,7 @@ from include.clock import SystemClock
 from include.search.connect import database_of_search
 from include.search.dark_launch.stores import drawn_questions
 from supervision.run_folder import RunFolder
+from tests.support.servers.addresses import elasticsearch_url
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -74,7 +75,7 @@ def test_a_dark_launch_tells_lag_from_differences_and_advises_to_switch_once_the
     users = asked_for(200, seed=1)
     newest: dict[int, int] = {body["user_id"]: order for order, body in told(platform).items()}
     altered, gone, other = [newest[user] for user in sorted(users & newest.keys())[:3]]
-    with Elasticsearch(platform.env["LYREBIRD_ELASTICSEARCH"]) as server:
+    with Elasticsearch(elasticsearch_url(platform.env)) as server:
         by_order = {order: of(server, order) for order in (altered, gone, other)}
         index = by_order[altered]["_index"]
         body = by_order[altered]["_source"]["order"]

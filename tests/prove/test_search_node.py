@@ -31,6 +31,7 @@ from include.index.server.port import BulkAnswer
 from include.local.stack import Stack
 from include.settings.connections import Elasticsearch
 from tests.support.faults.tcp_proxy import TcpProxy
+from tests.support.servers.addresses import elasticsearch_url, moved
 
 if os.environ.get("LYREBIRD_PROVE") != "1":
     pytest.skip("LYREBIRD_PROVE=1 pytest tests/prove/test_search_node.py", allow_module_level=True)
@@ -55,7 +56,7 @@ MAPPING = {
 def node(tmp_path: Path) -> Iterator[tuple[Stack, str]]:
     stack = Stack(tmp_path / "stack", free_ports=True)
     try:
-        yield stack, stack.up(["elasticsearch"])["LYREBIRD_ELASTICSEARCH"]
+        yield stack, elasticsearch_url(stack.up(["elasticsearch"]))
     finally:
         stack.down()
 
@@ -176,7 +177,7 @@ def test_a_node_that_is_killed_and_cut_off_ends_with_the_newest_state_of_each_ke
     lines, newest = states(1)
     told: Counter[str] = Counter()
     with TcpProxy(place.hostname or "", place.port or 0) as proxy, ThreadPoolExecutor(4) as pool:
-        index = ElasticsearchIndex(Elasticsearch(url=f"http://{proxy.host}:{proxy.port}"))
+        index = ElasticsearchIndex(Elasticsearch(url=moved(url, proxy.host, proxy.port)))
         index.create(NAME, {"settings": {"number_of_replicas": 0}, "mappings": MAPPING})
         send, concurrency = Watched(index), Concurrency(4)
         trouble = Trouble(stack, proxy, 1)

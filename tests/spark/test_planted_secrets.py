@@ -7,10 +7,11 @@ import json
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyspark
 import pytest
@@ -100,17 +101,12 @@ def eventually(holds: Callable[[], Any], process: ApplicationProcess, within_s: 
         time.sleep(0.2)
 
 
-def with_secrets(folder: Path, more: Mapping[str, Any]) -> dict[str, str]:
-    """Puts secrets beside the settings that `all.yaml` has; all that it has now."""
+def with_secrets(folder: Path) -> dict[str, str]:
+    """Puts secrets of Kafka, which asks for none, beside the settings that `all.yaml` has."""
     file = folder / "all.yaml"
     settings = yaml.safe_load(file.read_text())
     secrets = {f"kafka {name}": planted(f"kafka {name}") for name in KAFKA}
     settings["kafka"]["options"] = {name: secrets[f"kafka {name}"] for name in KAFKA} | {"sasl.username": "lyrebird"}
-    for section, keys in more.items():
-        secrets |= {f"{section} {key}": planted(f"{section} {key}") for key in keys}
-        settings[section] |= {key: secrets[f"{section} {key}"] for key in keys}
-        if "password" in keys:
-            settings[section]["user"] = "lyrebird"
     file.write_text(yaml.safe_dump(settings))
     return secrets
 
@@ -123,8 +119,11 @@ def world(unique: str, kafka: str, registry_url: str, s3: Any, tmp_path: Path) -
 
 
 @pytest.mark.timeout(900)
-def test_an_application_with_a_state_shows_no_secret(world: DeviceTracksHarness, s3: Any) -> None:
-    secrets = with_secrets(world.folder, {"registry": ["password"]}) | {"store secret_key": s3.secret_key}
+def test_an_application_with_a_state_shows_no_secret(world: DeviceTracksHarness, registry_url: str, s3: Any) -> None:
+    password = urlsplit(registry_url).password
+    assert password
+    # Servers check these, so they are those of the stack.
+    secrets = with_secrets(world.folder) | {"store secret_key": s3.secret_key, "registry password": password}
     world.send(100)
     shown = Shown(world.folder, world.application, "spark_apps/process_events.py")
     try:

@@ -64,6 +64,8 @@ def plant_deployment(folder: Path, by: Literal["by password", "by key"]) -> dict
         names = set(secret_fields(model))
         if names & _INSTEAD:
             names = names & _INSTEAD if by == "by key" else names - _INSTEAD
+            if by == "by key" and "user" in model.model_fields:
+                put(path, user=None, password=None)
         put_secrets(path, *sorted(names))
         if "user" in model.model_fields and "password" in names:
             put(path, user="lyrebird")

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,7 +29,9 @@ from demo.shop.truth import truth
 from include.clock import SystemClock
 from include.errors import Transient
 from include.index.generations.create import make_index
+from include.local.recipes.probe import get_json
 from include.local.stack import Stack
+from include.settings.connections import Elasticsearch
 from include.settings.deployment import Deployment
 from include.settings.environment import deployment_folder
 
@@ -71,9 +72,8 @@ class Platform:
 
     def mails(self, *words: str) -> list[dict[str, Any]]:
         """Mails whose subject has all these words, the oldest first."""
-        url = self.env["LYREBIRD_MAIL"].rstrip("/") + "/messages.json"
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            found: list[dict[str, Any]] = json.load(answer)
+        login = self.env["LYREBIRD_MAIL_USER"], self.env["LYREBIRD_MAIL_PASSWORD"]
+        found: list[dict[str, Any]] = get_json(f"{self.env['LYREBIRD_MAIL']}/messages.json", 5, login)
         return [mail for mail in found if all(word in mail["subject"] for word in words)]
 
     def lyrebird(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -202,7 +202,7 @@ def running_platform(state: Path) -> Iterator[Platform]:
         airflow = Airflow(
             env["LYREBIRD_AIRFLOW"], env["LYREBIRD_AIRFLOW_USER"], env["LYREBIRD_AIRFLOW_PASSWORD"], SystemClock()
         )
-        index = OrdersIndex(env["LYREBIRD_ELASTICSEARCH"])
+        index = OrdersIndex(Deployment.load().one("elasticsearch", Elasticsearch))
         found = Platform(state, stack, env, airflow, index, shop_server, deployment)
         snapshots = pipeline.start(airflow, [ORDER_SEARCH])
         assert snapshots

@@ -7,7 +7,11 @@ __all__ = ["ENV"]
 ENV = {
     "LYREBIRD_KAFKA": "127.0.0.1:1",
     "LYREBIRD_REGISTRY": "http://127.0.0.1:2",
+    "LYREBIRD_REGISTRY_USER": "lyrebird",
+    "LYREBIRD_REGISTRY_PASSWORD": "secret",
     "LYREBIRD_ELASTICSEARCH": "http://127.0.0.1:3",
+    "LYREBIRD_ELASTICSEARCH_USER": "lyrebird",
+    "LYREBIRD_ELASTICSEARCH_PASSWORD": "secret",
     "LYREBIRD_S3": "http://127.0.0.1:4",
     "LYREBIRD_S3_ACCESS_KEY": "key",
     "LYREBIRD_S3_SECRET_KEY": "secret",

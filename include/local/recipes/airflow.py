@@ -66,6 +66,8 @@ def _environment(site: Site) -> dict[str, str]:
         "conn_type": "smtp",
         "host": "127.0.0.1",
         "port": site.ports["smtp"],
+        "login": "lyrebird",
+        "password": site.secrets["LYREBIRD_MAIL_PASSWORD"],
         "extra": {"disable_ssl": True, "disable_tls": True, "from_email": "lyrebird@localhost"},
     }
     settings = {

@@ -1,8 +1,12 @@
-"""Elasticsearch, single node, no security: it listens on loopback only."""
+"""Elasticsearch, single node on loopback, with one user: `lyrebird`, whose generated password it keeps as a hash."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import os
 from pathlib import Path
+from typing import Final
 
 from include.local.process import Launch
 from include.local.programs import elasticsearch_plugin
@@ -16,6 +20,8 @@ __all__ = ["finish", "prepare", "ready"]
 
 _FOLDING = Path(__file__).with_name("FoldingPlugin.java")
 
+_USER: Final = "lyrebird"
+
 _CONFIG = """\
 cluster.name: lyrebird
 node.name: lyrebird
@@ -25,7 +31,10 @@ http.port: {port}
 transport.port: {transport}
 path.data: {folder}/data
 path.logs: {folder}/logs
-xpack.security.enabled: false
+xpack.security.enabled: true
+xpack.security.http.ssl.enabled: false
+xpack.security.transport.ssl.enabled: false
+xpack.security.authc.reserved_realm.enabled: false
 cluster.routing.allocation.disk.watermark.low: 2gb
 cluster.routing.allocation.disk.watermark.high: 1gb
 cluster.routing.allocation.disk.watermark.flood_stage: 512mb
@@ -49,6 +58,8 @@ logger.deprecation.level = error
 _OPTIONS = (
     "-Xms256m -Xmx256m -XX:TieredStopAtLevel=1 -XX:-HeapDumpOnOutOfMemoryError"
     " -Xlog:disable -Xlog:all=warning:stderr:utctime,level,tags"
+    # The index in which built-in roles would be found wants an analyzer that the small distribution lacks.
+    " -Des.queryable_built_in_roles_enabled=false"
 )
 
 
@@ -66,6 +77,9 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         port=site.ports["elasticsearch"], transport=site.ports["elasticsearch_transport"], folder=folder
     )
     files["log4j2.properties"] = _LOGGING
+    # Of the file realm, which needs no index and no run of a tool, unlike the password of `elastic`.
+    files["users"] = f"{_USER}:{_hashed(site.secrets['LYREBIRD_ELASTICSEARCH_PASSWORD'])}\n"
+    files["users_roles"] = f"superuser:{_USER}\n"
     for name, text in files.items():
         # By rename: root follows no link that the account has put there.
         write_private(config / name, text, given=True)
@@ -80,9 +94,19 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     return (site.launch(row, [str(home / "bin" / "elasticsearch")], environment),)
 
 
+def _hashed(password: str) -> str:
+    """As the node reads it: PBKDF2 with HMAC-SHA512, 10,000 rounds, salt and hash of 32 bytes."""
+    salt, rounds = os.urandom(32), 10_000
+    found = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, rounds, 32)
+    return "{PBKDF2}" + "$".join((str(rounds), *(base64.b64encode(each).decode() for each in (salt, found))))
+
+
 def ready(site: Site, row: Service) -> bool:
-    """The cluster's health. Not `GET /`, which this distribution does not have."""
-    health = get_json(f"http://127.0.0.1:{site.ports['elasticsearch']}/_cluster/health")
+    """The cluster's health, as our user. Not `GET /`, which this distribution does not have."""
+    health = get_json(
+        f"http://127.0.0.1:{site.ports['elasticsearch']}/_cluster/health",
+        login=(_USER, site.secrets["LYREBIRD_ELASTICSEARCH_PASSWORD"]),
+    )
     return isinstance(health, dict) and health.get("status") in {"yellow", "green"}
 
 

@@ -8,12 +8,15 @@ import shutil
 import smtplib
 import subprocess
 import sys
+import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import boto3
+import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
@@ -21,9 +24,11 @@ from include.clock import SystemClock
 from include.local import accounts
 from include.local.programs import resolve
 from include.local.recipes import recipe
+from include.local.recipes.probe import get_json
 from include.local.services import service
 from include.local.site import Site
 from include.local.stack import Stack
+from include.log.http import basic
 from include.settings.environment import cache_folder
 from tests.support.paths import ROOT
 from tests.support.sites import opened, passable
@@ -50,6 +55,16 @@ def uids(pid: int) -> set[int]:
 
 def owners_of(folder: Path) -> set[int]:
     return {path.lstat().st_uid for path in (folder, *folder.rglob("*"))}
+
+
+def status(url: str, login: tuple[str, str] | None) -> int:
+    """Of the answer to a GET."""
+    asked = urllib.request.Request(url, headers={"Authorization": basic(*login)} if login else {})
+    try:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(asked, timeout=20) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as refused:
+        return refused.code
 
 
 def test_kafka_registry_and_s3_run_as_the_account_and_have_what_root_left(site: Site, tmp_path: Path) -> None:
@@ -79,8 +94,16 @@ def test_kafka_registry_and_s3_run_as_the_account_and_have_what_root_left(site: 
             assert owners_of(site.folder(row)) == {wanted(site)}
         assert stranger.stat().st_uid == os.geteuid()
         assert AdminClient({"bootstrap.servers": env["LYREBIRD_KAFKA"]}).list_topics(timeout=20).cluster_id == identity
-        with urllib.request.urlopen(f"{env['LYREBIRD_REGISTRY']}/subjects", timeout=20) as answer:
-            assert json.load(answer) == []
+        user, password = env["LYREBIRD_REGISTRY_USER"], env["LYREBIRD_REGISTRY_PASSWORD"]
+        subjects = f"{env['LYREBIRD_REGISTRY']}/subjects"
+        assert get_json(subjects, 20, (user, password)) == []
+        assert [status(subjects, login) for login in (None, (user, "other"), (user, ""))] == [401, 401, 401]
+        assert len(password) >= 20
+        registry = psutil.Process(found["registry"])
+        assert password not in " ".join((*registry.cmdline(), *registry.environ().values()))
+        files = [path for path in (*(site.state / "registry").rglob("*"), site.log("registry")) if path.is_file()]
+        assert {path.name for path in files} >= {"login.properties", "registry.log"}
+        assert [path for path in files if password.encode() in path.read_bytes()] == []
         client = boto3.client(
             "s3",
             endpoint_url=env["LYREBIRD_S3"],
@@ -95,6 +118,28 @@ def test_kafka_registry_and_s3_run_as_the_account_and_have_what_root_left(site: 
         stack.down()
 
 
+def test_a_registry_of_a_former_release_asks_for_no_password_in_the_same_folder(site: Site) -> None:
+    row = service("registry")
+    resolve.ensure([row], cache_folder(), SystemClock())
+    (launch,) = recipe(row).prepare(site, row)
+    # As those said it.
+    words = [word for word in launch.argv if "quarkus.config.locations" not in word]
+    assert len(words) == len(launch.argv) - 1
+    running = subprocess.Popen(
+        words, cwd=launch.cwd, env=launch.env, user=launch.uid, group=launch.gid, stdout=subprocess.DEVNULL
+    )
+    try:
+        until = time.monotonic() + 120
+        while (found := get_json(f"http://127.0.0.1:{site.ports['registry']}/apis/ccompat/v7/subjects")) is None:
+            assert running.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        assert found == []
+    finally:
+        running.kill()
+        running.wait()
+
+
 _UP = """
 import json, sys
 from pathlib import Path
@@ -105,7 +150,7 @@ stack._say = said.append
 try:
     env = stack.up(["mail"])
     (one,) = [one for one in stack.status().processes if one.pid]
-    print(json.dumps([env["LYREBIRD_SMTP"], env["LYREBIRD_MAIL"], one.pid, said]), flush=True)
+    print(json.dumps([env, one.pid, said]), flush=True)
     sys.stdin.read()
 finally:
     stack.down()
@@ -137,12 +182,14 @@ def test_the_mail_catcher_runs_as_the_account_or_says_why_not(site: Site) -> Non
     )
     try:
         assert running.stdout is not None
-        smtp, url, pid, said = json.loads(running.stdout.readline())
-        host, port = smtp.split(":")
+        env, pid, said = json.loads(running.stdout.readline())
+        host, port = env["LYREBIRD_SMTP"].split(":")
+        login = env["LYREBIRD_MAIL_USER"], env["LYREBIRD_MAIL_PASSWORD"]
         with smtplib.SMTP(host, int(port), timeout=20) as client:
+            client.login(*login)
             client.sendmail("a@localhost", ["b@localhost"], "Subject: kept\n\n")
-        with urllib.request.urlopen(f"{url}/messages.json", timeout=20) as answer:
-            assert [mail["subject"] for mail in json.load(answer)] == ["kept"]
+        listed = get_json(f"{env['LYREBIRD_MAIL']}/messages.json", 20, login)
+        assert [mail["subject"] for mail in listed] == ["kept"]
         if reachable is None:
             assert uids(pid) == {os.geteuid()}
             assert any(line.startswith("mail runs as root: ") and "LYREBIRD_ACCOUNT" in line for line in said)

@@ -8,8 +8,8 @@ import smtplib
 import socket
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,12 @@ import pytest
 from include.clock import SystemClock
 from include.errors import Terminal
 from include.local import process
+from include.local.process import Launch
+from include.local.recipes import recipe
+from include.local.recipes.probe import get_json
 from include.local.records import Records, ServerState
+from include.local.services import Service, service
+from include.local.site import Site
 from include.local.stack import Stack
 from tests.support.sites import files_of
 
@@ -37,9 +42,18 @@ def eventually(seen: Callable[[], Any], within_s: float = 40.0) -> Any:
     pytest.fail(f"not seen within {within_s} s")
 
 
-def get(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=5) as response:
-        return json.loads(response.read())
+def mails(env: dict[str, str]) -> Any:
+    """What the catcher lists; None where it does not answer."""
+    return get_json(
+        f"{env['LYREBIRD_MAIL']}/messages.json", 5, (env["LYREBIRD_MAIL_USER"], env["LYREBIRD_MAIL_PASSWORD"])
+    )
+
+
+def sent(env: dict[str, str], mail: EmailMessage) -> None:
+    host, port = env["LYREBIRD_SMTP"].split(":")
+    with smtplib.SMTP(host, int(port), timeout=10) as client:
+        client.login(env["LYREBIRD_MAIL_USER"], env["LYREBIRD_MAIL_PASSWORD"])
+        client.send_message(mail)
 
 
 def pids(stack: Stack) -> dict[str, int]:
@@ -126,10 +140,24 @@ def test_a_taken_port_is_refused_with_its_owner_s_name(tmp_path: Path, monkeypat
     assert left_of(tmp_path / "state") == []
 
 
+@pytest.fixture
+def _without_mails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mail catcher ends at its start: there is a file where it needs a folder."""
+    prepare = recipe(service("mail")).prepare
+
+    def broken(site: Site, row: Service) -> tuple[Launch, ...]:
+        (launch,) = prepare(site, row)
+        file = site.folder(row) / "file"
+        file.write_text("in the way")
+        words = (f"--folder={file}" if word.startswith("--folder=") else word for word in launch.argv)
+        return (replace(launch, argv=tuple(words)),)
+
+    monkeypatch.setattr(recipe(service("mail")), "prepare", broken)
+
+
+@pytest.mark.usefixtures("_without_mails")
 def test_a_service_that_fails_is_named_with_its_log_and_nothing_is_left(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    state.mkdir()
-    (state / "mail").write_text("a file where the mail catcher needs a folder")
     stack = Stack(state, free_ports=True)
     with pytest.raises(Terminal, match=r"mail did not come up: mail exited with 1: .*FileExistsError.*The log: "):
         stack.up(["s3", "mail"])
@@ -139,25 +167,24 @@ def test_a_service_that_fails_is_named_with_its_log_and_nothing_is_left(tmp_path
     stack.down()  # with the data of what did come up
 
 
+@pytest.mark.usefixtures("_without_mails")
 def test_the_error_of_an_earlier_start_is_not_taken_for_the_cause_of_this_failure(tmp_path: Path) -> None:
     state = tmp_path / "state"
     (state / "log").mkdir(parents=True)
     (state / "log" / "mail.log").write_text("ERROR of yesterday\n")
-    (state / "mail").write_text("a file where the mail catcher needs a folder")
     with pytest.raises(Terminal, match="FileExistsError") as told:
         Stack(state, free_ports=True).up(["mail"])
     assert "yesterday" not in str(told.value)
 
 
-def test_a_failure_leaves_what_ran_before_it(stack: Stack, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("_without_mails")
+def test_a_failure_leaves_what_ran_before_it(stack: Stack) -> None:
     stack.up(["s3"])
     running = pids(stack)
-    (tmp_path / "state" / "mail").write_text("in the way")
     with pytest.raises(Terminal, match="mail did not come up"):
         stack.up(["mail"])
     assert pids(stack) == running
     assert stack.status().supervisor is not None
-    (tmp_path / "state" / "mail").unlink()
 
 
 def test_a_server_that_dies_again_and_again_is_given_up_visibly(stack: Stack, tmp_path: Path) -> None:
@@ -188,7 +215,7 @@ def test_two_stacks_live_side_by_side(stack: Stack, tmp_path: Path) -> None:
         here, there = stack.up(["mail"]), other.up(["mail"])
         assert here["LYREBIRD_SMTP"] != there["LYREBIRD_SMTP"]
         stack.down()
-        assert get(f"{there['LYREBIRD_MAIL']}/messages.json") == []
+        assert mails(there) == []
     finally:
         other.down()
 
@@ -199,7 +226,7 @@ def test_a_stack_for_tests_takes_another_port_where_its_own_was_taken_meanwhile(
     with socket.create_server(("127.0.0.1", port)):
         found = stack.up(["mail"])
         assert found["LYREBIRD_SMTP"] != f"127.0.0.1:{port}"
-        assert get(f"{found['LYREBIRD_MAIL']}/messages.json") == []
+        assert mails(found) == []
         assert stack.up(["s3"])["LYREBIRD_S3"] == s3
 
 
@@ -231,23 +258,14 @@ def test_down_ends_the_guardians_of_applications(tmp_path: Path) -> None:
 
 def test_mail_sent_to_the_catcher_is_listed_and_kept_over_a_restart(stack: Stack) -> None:
     found = stack.up(["mail"])
-    host, port = found["LYREBIRD_SMTP"].split(":")
     mail = EmailMessage()
     mail["From"], mail["To"], mail["Subject"] = "airflow@localhost", "ops@localhost", "Task failed"
     mail.set_content("see the log")
-    with smtplib.SMTP(host, int(port), timeout=10) as client:
-        client.send_message(mail)
-    (listed,) = get(f"{found['LYREBIRD_MAIL']}/messages.json")
+    sent(found, mail)
+    (listed,) = mails(found)
     assert (listed["subject"], listed["to"]) == ("Task failed", ["ops@localhost"])
     os.kill(pids(stack)["mail"], signal.SIGKILL)
-
-    def again() -> Any:
-        try:
-            return get(f"{found['LYREBIRD_MAIL']}/messages.json")
-        except OSError:
-            return None
-
-    assert eventually(again) == [listed]
+    assert eventually(lambda: mails(found)) == [listed]
 
 
 def test_nobody_else_reads_what_servers_write_also_where_an_older_version_left_it_open(
@@ -258,14 +276,14 @@ def test_nobody_else_reads_what_servers_write_also_where_an_older_version_left_i
     state.chmod(0o755)
     (state / "run").chmod(0o755)
     found = stack.up(["mail", "s3", "kafka", "mariadb"])
-    host, port = found["LYREBIRD_SMTP"].split(":")
-    with smtplib.SMTP(host, int(port), timeout=10) as client:
-        client.sendmail("a@localhost", ["b@localhost"], "Subject: secret\n\n")
+    mail = EmailMessage()
+    mail["From"], mail["To"], mail["Subject"] = "a@localhost", "b@localhost", "secret"
+    sent(found, mail)
     # An account of its own, where root starts servers, may pass but not look.
     assert state.stat().st_mode & 0o777 == (0o711 if os.geteuid() == 0 else 0o700)
     assert {path.name for path in state.iterdir() if path.is_dir() and path.stat().st_mode & 0o077} == set()
-    (mail,) = files_of("mail", state).glob("*.eml")
-    for path in (mail, state / "log" / "kafka.log", files_of("kafka", state) / "data" / "meta.properties"):
+    (kept,) = files_of("mail", state).glob("*.eml")
+    for path in (kept, state / "log" / "kafka.log", files_of("kafka", state) / "data" / "meta.properties"):
         assert path.stat().st_mode & 0o077 == 0, path
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.faults.tcp_proxy import TcpProxy
 from tests.support.log.broker import broker
+from tests.support.servers.addresses import moved
 from tests.support.source.capture_harness import CaptureHarness, opened
 from tests.support.source.outages import (
     ends_where_another_has_its_id,
@@ -33,7 +34,7 @@ def registry(registry_url: str) -> Iterator[TcpProxy]:
 def world(
     unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry: TcpProxy, registry_url: str
 ) -> Iterator[CaptureHarness]:
-    url = f"http://{registry.host}:{registry.port}{urlsplit(registry_url).path}"
+    url = moved(registry_url, registry.host, registry.port)
     with opened(unique, tmp_path, mariadb, kafka, url) as made:
         yield made
 

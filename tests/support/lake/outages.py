@@ -20,6 +20,7 @@ from tests.support.lake.hosted_application import Hosted
 from tests.support.lake.hosted_harness import HostedLakeHarness
 from tests.support.lake.traffic import Traffic, wait_until
 from tests.support.log.broker import Broker
+from tests.support.servers.addresses import moved
 
 __all__ = ["bears_faults", "meets_trouble"]
 
@@ -38,7 +39,7 @@ class Registered:
         self.proxy = TcpProxy(*self.there)
         self._registry, self._kafka, self._count = ConfluentRegistry(registry_url), world.kafka, 0
         self.topic = world.topic("typed", 2)
-        world.registry = {"url": f"http://127.0.0.1:{self.proxy.port}{found.path}"}
+        world.registry = {"url": moved(registry_url, "127.0.0.1", self.proxy.port)}
         parser = {"format": "avro", "time": {"field": ["at"], "unit": "ms", "behind_s": None, "ahead_s": None}}
         rule = {
             "topics": self.topic,

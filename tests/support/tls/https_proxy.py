@@ -1,4 +1,7 @@
-"""HTTPS before a server that speaks HTTP, with a certificate of a test's own authority; lets one `Authorization` in."""
+"""HTTPS before a server that speaks HTTP, with a certificate of a test's own authority; lets one `Authorization` in.
+
+Behind it goes the login of the server's address.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from urllib.parse import urlsplit
 
 from cryptography import x509
 
+from include.log.http import basic
 from tests.support.tls.certificates import certificate
 
 __all__ = ["HttpsProxy", "https_proxy"]
@@ -45,6 +49,8 @@ def https_proxy(behind: str, folder: Path, authorization: str) -> Iterator[Https
                 return
             connection = http.client.HTTPConnection(target.hostname or "", target.port, timeout=10)
             kept = {name: value for name, value in self.headers.items() if name in ("Content-Type", "Accept")}
+            if target.username:
+                kept["Authorization"] = basic(target.username, target.password or "")
             connection.request(self.command, target.path + self.path, body, kept)
             answer = connection.getresponse()
             self._send(answer.status, answer.read())

@@ -31,7 +31,6 @@ from tests.support.tls.certificates import certificate
 __all__ = ["SecureNode", "secure_node"]
 
 _SECURITY = """\
-xpack.security.enabled: true
 xpack.security.http.ssl.enabled: true
 xpack.security.http.ssl.key: certificates/server.key
 xpack.security.http.ssl.certificate: certificates/server.pem
@@ -71,7 +70,7 @@ def secure_node(folder: Path, *, clients: str = "optional") -> Iterator[SecureNo
     # With its authority behind it, as nodes send it by default: a fingerprint is looked for among what is sent.
     (held / "server.pem").write_bytes((held / "server.pem").read_bytes() + (held / "authority.pem").read_bytes())
     certificate(held, "client", [], authority)
-    settings = (config / "elasticsearch.yml").read_text().replace("xpack.security.enabled: false\n", "")
+    settings = (config / "elasticsearch.yml").read_text().replace("xpack.security.http.ssl.enabled: false\n", "")
     (config / "elasticsearch.yml").write_text(settings + _SECURITY.format(clients=clients))
     password = secrets.token_urlsafe(12)
     user_words = ["useradd", "founder", "-p", password, "-r", "superuser"]

@@ -3,8 +3,10 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
+from demo.command import _addresses
 from demo.run import _state
 from demo.screen import Figures, LiveScreen, PlainScreen, Stage
 from include.clock import ManualClock
@@ -64,3 +66,18 @@ def test_a_terminal_shows_each_step_with_its_time_and_each_stage_in_a_row() -> N
     assert "the stack starts" in shown
     assert "capture-shop" in shown
     assert "17 transactions" in shown
+
+
+def test_the_addresses_name_the_file_that_has_the_passwords_of_search_and_mails(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    env = {"LYREBIRD_STATE": "/state"}
+    for server in ("AIRFLOW", "ELASTICSEARCH", "MAIL"):
+        names = {"": f"http://{server}", "_USER": f"user-{server}", "_PASSWORD": f"secret-{server}"}
+        env |= {f"LYREBIRD_{server}{name}": value for name, value in names.items()}
+    _addresses(env)
+    said = capsys.readouterr().out
+    for server in ("ELASTICSEARCH", "MAIL"):
+        assert f"http://{server}" in said
+        assert f"(user user-{server}; password in /state/env)" in said
+        assert f"secret-{server}" not in said

@@ -1,8 +1,13 @@
+import smtplib
 from email.message import EmailMessage
 from pathlib import Path
 
+import pytest
+
 from include.clock import ManualClock
-from include.local.mail import MOST_MAILS, Mailbox, page, readable
+from include.local.mail import MOST_MAILS, Mailbox, page, readable, serve
+from include.local.ports import free_port
+from include.local.recipes.probe import answers, get_json
 
 
 def message(subject: str, text: str, html: str = "") -> bytes:
@@ -78,3 +83,43 @@ def test_a_link_of_a_mail_ends_where_its_quotes_end() -> None:
     sly = 'see "http://h/x" onclick="alert(1)'
     shown = page([{"received": "now", "subject": "s", "to": ["b@x"], "text": sly, "html": ""}])
     assert '<a href="http://h/x">http://h/x</a>&quot; onclick=&quot;' in shown
+
+
+def test_a_catcher_without_a_login_offers_none(tmp_path: Path) -> None:
+    smtp, web = free_port(), free_port()
+    stop = serve(Mailbox(tmp_path, ManualClock()), ("127.0.0.1", smtp), ("127.0.0.1", web))
+    try:
+        with smtplib.SMTP("127.0.0.1", smtp, timeout=10) as client:
+            client.ehlo()
+            assert not client.has_extn("auth")
+            client.sendmail("a@x", ["b@x"], message("kept", ""))
+        (mail,) = get_json(f"http://127.0.0.1:{web}/messages.json")
+        assert mail["subject"] == "kept"
+    finally:
+        stop()
+
+
+@pytest.mark.filterwarnings("ignore:Requiring AUTH")
+def test_a_catcher_with_a_login_takes_and_shows_mails_by_it_alone(tmp_path: Path) -> None:
+    smtp, web = free_port(), free_port()
+    stop = serve(Mailbox(tmp_path, ManualClock()), ("127.0.0.1", smtp), ("127.0.0.1", web), ("user", "pass:word"))
+    try:
+        with smtplib.SMTP("127.0.0.1", smtp, timeout=10) as client:
+            client.ehlo()
+            assert client.has_extn("auth")
+            with pytest.raises(smtplib.SMTPSenderRefused):
+                client.sendmail("a@x", ["b@x"], message("unknown", ""))
+            for user, password in (("user", "other"), ("other", "pass:word"), ("", "")):
+                with pytest.raises(smtplib.SMTPAuthenticationError):
+                    client.login(user, password)
+        with smtplib.SMTP("127.0.0.1", smtp, timeout=10) as client:
+            client.login("user", "pass:word")
+            client.sendmail("a@x", ["b@x"], message("known", ""))
+        for path in ("", "messages.json", "?x"):
+            assert not answers(f"http://127.0.0.1:{web}/{path}")
+            assert not answers(f"http://127.0.0.1:{web}/{path}", login=("user", "other"))
+            assert answers(f"http://127.0.0.1:{web}/{path}", login=("user", "pass:word"))
+        (mail,) = get_json(f"http://127.0.0.1:{web}/messages.json", login=("user", "pass:word"))
+        assert mail["subject"] == "known"
+    finally:
+        stop()

@@ -30,6 +30,26 @@ def test_the_process_wins_over_the_file_that_up_wrote(state: dict[str, str]) -> 
     assert require("LYREBIRD_B", state) == "x=y"
 
 
+def test_a_server_of_one_s_own_does_not_get_the_login_of_the_local_one(tmp_path: Path) -> None:
+    local = {"LYREBIRD_SEARCH": "http://l", "LYREBIRD_SEARCH_USER": "u", "LYREBIRD_SEARCH_PASSWORD": "p"}
+    others = {"LYREBIRD_REGISTRY": "http://r", "LYREBIRD_REGISTRY_USER": "v", "LYREBIRD_REGISTRY_PASSWORD": "q"}
+    text = "".join(f"{name}={value}\n" for name, value in (local | others).items())
+    (tmp_path / "env").write_text(text, encoding="utf-8")
+    state = {"LYREBIRD_STATE": str(tmp_path)}
+
+    def found(**process: str) -> dict[str, str]:
+        return environment(state | process)
+
+    own = {"LYREBIRD_SEARCH": "https://own"}
+    assert found(**own) == state | others | own
+    assert found(**own, LYREBIRD_SEARCH_USER="w") == state | others | own | {"LYREBIRD_SEARCH_USER": "w"}
+    login = {"LYREBIRD_SEARCH_USER": "w", "LYREBIRD_SEARCH_PASSWORD": "s"}
+    assert found(**own, **login) == state | others | own | login
+    # The local one's own address says nothing else.
+    assert found(LYREBIRD_SEARCH="http://l") == found() == state | others | local
+    assert found(**login) == state | others | local | login
+
+
 def test_without_a_file_the_process_is_all(tmp_path: Path) -> None:
     env = {"LYREBIRD_STATE": str(tmp_path / "none"), "LYREBIRD_KAFKA": "h:1"}
     assert environment(env) == env

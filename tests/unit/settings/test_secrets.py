@@ -176,6 +176,25 @@ def test_a_login_in_an_address_becomes_user_and_password() -> None:
     assert (search.urls, search.user, revealed(search.password)) == (("http://a:1", "http://b:1"), "u", "p")
 
 
+@pytest.mark.parametrize("section", ["registry", "elasticsearch"])
+def test_the_shipped_sections_log_nobody_in_where_no_login_is_named(section: str) -> None:
+    model: Any = {"registry": Registry, "elasticsearch": Elasticsearch}[section]
+    name = f"LYREBIRD_{section.upper()}"
+    shipped = ROOT / "include" / "deployment"
+
+    def of(url: str, **more: str) -> tuple[str | None, str | None]:
+        found = Deployment.load(shipped, {name: url, **more}).one(section, model)
+        return found.user, revealed(found.password)
+
+    assert of("http://h:1") == (None, None)
+    assert of("http://u:p@h:1") == ("u", "p")
+    assert of("http://h:1", **{f"{name}_USER": "v", f"{name}_PASSWORD": "q"}) == ("v", "q")
+    with pytest.raises(SettingsError, match="a password belongs to a user"):
+        of("http://h:1", **{f"{name}_PASSWORD": "q"})
+    with pytest.raises(SettingsError, match="a user needs a password"):
+        of("http://h:1", **{f"{name}_USER": "v"})
+
+
 def test_addresses_that_name_different_users_are_refused() -> None:
     with pytest.raises(ValueError, match="different users"):
         Elasticsearch(url="http://u:p@a:1,http://v:p@b:1")
