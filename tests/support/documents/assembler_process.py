@@ -35,7 +35,7 @@ def main() -> None:
     application = parser.parse_args().application
     deployment = Deployment.load()
     kafka = deployment.one("kafka", Kafka).bootstrap
-    registry = ConfluentRegistry(deployment.one("registry", Registry).url)
+    registry = ConfluentRegistry(deployment.one("registry", Registry))
     topic, definition = definition_of(deployment, application)
     clock, reader, inputs = SystemClock(), KafkaReader(kafka), Inputs(topic, definition)
     publisher = Publisher(
