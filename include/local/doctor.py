@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import ctypes
+import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -257,7 +258,8 @@ def _go() -> Check:
     go = shutil.which("go")
     if go is not None:
         return Check("go", "ok", go)
-    if importlib.util.find_spec("pip") is not None:
+    # Not by its module: who looks for that turns off the distutils that setuptools brings, for the whole process.
+    if any(importlib.metadata.distributions(name="pip")):
         return Check("go", "ok", "not on PATH; pip gets a compiler for the build, deleted afterwards")
     return Check("go", "missing", "neither go nor pip", "Install Go, or make the environment with pip in it.")
 

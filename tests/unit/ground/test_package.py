@@ -9,9 +9,6 @@ from typing import Any
 
 import pytest
 
-# At collection: imported amid tests, it has once found Debian's own distutils, which warns, in place of its own.
-import setuptools
-
 import include
 from include.settings.environment import PROJECT_ROOT
 from include.source.native.build import COMPILE, LINK, SOURCES
@@ -22,7 +19,7 @@ SETUPTOOLS = PROJECT["tool"]["setuptools"]
 
 def test_the_package_compiles_what_make_setup_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
-    monkeypatch.setattr(setuptools, "setup", lambda **given: made.extend(given["ext_modules"]))
+    monkeypatch.setattr("setuptools.setup", lambda **given: made.extend(given["ext_modules"]))
     monkeypatch.chdir(PROJECT_ROOT)
     run_path("setup.py")
     files = [file.relative_to(PROJECT_ROOT) for file in SOURCES]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,18 @@ def test_a_large_read_ahead_is_noted_as_it_slows_an_index_down(
 def test_the_read_ahead_of_a_folder_s_disk_is_a_number_or_not_told(tmp_path: Path) -> None:
     found = doctor.read_ahead_kb(tmp_path)
     assert found is None or found >= 0
+
+
+def test_without_go_it_looks_for_pip_and_leaves_setuptools_its_distutils(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor.shutil, "which", lambda _: None)
+    monkeypatch.setattr(doctor.resolve, "missing", lambda rows, _: rows)
+    # A new one, as another test may have spoilt that of the process.
+    finder = import_module("_distutils_hack").DistutilsMetaFinder()
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    assert [check.verdict for check in doctor.examine(tmp_path / "state") if check.name == "go"] == ["ok"]
+    assert finder.spec_for_distutils() is not None
 
 
 def airflow_checks(state: Path) -> list[doctor.Check]:
