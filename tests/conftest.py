@@ -95,7 +95,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[...,
         return
     from include.local.stack import Stack
 
-    stack = Stack(state=tmp_path_factory.mktemp("stack"), free_ports=True)
+    stack = Stack(state=tmp_path_factory.mktemp("stack"), free_ports=True, kafka_login=False)
     try:
         yield lambda *names: stack.up(list(names))
     finally:

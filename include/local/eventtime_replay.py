@@ -72,7 +72,11 @@ def _deployment(folder: Path, env: Mapping[str, str]) -> Deployment:
     """Deployment files that say where these servers are."""
     keys = {"access_key": env["LYREBIRD_S3_ACCESS_KEY"], "secret_key": env["LYREBIRD_S3_SECRET_KEY"]}
     values = {
-        "kafka": {"bootstrap": env["LYREBIRD_KAFKA"]},
+        "kafka": {
+            "bootstrap": env["LYREBIRD_KAFKA"],
+            "user": env["LYREBIRD_KAFKA_USER"],
+            "password": env["LYREBIRD_KAFKA_PASSWORD"],
+        },
         "registry": {
             "url": env["LYREBIRD_REGISTRY"],
             "user": env["LYREBIRD_REGISTRY_USER"],

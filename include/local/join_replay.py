@@ -121,7 +121,11 @@ def _deployment(
     join = {**places.filled(), "join": [{**each, "topic": name} for each, name in zip(given, names, strict=True)]}
     keys = {"access_key": env["LYREBIRD_S3_ACCESS_KEY"], "secret_key": env["LYREBIRD_S3_SECRET_KEY"]}
     values = {
-        "kafka": {"bootstrap": env["LYREBIRD_KAFKA"]},
+        "kafka": {
+            "bootstrap": env["LYREBIRD_KAFKA"],
+            "user": env["LYREBIRD_KAFKA_USER"],
+            "password": env["LYREBIRD_KAFKA_PASSWORD"],
+        },
         "registry": {
             "url": env["LYREBIRD_REGISTRY"],
             "user": env["LYREBIRD_REGISTRY_USER"],
@@ -147,9 +151,12 @@ def _joined(
 ) -> JoinReplay:
     """What the application makes of each batch, all of it joined before the next one is written."""
     kafka, join = deployment.one("kafka", Kafka), declared_joins(deployment)[_NAME]
-    admin, registry = KafkaAdmin(kafka.bootstrap), ConfluentRegistry(deployment.one("registry", Registry))
+    admin, registry = (
+        KafkaAdmin(kafka.bootstrap, kafka.options),
+        ConfluentRegistry(deployment.one("registry", Registry)),
+    )
     decode, outputs, told, begin = Decoder(registry.schema), list[JoinOutput](), Counter[str](), 0
-    with closing(registry), closing(KafkaReader(kafka.bootstrap)) as reader:
+    with closing(registry), closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
         for number, first in enumerate(range(0, len(changes), batch)):
             inputs.write(changes[first : first + batch])
             counts = application.await_batch(number, lambda: not join_status(join, reader, admin).behind)
@@ -173,10 +180,11 @@ class _Inputs:
         self, deployment: Deployment, names: Sequence[str], schemas: Sequence[InputSchema], clock: Clock
     ) -> None:
         # Errors alone: a broker that has just begun tells of more.
-        self._connection = Connection(deployment.one("kafka", Kafka).bootstrap, {"log_level": 3})
+        kafka = deployment.one("kafka", Kafka)
+        self._connection = Connection(kafka.bootstrap, {**kafka.options, "log_level": 3})
         self._names, self._clock, self._resolved = names, clock, topics.resolved(names[0])
         specs = [topics.document_spec(name, 1) for name in (*names, self._resolved)]
-        KafkaAdmin(self._connection.bootstrap).ensure_all(specs)
+        KafkaAdmin(kafka.bootstrap, kafka.options).ensure_all(specs)
         with closing(ConfluentRegistry(deployment.one("registry", Registry))) as registry:
             self._encoders = [
                 tuple(

@@ -25,6 +25,7 @@ _SECRETS: dict[str, int] = {
     "LYREBIRD_MYSQL_ROOT_PASSWORD": 18,
     "LYREBIRD_MYSQL_PASSWORD": 18,
     "LYREBIRD_SHOP_PASSWORD": 18,
+    "LYREBIRD_KAFKA_PASSWORD": 18,
     "LYREBIRD_S3_SECRET_KEY": 24,
     "LYREBIRD_ELASTICSEARCH_PASSWORD": 18,
     "LYREBIRD_REGISTRY_PASSWORD": 18,
@@ -64,9 +65,19 @@ class Site:
     ports: dict[str, int]
     secrets: dict[str, str] = field(repr=False)
     data_root: Path
+    kafka_login: bool = True
+    """False: Kafka lets everybody in."""
 
     @classmethod
-    def open(cls, state: Path, *, free_ports: bool, keep_ports: bool, starting: Iterable[Service] = ()) -> Site:
+    def open(
+        cls,
+        state: Path,
+        *,
+        free_ports: bool,
+        keep_ports: bool,
+        starting: Iterable[Service] = (),
+        kafka_login: bool = True,
+    ) -> Site:
         """Read the stack of `state`, or lay it out.
 
         `free_ports`: any free ports, chosen once, but that those of `starting` are chosen again where somebody took
@@ -105,6 +116,7 @@ class Site:
             ports=numbers,
             secrets=_secrets(read_env(state / "env")),
             data_root=owners.data_root(state, account, kept.get("data_root")),
+            kafka_login=kafka_login,
         )
         stack = {"ports": numbers, "data_root": str(site.data_root)}
         if kept != stack:
@@ -187,7 +199,11 @@ class Site:
                 "LYREBIRD_ADS_HOST": "127.0.0.1",
                 "LYREBIRD_ADS_PORT": str(self.ports["mariadb_ads"]),
             },
-            "kafka": {"LYREBIRD_KAFKA": address["kafka"]},
+            "kafka": {
+                "LYREBIRD_KAFKA": address["kafka"],
+                "LYREBIRD_KAFKA_USER": "lyrebird" if self.kafka_login else "",
+                "LYREBIRD_KAFKA_PASSWORD": secret["LYREBIRD_KAFKA_PASSWORD"] if self.kafka_login else "",
+            },
             "registry": {
                 "LYREBIRD_REGISTRY": f"http://{address['registry']}/apis/ccompat/v7",
                 "LYREBIRD_REGISTRY_USER": "lyrebird",

@@ -67,15 +67,18 @@ class Stack:
         state: Path,
         *,
         free_ports: bool = False,
+        kafka_login: bool = True,
         clock: Clock | None = None,
         say: Say = lambda _line: None,
     ) -> None:
         """`free_ports`: a stack for tests, on any free ports instead of the table's.
 
         `down` discards its data too, and its servers end with the process that made it.
+        `kafka_login`: Kafka asks for user and password; without, whoever has its address is let in.
         """
         self._state = state.absolute()
         self._free_ports = free_ports
+        self._kafka_login = kafka_login
         self._clock = clock or SystemClock()
         self._say = say
         self._records = Records(self._state)
@@ -91,7 +94,13 @@ class Stack:
             running = [row for row in SERVICES if self._any_alive(row)]
             todo = [row for row in rows if not self._all_alive(row)]
             starting = [row for row in todo if row not in running]
-            site = Site.open(self._state, free_ports=self._free_ports, keep_ports=bool(running), starting=starting)
+            site = Site.open(
+                self._state,
+                free_ports=self._free_ports,
+                keep_ports=bool(running),
+                starting=starting,
+                kafka_login=self._kafka_login,
+            )
             if any(row.java == "system" or row.name == "airflow" for row in todo):
                 system_java()
             if any(row.name == "airflow" for row in todo):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import Field, PlainSerializer, SecretStr, SerializationInfo, model_validator
 
 from include.settings.deployment import Strict
-from include.settings.secret import REVEALED, Secret, login_apart
+from include.settings.secret import REVEALED, Secret, login_apart, revealed
 
 __all__ = ["Addressing", "Checksums", "Cluster", "Elasticsearch", "Encryption", "Kafka", "Registry", "StoreSettings"]
 
@@ -21,6 +21,7 @@ CRC that the store keeps beside the object as well. Over HTTPS that comes in a t
 
 Encryption = Literal["AES256", "aws:kms", "aws:kms:dsse"]
 
+_THIS_MACHINE: Final = {"127.0.0.1", "localhost", "[::1]"}
 _ARCHIVES: Final = {"GLACIER", "DEEP_ARCHIVE"}
 
 
@@ -37,6 +38,23 @@ def _one_way_in(user: str | None, password: SecretStr | None, **other: SecretStr
             raise ValueError(f"user and {name}: which of them?")
     if password is not None and user is None:
         raise ValueError("a password belongs to a user")
+
+
+def _with_login(options: Mapping[str, Any], bootstrap: str, user: Any, password: Any) -> dict[str, Any]:
+    """Options of Kafka's clients, by which this user logs in; what they name themselves stays."""
+    if password is None:
+        raise ValueError("a user needs a password")
+    login = {
+        "sasl.username": user,
+        "sasl.password": revealed(password) if isinstance(password, SecretStr) else password,
+    }
+    for name, value in login.items():
+        if options.get(name, value) != value:
+            raise ValueError(f"user, password and the option {name}: which of them?")
+    hosts = {broker.strip().rpartition("://")[2].rpartition(":")[0] for broker in bootstrap.split(",")}
+    protocol = "SASL_PLAINTEXT" if hosts <= _THIS_MACHINE else "SASL_SSL"
+    mechanism = {} if "sasl.mechanisms" in options else {"sasl.mechanism": "PLAIN"}
+    return {"security.protocol": protocol, **mechanism, **options, **login}
 
 
 def _client_pair(cert: str | None, key: str | None) -> None:
@@ -71,14 +89,34 @@ class Cluster(Strict):
 
 
 class Kafka(Strict):
-    """Section `kafka`. `options` go to librdkafka as they are (security.protocol, …)."""
+    """Section `kafka`. `options` go to librdkafka as they are (security.protocol, …), with the user's login."""
 
     bootstrap: str
     """`host:port` of brokers, with commas between."""
+    user: str | None = None
+    """Of the mechanism PLAIN, if `options` name no other, and over TLS, unless all brokers are on this machine."""
+    password: Secret | None = None
+    """The user's."""
     options: Annotated[dict[str, str | int | bool], PlainSerializer(_written, when_used="json")] = Field(
         default_factory=dict, repr=False
     )
     """Of librdkafka, for every client."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _login_among_options(cls, values: Any) -> Any:
+        values = login_apart(values)
+        if not isinstance(values, Mapping) or values.get("user") is None:
+            return values
+        options = values.get("options", {})
+        if not isinstance(options, Mapping) or not isinstance(values.get("bootstrap"), str):
+            return values
+        return {**values, "options": _with_login(options, values["bootstrap"], values["user"], values.get("password"))}
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        _one_way_in(self.user, self.password)
+        return self
 
 
 class Registry(Strict):

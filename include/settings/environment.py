@@ -57,7 +57,7 @@ def environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
     """All LYREBIRD_* values; those of the process win over the file that `lyrebird up` wrote.
 
     A server's user and password (`<address>_USER`, `<address>_PASSWORD`) in the file are for its address in the file:
-    they do not count where the process names another.
+    they do not count where the process names another, nor where the file names none.
     """
     values: dict[str, str] = {}
     file = state_folder(env) / "env"
@@ -66,7 +66,7 @@ def environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
             name, equals, value = line.partition("=")
             if equals and name.startswith("LYREBIRD_"):
                 values[name] = value
-    for address in [name for name in values if name in env and env[name] != values[name]]:
+    for address in [name for name in env if name.startswith("LYREBIRD_") and env[name] != values.get(name)]:
         values.pop(f"{address}_USER", None)
         values.pop(f"{address}_PASSWORD", None)
     values.update({name: value for name, value in env.items() if name.startswith("LYREBIRD_")})

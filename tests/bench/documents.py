@@ -227,7 +227,7 @@ def _placed(orders: int) -> Iterator[_Bench]:
             bench.close()
         return
     with tempfile.TemporaryDirectory() as folder:
-        stack = Stack(state=Path(folder), free_ports=True)
+        stack = Stack(state=Path(folder), free_ports=True, kafka_login=False)
         try:
             bench = _Bench(name, stack.up(["mariadb", "kafka", "registry"]), orders)
             try:

@@ -67,7 +67,7 @@ def served(
     within: AbstractContextManager[None] | None = None,
 ) -> Iterator[dict[str, str]]:
     """The services' addresses, while they run on these cores. `within` is open while they are started."""
-    stack = Stack(state=state, free_ports=True)
+    stack = Stack(state=state, free_ports=True, kafka_login=False)
     large = _large(Site.server_environment, heap_mb)
     with within or nullcontext(), on_cores(cores), patch.object(Site, "server_environment", large):
         env = stack.up(services)

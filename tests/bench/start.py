@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        stack = Stack(state=Path(folder) / "stack", free_ports=True)
+        stack = Stack(state=Path(folder) / "stack", free_ports=True, kafka_login=False)
         env = stack.up(["kafka", "registry"])
         try:
             for name in ("db", "world"):

@@ -73,8 +73,8 @@ def test_the_audit_finds_nothing(platform: Any) -> None:
 
 
 def test_no_key_and_version_stands_twice_on_any_topic(platform: Any) -> None:
-    reader = KafkaReader(platform.env["LYREBIRD_KAFKA"])
-    admin = KafkaAdmin(platform.env["LYREBIRD_KAFKA"])
+    reader = KafkaReader(platform.kafka.bootstrap, platform.kafka.options)
+    admin = KafkaAdmin(platform.kafka.bootstrap, platform.kafka.options)
     seen: Counter[tuple[str, bytes | None, int, bool]] = Counter()
     topics = [t for t in admin.names() if not t.endswith((".requests", ".answers", ".dead"))]
     for topic in topics:

@@ -28,10 +28,12 @@ class Harness:
     """The topic, its groups and its bucket on the running platform."""
 
     def __init__(self, platform: Any, folder: Path) -> None:
-        self.platform, self.folder, self.kafka = platform, folder, platform.env["LYREBIRD_KAFKA"]
+        self.platform, self.folder, self.kafka = platform, folder, platform.kafka
         self.declare(clicks.WRONG)
         self.store: S3Store = store_of(Deployment.load().one("store", StoreSettings))
-        KafkaAdmin(self.kafka).ensure(TopicSpec(TOPIC, clicks.PARTITIONS, {"retention.ms": "-1"}))
+        KafkaAdmin(self.kafka.bootstrap, self.kafka.options).ensure(
+            TopicSpec(TOPIC, clicks.PARTITIONS, {"retention.ms": "-1"})
+        )
         midnight = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time(), dt.UTC)
         self.begin_ms = int(midnight.timestamp() * 1000) - 3 * clicks.DAY_MS
 
@@ -79,7 +81,7 @@ def world(platform: Any, tmp_path: Path) -> Iterator[Harness]:
     platform.airflow.unpause("lake_finalise")
     made.store.close()
     (platform.deployment / "clicks.yaml").unlink()
-    KafkaAdmin(made.kafka).delete(TOPIC)
+    KafkaAdmin(made.kafka.bootstrap, made.kafka.options).delete(TOPIC)
 
 
 def finished(told: dict[str, Any]) -> dict[str, tuple[str, int, int]]:

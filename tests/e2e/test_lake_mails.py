@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import TopicPartition
 
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.generations import take_over
 from include.lake.protocol.inventory import stored_topics
+from include.log.kafka.errors import Connection
 from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.settings.connections import StoreSettings
@@ -78,14 +78,16 @@ class Harness:
     """Groups of their own on the running platform; one application stores to a bucket of its own, too."""
 
     def __init__(self, platform: Any) -> None:
-        self.platform, self.kafka = platform, platform.env["LYREBIRD_KAFKA"]
+        self.platform = platform
+        self.kafka = Connection(platform.kafka.bootstrap, platform.kafka.options)
+        self.admin = KafkaAdmin(platform.kafka.bootstrap, platform.kafka.options)
         self.folder: Path = platform.deployment
         self.servers = (self.folder / "platform.yaml").read_text()
         (self.folder / "lake.yaml").rename(self.folder / "lake.before")
         (self.folder / "mails.yaml").write_text(json.dumps({"lake": GROUPS}))
         self.store: S3Store = store_of(Deployment.load().one("store", StoreSettings))
         for topic in TOPICS:
-            KafkaAdmin(self.kafka).ensure(TopicSpec(topic, 1, {"retention.ms": "-1"}))
+            self.admin.ensure(TopicSpec(topic, 1, {"retention.ms": "-1"}))
         self.runs: list[tuple[str, str, str]] = []
 
     def stop(self) -> None:
@@ -99,7 +101,7 @@ class Harness:
         (self.folder / "mails.yaml").unlink()
         (self.folder / "lake.before").rename(self.folder / "lake.yaml")
         for topic in TOPICS:
-            KafkaAdmin(self.kafka).delete(topic)
+            self.admin.delete(topic)
 
     @property
     def ended(self) -> bool:
@@ -125,13 +127,13 @@ class Harness:
         return dict(report.get("groups", {}).get(group, {}))
 
     def send(self, topic: str, *values: bytes) -> None:
-        producer: Any = Producer({"bootstrap.servers": self.kafka, "enable.idempotence": True})
+        producer: Any = self.kafka.producer(enable_idempotence=True)
         for value in values:
             producer.produce(topic, value)
         assert producer.flush(20) == 0
 
     def drop(self, topic: str, before: int) -> None:
-        admin: Any = AdminClient({"bootstrap.servers": self.kafka})
+        admin: Any = self.kafka.admin()
         for answer in admin.delete_records([TopicPartition(topic, 0, before)]).values():
             assert answer.result(20).low_watermark == before
 

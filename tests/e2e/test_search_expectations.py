@@ -33,8 +33,9 @@ class Documents:
     """The topic as somebody writes it who is not its assembler."""
 
     def __init__(self, platform: Any) -> None:
-        kafka, self._registry = platform.env["LYREBIRD_KAFKA"], ConfluentRegistry(registry_url(platform.env))
-        self._reader, self._writer = KafkaReader(kafka), KafkaWriter(kafka, "planted")
+        self._registry, kafka = ConfluentRegistry(registry_url(platform.env)), platform.kafka
+        self._reader = KafkaReader(kafka.bootstrap, kafka.options)
+        self._writer = KafkaWriter(kafka.bootstrap, "planted", kafka.options)
         self._decode = Decoder(self._registry.schema)
 
     def newest(self) -> dict[int, Record]:

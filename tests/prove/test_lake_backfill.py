@@ -32,9 +32,10 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
     stack, accounts = Stack(state=state, free_ports=True), None
     try:
         os.environ["LYREBIRD_DEPLOYMENT"] = str(tmp_path / "deployment")
-        kafka = stack.up(["kafka", "s3"])["LYREBIRD_KAFKA"]
+        env = stack.up(["kafka", "s3"])
+        login = {"user": env["LYREBIRD_KAFKA_USER"], "password": env["LYREBIRD_KAFKA_PASSWORD"]}
         accounts = Accounts(tmp_path / "accounts")
-        declare(tmp_path / "deployment", kafka, accounts)
+        declare(tmp_path / "deployment", {"bootstrap": env["LYREBIRD_KAFKA"], **login}, accounts)
         env = stack.up(["mail", "airflow"])
         os.environ.update({name: value for name, value in env.items() if name.startswith("LYREBIRD_")})
         os.environ["LYREBIRD_STATE"] = str(state)

@@ -36,7 +36,7 @@ def places(
     kafka: str, registry_url: str, elasticsearch_url: str, unique: str, tmp_path: Path
 ) -> Iterator[list[ClickIndexHarness]]:
     """East and west: a Kafka each, the same name of the topic; one registry, one Elasticsearch."""
-    other = Stack(tmp_path / "stack", free_ports=True)
+    other = Stack(tmp_path / "stack", free_ports=True, kafka_login=False)
     shared = {"registry": registry_url, "elasticsearch": elasticsearch_url}
     with ExitStack() as stack:
         stack.callback(other.down)

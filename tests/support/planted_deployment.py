@@ -10,17 +10,18 @@ import yaml
 from pydantic import BaseModel
 
 from include.document.database import Replica
-from include.settings.connections import Elasticsearch, Registry, StoreSettings
+from include.settings.connections import Elasticsearch, Kafka, Registry, StoreSettings
 from include.source.definition import SourceDefinition
 from tests.support.paths import ROOT
 from tests.support.planted import planted
 
 __all__ = ["KAFKA", "PLACES", "plant_deployment", "secret_fields"]
 
-KAFKA: Final = ("sasl.password", "ssl.key.password", "ssl.key.pem", "sasl.oauthbearer.client.secret")
+KAFKA: Final = ("ssl.key.password", "ssl.key.pem", "sasl.oauthbearer.client.secret")
 """Options of Kafka's clients that are secrets."""
 
 PLACES: Final[dict[tuple[str, ...], type[BaseModel]]] = {
+    ("platform", "kafka"): Kafka,
     ("platform", "registry"): Registry,
     ("platform", "elasticsearch"): Elasticsearch,
     ("platform", "store"): StoreSettings,
@@ -74,6 +75,5 @@ def plant_deployment(folder: Path, by: Literal["by password", "by key"]) -> dict
     put(("documents", "documents", "assembled_order", "read_from"), host="127.0.0.1", port=6)
     put(("sources", "sources", "shop"), filter={"partners": {"masks": {"name": "hash"}}})
     put_secrets(("platform", "kafka", "options"), *KAFKA)
-    login = {"security.protocol": "SASL_SSL", "sasl.mechanisms": "PLAIN", "sasl.username": "lyrebird"}
-    put(("platform", "kafka", "options"), **login)
+    put(("platform", "kafka", "options"), **{"security.protocol": "SASL_SSL"})
     return secrets

@@ -31,7 +31,7 @@ from include.errors import Transient
 from include.index.generations.create import make_index
 from include.local.recipes.probe import get_json
 from include.local.stack import Stack
-from include.settings.connections import Elasticsearch
+from include.settings.connections import Elasticsearch, Kafka
 from include.settings.deployment import Deployment
 from include.settings.environment import deployment_folder
 
@@ -90,6 +90,10 @@ class Platform:
 
     def server_pid(self, name: str) -> int | None:
         return next((p.pid for p in self.stack.status().processes if p.process == name and p.state == "running"), None)
+
+    @property
+    def kafka(self) -> Kafka:
+        return Deployment.load().one("kafka", Kafka)
 
     def as_root(self, *statements: str) -> list[tuple[Any, ...]]:
         """Run them in one session of the shop's server; rows of the last one."""

@@ -15,9 +15,9 @@ __all__ = ["files_of", "opened", "passable"]
 
 
 @contextmanager
-def opened(state: Path) -> Iterator[Site]:
+def opened(state: Path, *, kafka_login: bool = True) -> Iterator[Site]:
     """A site on free ports; what lies outside of its state folder goes at the end."""
-    site = Site.open(state, free_ports=True, keep_ports=False)
+    site = Site.open(state, free_ports=True, keep_ports=False, kafka_login=kafka_login)
     try:
         yield site
     finally:

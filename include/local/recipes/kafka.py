@@ -1,10 +1,14 @@
-"""Kafka: one KRaft node that is broker and controller, with small buffers."""
+"""Kafka: one KRaft node that is broker and controller, with small buffers.
+
+It has one user, `lyrebird`, whose generated password it keeps in its settings, as it logs in to itself, too.
+"""
 
 from __future__ import annotations
 
 import base64
 import os
 from pathlib import Path
+from typing import Final
 
 from include.errors import Terminal
 from include.local import accounts, process
@@ -15,6 +19,7 @@ from include.local.programs.java import system_java
 from include.local.records import write_private
 from include.local.services import Service
 from include.local.site import Site
+from include.settings.connections import Kafka
 
 __all__ = ["finish", "prepare", "ready"]
 
@@ -22,11 +27,11 @@ _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners=BROKER://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=BROKER://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
-inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:{protocol},BROKER:{protocol}
+inter.broker.listener.name=BROKER
 log.dirs={data}
 auto.create.topics.enable=false
 num.partitions=1
@@ -47,6 +52,19 @@ broker.heartbeat.interval.ms=500
 """
 # log.cleaner: with the default buffer of 128 MiB a small heap dies. broker.session: a restart after kill -9 waits for
 # the old session to end, 13 s by default, 4 s so.
+
+_USER: Final = "lyrebird"
+
+_LOGIN = """\
+sasl.enabled.mechanisms=PLAIN
+sasl.mechanism.inter.broker.protocol=PLAIN
+sasl.mechanism.controller.protocol=PLAIN
+listener.name.broker.plain.sasl.jaas.config={module}
+listener.name.controller.plain.sasl.jaas.config={module}
+"""
+_MODULE = """\
+org.apache.kafka.common.security.plain.PlainLoginModule required\
+ username="{user}" password="{password}" user_{user}="{password}";"""
 
 _LOGGING = """\
 status=error
@@ -73,10 +91,17 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     folder = site.give(row)
     data = folder / "data"
     properties = folder / "server.properties"
-    # By rename: root follows no link that the account has put there.
-    write_private(
-        properties, _PROPERTIES.format(port=site.ports["kafka"], controller=site.ports["kafka_controller"], data=data)
+    text = _PROPERTIES.format(
+        port=site.ports["kafka"],
+        controller=site.ports["kafka_controller"],
+        data=data,
+        protocol="SASL_PLAINTEXT" if site.kafka_login else "PLAINTEXT",
     )
+    if site.kafka_login:
+        module = _MODULE.format(user=_USER, password=site.secrets["LYREBIRD_KAFKA_PASSWORD"])
+        text += _LOGIN.format(module=module)
+    # By rename: root follows no link that the account has put there.
+    write_private(properties, text)
     logging = folder / "log4j2.properties"
     write_private(logging, _LOGGING)
     cluster_id = _cluster_id(folder)
@@ -101,15 +126,32 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
 
 
 def ready(site: Site, row: Service) -> bool:
-    """Metadata that carries our own cluster id: a broker of somebody else's on this port does not count."""
+    """Metadata that carries our own cluster id, as our user.
+
+    A broker of somebody else's on this port does not count. Raises `Terminal` where ours asks nobody for a password.
+    """
+    if is_free(site.ports["kafka"]):
+        return False
+    password = site.secrets["LYREBIRD_KAFKA_PASSWORD"]
+    if site.kafka_login and _answers(site, row, user=_USER, password=password):
+        return True
+    if not _answers(site, row):
+        return False
+    if site.kafka_login:
+        raise Terminal(
+            "Kafka runs as a former release started it, without a password", fix="`lyrebird down`, then `up`."
+        )
+    return True
+
+
+def _answers(site: Site, row: Service, **login: str) -> bool:
     from confluent_kafka import KafkaException
 
     from include.log.kafka.errors import Connection
 
-    if is_free(site.ports["kafka"]):
-        return False
     silent = {"log_level": 0, "socket.timeout.ms": 3000}
-    client = Connection(f"127.0.0.1:{site.ports['kafka']}", silent).admin()
+    settings = Kafka(bootstrap=f"127.0.0.1:{site.ports['kafka']}", options=silent, **login)
+    client = Connection(settings.bootstrap, settings.options).admin()
     try:
         metadata = client.list_topics(timeout=3)
         return bool(metadata.brokers) and metadata.cluster_id == _cluster_id(site.folder(row))

@@ -29,6 +29,8 @@ from include.local.services import service
 from include.local.site import Site
 from include.local.stack import Stack
 from include.log.http import basic
+from include.settings.connections import Kafka
+from include.settings.deployment import Deployment
 from include.settings.environment import cache_folder
 from tests.support.paths import ROOT
 from tests.support.sites import opened, passable
@@ -93,7 +95,9 @@ def test_kafka_registry_and_s3_run_as_the_account_and_have_what_root_left(site: 
             assert site.folder(row) == site.state / row.name
             assert owners_of(site.folder(row)) == {wanted(site)}
         assert stranger.stat().st_uid == os.geteuid()
-        assert AdminClient({"bootstrap.servers": env["LYREBIRD_KAFKA"]}).list_topics(timeout=20).cluster_id == identity
+        kafka = Deployment.load(ROOT / "include" / "deployment", env).one("kafka", Kafka)
+        asked = {"bootstrap.servers": kafka.bootstrap, **kafka.options}
+        assert AdminClient(asked).list_topics(timeout=20).cluster_id == identity
         user, password = env["LYREBIRD_REGISTRY_USER"], env["LYREBIRD_REGISTRY_PASSWORD"]
         subjects = f"{env['LYREBIRD_REGISTRY']}/subjects"
         assert get_json(subjects, 20, (user, password)) == []

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, TopicPartition
 
+from include.log.kafka.errors import Connection
+from include.settings.connections import Kafka
 from include.store.object_store import ObjectInfo, ObjectStore
 from tests.support.background import Background
 
@@ -113,10 +114,10 @@ class Traffic(Background):
     Sends transactions; each fifth is aborted. Each fortieth message is no JSON. No value comes twice.
     """
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    def __init__(self, kafka: Kafka, topic: str) -> None:
         super().__init__()
-        self._bootstrap, self._topic = bootstrap, topic
-        self._producer: Any = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-traffic"})
+        self._connection, self._topic = Connection(kafka.bootstrap, kafka.options), topic
+        self._producer: Any = self._connection.producer(transactional_id=f"{topic}-traffic")
         self._producer.init_transactions(60)
         self._kept: dict[Place, bytes] = {}
         self._next = dict.fromkeys(range(PARTITIONS), 0)
@@ -124,8 +125,7 @@ class Traffic(Background):
 
     def sent(self) -> dict[Place, bytes]:
         """What the topic has for its readers so far, also what was dropped since the last call."""
-        settings = {"group.id": "none", "isolation.level": "read_committed", "auto.offset.reset": "error"}
-        consumer: Any = Consumer({"bootstrap.servers": self._bootstrap, "enable.partition.eof": True, **settings})
+        consumer: Any = self._connection.consumer("none", enable_partition_eof=True)
         consumer.assign([TopicPartition(self._topic, partition, at) for partition, at in self._next.items()])
         reading = set(self._next)
         while reading:
@@ -247,9 +247,9 @@ def _next(store: ObjectStore, info: ObjectInfo) -> int:
     return _NEXT[info.key, info.etag]
 
 
-def drop_from_kafka(bootstrap: str, topic: str, before: Mapping[int, int]) -> None:
+def drop_from_kafka(kafka: Kafka, topic: str, before: Mapping[int, int]) -> None:
     """Let the topic begin at these offsets."""
-    admin: Any = AdminClient({"bootstrap.servers": bootstrap})
+    admin: Any = Connection(kafka.bootstrap, kafka.options).admin()
     wanted = [TopicPartition(topic, partition, offset) for partition, offset in before.items()]
     for asked, answer in admin.delete_records(wanted).items():
         assert answer.result(30).low_watermark == before[asked.partition]

@@ -20,7 +20,7 @@ from include.local.ports import free_port
 from include.local.services import service
 from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
-from include.settings.connections import StoreSettings
+from include.settings.connections import Kafka, StoreSettings
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT, cache_folder
 from include.store.s3 import S3Store, store_of
@@ -115,13 +115,15 @@ class Lake:
     """Kafka, Airflow and the bucket, with a deployment of its own."""
 
     def __init__(self, state: Path, env: Mapping[str, str], accounts: Accounts) -> None:
-        self.state, self.kafka, self.accounts = state, env["LYREBIRD_KAFKA"], accounts
+        self.state, self.kafka, self.accounts = state, Deployment.load().one("kafka", Kafka), accounts
         self.folder = Path(os.environ["LYREBIRD_DEPLOYMENT"])
         self.airflow = Airflow(
             env["LYREBIRD_AIRFLOW"], env["LYREBIRD_AIRFLOW_USER"], env["LYREBIRD_AIRFLOW_PASSWORD"], SystemClock()
         )
         self.store: S3Store = store_of(Deployment.load().one("store", StoreSettings))
-        KafkaAdmin(self.kafka).ensure(TopicSpec(TOPIC, clicks.PARTITIONS, {"retention.ms": "-1"}))
+        KafkaAdmin(self.kafka.bootstrap, self.kafka.options).ensure(
+            TopicSpec(TOPIC, clicks.PARTITIONS, {"retention.ms": "-1"})
+        )
         midnight = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time(), dt.UTC)
         self.begin_ms = int(midnight.timestamp() * 1000) - len(DAYS) * clicks.DAY_MS
 
@@ -203,7 +205,7 @@ def groups(*versions: Any) -> dict[str, Any]:
     }
 
 
-def declare(folder: Path, kafka: str, accounts: Accounts) -> None:
+def declare(folder: Path, kafka: Mapping[str, str], accounts: Accounts) -> None:
     folder.mkdir()
     shutil.copy(PROJECT_ROOT / "include" / "deployment" / "alerts.yaml", folder)
     streams = {
@@ -211,7 +213,7 @@ def declare(folder: Path, kafka: str, accounts: Accounts) -> None:
         "clicks": {"entry": "spark_apps/lake_partition.py"},
     }
     sections = {
-        "kafka": {"bootstrap": kafka},
+        "kafka": kafka,
         "store": accounts.settings("writer"),
         "expiry": accounts.settings("eraser"),
         "applications": streams,

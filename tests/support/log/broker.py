@@ -55,7 +55,7 @@ class Broker:
 @contextmanager
 def broker(folder: Path) -> Iterator[Broker]:
     """One that runs, for the length of a `with`."""
-    with opened(folder) as site:
+    with opened(folder, kafka_login=False) as site:
         made = Broker(site)
         try:
             made.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import subprocess
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from include.local import accounts, owners
+from include.local import accounts, owners, process
 from include.local.accounts import Account
 from include.local.programs import elasticsearch_plugin
 from include.local.recipes import recipe
@@ -113,6 +114,27 @@ def test_the_registry_keeps_a_hash_and_not_the_password_and_serves_no_path_witho
     assert said["quarkus.http.auth.permission.all.policy"] == "authenticated"
     assert file.stat().st_mode & 0o077 == 0
     assert not [text for text in (*launch.argv, *launch.env.values(), file.read_text()) if password in text]
+
+
+@pytest.mark.parametrize("kafka_login", [True, False])
+def test_kafka_asks_for_the_password_at_both_ports_unless_it_is_told_not_to(
+    site: Site, kafka_login: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "run", lambda _launch: subprocess.CompletedProcess([], 0, "", ""))
+    row, site = service("kafka"), replace(site, kafka_login=kafka_login)
+    (launch,) = recipe(row).prepare(site, row)
+    names, password = site.environment((row,)), site.secrets["LYREBIRD_KAFKA_PASSWORD"]
+    given = (names["LYREBIRD_KAFKA_USER"], names["LYREBIRD_KAFKA_PASSWORD"])
+    assert given == (("lyrebird", password) if kafka_login else ("", ""))
+    file = Path(launch.argv[-1])
+    said = dict(line.split("=", 1) for line in file.read_text().splitlines())
+    protocol = "SASL_PLAINTEXT" if kafka_login else "PLAINTEXT"
+    assert said["listener.security.protocol.map"] == f"CONTROLLER:{protocol},BROKER:{protocol}"
+    asked = {name for name, text in said.items() if password in text}
+    listeners = ("broker", "controller")
+    assert asked == {f"listener.name.{one}.plain.sasl.jaas.config" for one in listeners if kafka_login}
+    assert file.stat().st_mode & 0o077 == 0
+    assert password not in " ".join((*launch.argv, *launch.env.values()))
 
 
 class Guarded(BaseHTTPRequestHandler):

@@ -50,6 +50,16 @@ def test_a_server_of_one_s_own_does_not_get_the_login_of_the_local_one(tmp_path:
     assert found(**login) == state | others | local | login
 
 
+def test_a_password_in_the_file_is_for_no_server_that_the_file_does_not_name(tmp_path: Path) -> None:
+    # `up` writes all passwords, and the addresses of what it starts.
+    (tmp_path / "env").write_text("LYREBIRD_REGISTRY_PASSWORD=q\n", encoding="utf-8")
+    state = {"LYREBIRD_STATE": str(tmp_path)}
+    own = {"LYREBIRD_REGISTRY": "https://own"}
+    assert environment(state | own) == state | own
+    login = {"LYREBIRD_REGISTRY_USER": "w", "LYREBIRD_REGISTRY_PASSWORD": "s"}
+    assert environment(state | own | login) == state | own | login
+
+
 def test_without_a_file_the_process_is_all(tmp_path: Path) -> None:
     env = {"LYREBIRD_STATE": str(tmp_path / "none"), "LYREBIRD_KAFKA": "h:1"}
     assert environment(env) == env

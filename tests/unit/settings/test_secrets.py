@@ -41,6 +41,7 @@ SECTIONS: dict[str, tuple[type[Any], dict[str, Any]]] = {
             },
         },
     ),
+    "kafka_user": (Kafka, {"bootstrap": "h:1", "user": "u", "password": f"{PLANTED}-1"}),
     "registry": (Registry, {"url": "http://r:1", "user": "u", "password": f"{PLANTED}-1"}),
     "registry_token": (Registry, {"url": "http://r:1", "token": f"{PLANTED}-1"}),
     "registry_url": (Registry, {"url": f"http://u:{PLANTED}-1@r:1/path"}),
@@ -193,6 +194,37 @@ def test_the_shipped_sections_log_nobody_in_where_no_login_is_named(section: str
         of("http://h:1", **{f"{name}_PASSWORD": "q"})
     with pytest.raises(SettingsError, match="a user needs a password"):
         of("http://h:1", **{f"{name}_USER": "v"})
+
+
+def test_a_user_of_kafka_logs_in_over_tls_but_on_this_machine() -> None:
+    login = {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}
+    for bootstrap in ("h:1", "127.0.0.1:1,h:1", "SASL_SSL://h:1"):
+        found = Kafka(bootstrap=bootstrap, user="u", password="p")
+        assert found.options == {"security.protocol": "SASL_SSL", **login}
+    for bootstrap in ("127.0.0.1:1", "localhost:1, [::1]:2", "SASL_PLAINTEXT://127.0.0.1:1"):
+        found = Kafka(bootstrap=bootstrap, user="u", password="p")
+        assert found.options == {"security.protocol": "SASL_PLAINTEXT", **login}
+    again = Kafka.model_validate_json(found.model_dump_json(context=REVEALED))
+    assert (again, again.options) == (found, found.options)
+
+
+def test_options_of_kafka_say_how_its_user_logs_in() -> None:
+    given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "SCRAM-SHA-512", "linger.ms": 5}
+    found = Kafka(bootstrap="h:1", user="u", password="p", options=given)
+    assert found.options == {**given, "sasl.username": "u", "sasl.password": "p"}
+    for name in ("sasl.username", "sasl.password"):
+        with pytest.raises(ValueError, match=f"user, password and the option {name}: which of them"):
+            Kafka(bootstrap="h:1", user="u", password="p", options={name: "x"})
+
+
+def test_a_user_and_a_password_of_kafka_come_together_and_an_empty_user_is_none() -> None:
+    assert Kafka(bootstrap="h:1", user="", password="").options == {}
+    for password in ({}, {"password": ""}):
+        with pytest.raises(ValueError, match="a user needs a password"):
+            Kafka(bootstrap="h:1", user="u", **password)
+    for user in ({}, {"user": ""}):
+        with pytest.raises(ValueError, match="a password belongs to a user"):
+            Kafka(bootstrap="h:1", password="p", **user)
 
 
 def test_addresses_that_name_different_users_are_refused() -> None:
