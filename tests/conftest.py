@@ -110,7 +110,9 @@ def unique() -> str:
 
 @pytest.fixture(scope="session")
 def kafka(services: Callable[..., Endpoints]) -> str:
-    return services("kafka")["LYREBIRD_KAFKA"]
+    env = services("kafka")
+    assert not env.get("LYREBIRD_KAFKA_USER"), "tests hand on its address alone: name a Kafka that asks for no login"
+    return env["LYREBIRD_KAFKA"]
 
 
 @pytest.fixture(scope="session")

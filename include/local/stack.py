@@ -112,8 +112,10 @@ class Stack:
                 if why := (owner := site.owner(row)).why:
                     self._say(f"{row.name} runs as root: {why}. {owner.fix}")
             with _private():
-                site.write_env(rows)
+                # Passwords, which servers keep. Names of what does not come up would lead nowhere.
+                site.write_env(())
                 self._bring_up(site, rows, todo)
+                site.write_env(rows)
             up_now = tuple(row for row in SERVICES if row in rows or row in running)
             return {**site.environment(up_now), "LYREBIRD_CACHE": str(site.cache)}
 

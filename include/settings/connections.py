@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, PlainSerializer, SecretStr, SerializationInfo, model_validator
 
@@ -21,7 +22,7 @@ CRC that the store keeps beside the object as well. Over HTTPS that comes in a t
 
 Encryption = Literal["AES256", "aws:kms", "aws:kms:dsse"]
 
-_THIS_MACHINE: Final = {"127.0.0.1", "localhost", "[::1]"}
+_THIS_MACHINE: Final = {"127.0.0.1", "localhost", "::1"}
 _ARCHIVES: Final = {"GLACIER", "DEEP_ARCHIVE"}
 
 
@@ -51,10 +52,15 @@ def _with_login(options: Mapping[str, Any], bootstrap: str, user: Any, password:
     for name, value in login.items():
         if options.get(name, value) != value:
             raise ValueError(f"user, password and the option {name}: which of them?")
-    hosts = {broker.strip().rpartition("://")[2].rpartition(":")[0] for broker in bootstrap.split(",")}
-    protocol = "SASL_PLAINTEXT" if hosts <= _THIS_MACHINE else "SASL_SSL"
-    mechanism = {} if "sasl.mechanisms" in options else {"sasl.mechanism": "PLAIN"}
-    return {"security.protocol": protocol, **mechanism, **options, **login}
+    hosts = {urlsplit(f"//{each.strip()}").hostname for each in bootstrap.split(",") if each.strip()}
+    usual = {"security.protocol": "SASL_PLAINTEXT" if hosts <= _THIS_MACHINE else "SASL_SSL"}
+    if "sasl.mechanisms" not in options:
+        usual["sasl.mechanism"] = "PLAIN"
+    found = {**usual, **options, **login}
+    protocol = str(found["security.protocol"]).upper()
+    if not protocol.startswith("SASL_"):
+        raise ValueError(f"a user does not log in by security.protocol {protocol}, but by SASL_SSL or SASL_PLAINTEXT")
+    return found
 
 
 def _client_pair(cert: str | None, key: str | None) -> None:
@@ -94,7 +100,8 @@ class Kafka(Strict):
     bootstrap: str
     """`host:port` of brokers, with commas between."""
     user: str | None = None
-    """Of the mechanism PLAIN, if `options` name no other, and over TLS, unless all brokers are on this machine."""
+    """Logs in by PLAIN over TLS, or without TLS where `bootstrap` names this machine alone (127.0.0.1, localhost, ::1);
+    `options` may say otherwise (`security.protocol`, `sasl.mechanism`)."""
     password: Secret | None = None
     """The user's."""
     options: Annotated[dict[str, str | int | bool], PlainSerializer(_written, when_used="json")] = Field(

@@ -16,6 +16,10 @@ PROJECT_ROOT: Final = Path(__file__).resolve().parents[2]
 
 _INSTALLED: Final = PROJECT_ROOT.name in {"site-packages", "dist-packages"}
 
+_SECRET: Final = "_PASSWORD"  # noqa: S105 - how names of passwords end
+_USERS: Final = {"LYREBIRD_MYSQL_ROOT"}
+"""What names a user itself."""
+
 
 def checkout() -> Path:
     """The folder with demo/, dags/, plugins/ and spark_apps/; `SettingsError` where pip has installed the library."""
@@ -57,7 +61,8 @@ def environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
     """All LYREBIRD_* values; those of the process win over the file that `lyrebird up` wrote.
 
     A server's user and password (`<address>_USER`, `<address>_PASSWORD`) in the file are for its address in the file:
-    they do not count where the process names another, nor where the file names none.
+    they do not count where the process names another. Nor does a password whose user the file does not name, as it has
+    that of a server which was never started.
     """
     values: dict[str, str] = {}
     file = state_folder(env) / "env"
@@ -66,9 +71,13 @@ def environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
             name, equals, value = line.partition("=")
             if equals and name.startswith("LYREBIRD_"):
                 values[name] = value
-    for address in [name for name in env if name.startswith("LYREBIRD_") and env[name] != values.get(name)]:
+    for address in [name for name in values if name in env and env[name] != values[name]]:
         values.pop(f"{address}_USER", None)
         values.pop(f"{address}_PASSWORD", None)
+    for name in [name for name in values if name.endswith(_SECRET)]:
+        address = name.removesuffix(_SECRET)
+        if f"{address}_USER" not in values and address not in _USERS:
+            del values[name]
     values.update({name: value for name, value in env.items() if name.startswith("LYREBIRD_")})
     return values
 

@@ -6,6 +6,8 @@ __all__ = ["ENV"]
 
 ENV = {
     "LYREBIRD_KAFKA": "127.0.0.1:1",
+    "LYREBIRD_KAFKA_USER": "lyrebird",
+    "LYREBIRD_KAFKA_PASSWORD": "secret",
     "LYREBIRD_REGISTRY": "http://127.0.0.1:2",
     "LYREBIRD_REGISTRY_USER": "lyrebird",
     "LYREBIRD_REGISTRY_PASSWORD": "secret",

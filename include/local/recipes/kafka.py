@@ -150,7 +150,8 @@ def _answers(site: Site, row: Service, **login: str) -> bool:
     from include.log.kafka.errors import Connection
 
     silent = {"log_level": 0, "socket.timeout.ms": 3000}
-    settings = Kafka(bootstrap=f"127.0.0.1:{site.ports['kafka']}", options=silent, **login)
+    place = {"bootstrap": f"127.0.0.1:{site.ports['kafka']}", "options": silent}
+    settings = Kafka.model_validate({**place, **login})
     client = Connection(settings.bootstrap, settings.options).admin()
     try:
         metadata = client.list_topics(timeout=3)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -98,7 +99,8 @@ class Connection:
     def __init__(self, bootstrap: str, options: Options | None = None) -> None:
         self.bootstrap = bootstrap
         self._options = dict(options or {})
-        self._heard = ""
+        self._heard, self._login_refused = "", False
+        self._admins: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def configuration(self, **ours: str | int | bool) -> dict[str, Any]:
         """For a client's constructor; keys of `ours` are librdkafka's with `_` for the dot."""
@@ -144,18 +146,29 @@ class Connection:
         from confluent_kafka.admin import AdminClient
 
         with self.asking("make an admin client"):
-            return AdminClient(self.configuration())
+            made = AdminClient(self.configuration())
+        self._admins.add(made)
+        return made
 
     def _hear(self, error: KafkaError) -> None:
-        self._heard = error.str()
         LOGGER.debug("kafka client: %s", error)
+        if error.code() == KafkaError._ALL_BROKERS_DOWN and self._heard:
+            return  # which comes behind the reason
+        self._heard, self._login_refused = error.str(), error.code() == KafkaError._AUTHENTICATION
 
     def unreachable(self, what: str, **details: Any) -> Transient:
-        """The cluster did not answer in time."""
+        """The cluster did not answer in time, or not to this login: a broker that has just begun may know no user."""
+        for admin in list(self._admins):
+            admin.poll(0)  # or it tells nothing
         reason = {"reason": self._heard} if self._heard else {}
+        problem, fix = "Kafka does not answer", "Is Kafka up? See `lyrebird status`."
+        if self._login_refused:
+            problem, fix = "Kafka refuses the login", "Check user and password of `kafka` in the deployment files."
+        elif not any(name.startswith("sasl.") for name in self._options):
+            fix = "Is Kafka up (`lyrebird status`)? Does it want a login, which `kafka` in the deployment files lacks?"
         return Transient(
-            f"Kafka does not answer: {what}",
-            fix="Is Kafka up? See `lyrebird status`.",
+            f"{problem}: {what}",
+            fix=fix,
             system="kafka",
             bootstrap=self.bootstrap,
             **details,

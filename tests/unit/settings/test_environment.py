@@ -50,10 +50,14 @@ def test_a_server_of_one_s_own_does_not_get_the_login_of_the_local_one(tmp_path:
     assert found(**login) == state | others | local | login
 
 
-def test_a_password_in_the_file_is_for_no_server_that_the_file_does_not_name(tmp_path: Path) -> None:
-    # `up` writes all passwords, and the addresses of what it starts.
-    (tmp_path / "env").write_text("LYREBIRD_REGISTRY_PASSWORD=q\n", encoding="utf-8")
-    state = {"LYREBIRD_STATE": str(tmp_path)}
+def test_a_password_in_the_file_whose_user_is_not_there_is_nobody_s(tmp_path: Path) -> None:
+    # `up` writes all passwords, and the names of what it starts. The broker is one that a former release has started.
+    names = {"LYREBIRD_KAFKA": "h:1", "LYREBIRD_MYSQL_ROOT_PASSWORD": "r"}
+    lines = [f"{name}={value}" for name, value in names.items()]
+    lines += ["LYREBIRD_REGISTRY_PASSWORD=q", "LYREBIRD_KAFKA_PASSWORD=q"]
+    (tmp_path / "env").write_text("\n".join(lines), encoding="utf-8")
+    state = {"LYREBIRD_STATE": str(tmp_path), **names}
+    assert environment({"LYREBIRD_STATE": str(tmp_path)}) == state
     own = {"LYREBIRD_REGISTRY": "https://own"}
     assert environment(state | own) == state | own
     login = {"LYREBIRD_REGISTRY_USER": "w", "LYREBIRD_REGISTRY_PASSWORD": "s"}

@@ -198,10 +198,10 @@ def test_the_shipped_sections_log_nobody_in_where_no_login_is_named(section: str
 
 def test_a_user_of_kafka_logs_in_over_tls_but_on_this_machine() -> None:
     login = {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}
-    for bootstrap in ("h:1", "127.0.0.1:1,h:1", "SASL_SSL://h:1"):
+    for bootstrap in ("h:1", "h", "127.0.0.1:1,h:1", "[::2]:1"):
         found = Kafka(bootstrap=bootstrap, user="u", password="p")
         assert found.options == {"security.protocol": "SASL_SSL", **login}
-    for bootstrap in ("127.0.0.1:1", "localhost:1, [::1]:2", "SASL_PLAINTEXT://127.0.0.1:1"):
+    for bootstrap in ("127.0.0.1:1", "LOCALHOST", "localhost:1, [::1]:2", "127.0.0.1:1,"):
         found = Kafka(bootstrap=bootstrap, user="u", password="p")
         assert found.options == {"security.protocol": "SASL_PLAINTEXT", **login}
     again = Kafka.model_validate_json(found.model_dump_json(context=REVEALED))
@@ -212,6 +212,9 @@ def test_options_of_kafka_say_how_its_user_logs_in() -> None:
     given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "SCRAM-SHA-512", "linger.ms": 5}
     found = Kafka(bootstrap="h:1", user="u", password="p", options=given)
     assert found.options == {**given, "sasl.username": "u", "sasl.password": "p"}
+    for protocol in ("SSL", "plaintext"):
+        with pytest.raises(ValueError, match=f"does not log in by security.protocol {protocol.upper()}"):
+            Kafka(bootstrap="h:1", user="u", password="p", options={"security.protocol": protocol})
     for name in ("sasl.username", "sasl.password"):
         with pytest.raises(ValueError, match=f"user, password and the option {name}: which of them"):
             Kafka(bootstrap="h:1", user="u", password="p", options={name: "x"})
