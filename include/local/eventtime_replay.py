@@ -14,6 +14,7 @@ from include.clock import Clock
 from include.eventtime.model.process import Process
 from include.eventtime.replay import JobReplay, ReplayLine, require_keys
 from include.eventtime.rerun.rerun_spark import replay_file
+from include.local.sections import sections
 from include.local.stack import Stack
 from include.log.running.batches_spark import session
 from include.settings.connections import StoreSettings
@@ -70,20 +71,6 @@ def replay_on_spark(
 
 def _deployment(folder: Path, env: Mapping[str, str]) -> Deployment:
     """Deployment files that say where these servers are."""
-    keys = {"access_key": env["LYREBIRD_S3_ACCESS_KEY"], "secret_key": env["LYREBIRD_S3_SECRET_KEY"]}
-    values = {
-        "kafka": {
-            "bootstrap": env["LYREBIRD_KAFKA"],
-            "user": env["LYREBIRD_KAFKA_USER"],
-            "password": env["LYREBIRD_KAFKA_PASSWORD"],
-        },
-        "registry": {
-            "url": env["LYREBIRD_REGISTRY"],
-            "user": env["LYREBIRD_REGISTRY_USER"],
-            "password": env["LYREBIRD_REGISTRY_PASSWORD"],
-        },
-        "store": {"endpoint": env["LYREBIRD_S3"], "bucket": _NAME, **keys},
-    }
     folder.mkdir()
-    (folder / "all.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    (folder / "all.yaml").write_text(yaml.safe_dump(sections(env, _NAME)), encoding="utf-8")
     return Deployment.load(folder)

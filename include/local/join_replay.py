@@ -35,6 +35,7 @@ from include.join.replay_schemas import replay_schemas
 from include.join.status import join_status
 from include.local import process
 from include.local.process import Launch
+from include.local.sections import sections
 from include.local.stack import Stack
 from include.log import topics
 from include.log.kafka.errors import Connection
@@ -119,19 +120,8 @@ def _deployment(
     """Deployment files that host the join, which reads topics of these names and is else what its file says."""
     given = [{key: value for key, value in each.items() if key != "schema_id"} for each in places.filled("join")]
     join = {**places.filled(), "join": [{**each, "topic": name} for each, name in zip(given, names, strict=True)]}
-    keys = {"access_key": env["LYREBIRD_S3_ACCESS_KEY"], "secret_key": env["LYREBIRD_S3_SECRET_KEY"]}
     values = {
-        "kafka": {
-            "bootstrap": env["LYREBIRD_KAFKA"],
-            "user": env["LYREBIRD_KAFKA_USER"],
-            "password": env["LYREBIRD_KAFKA_PASSWORD"],
-        },
-        "registry": {
-            "url": env["LYREBIRD_REGISTRY"],
-            "user": env["LYREBIRD_REGISTRY_USER"],
-            "password": env["LYREBIRD_REGISTRY_PASSWORD"],
-        },
-        "store": {"endpoint": env["LYREBIRD_S3"], "bucket": _NAME, **keys},
+        **sections(env, _NAME),
         "joins": {_NAME: {"application": _NAME, "file": f"joins/{_NAME}.yaml", "partitions": 1}},
         "applications": {_NAME: {"entry": "spark_apps/join.py", "topics": [output]}},
     }
