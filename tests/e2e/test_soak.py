@@ -29,6 +29,7 @@ from demo.extras import EXTRAS, ORDER_SEARCH
 from include.outbox.folder import outbox
 from supervision.run_folder import RunFolder
 from tests.support.platform import Platform, eventually, running_platform
+from tests.support.sites import files_of, passable
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -92,12 +93,14 @@ class Soak:
 
 
 @pytest.fixture(scope="module")
-def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A file system of its own, that can be full without harm to the machine's."""
-    path = tmp_path_factory.mktemp("disk")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(path)], check=True)
-    yield path
-    subprocess.run(["umount", "--lazy", str(path)], check=True)
+def disk() -> Iterator[Path]:
+    """A file system of its own, that can be full without harm to the machine's, for all servers' files."""
+    with passable() as folder:
+        path = folder / "disk"
+        path.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=711", "tmpfs", str(path)], check=True)
+        yield path
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +108,7 @@ def soak(disk: Path) -> Iterator[Soak]:
     state = disk / "state"
     state.mkdir()
     with running_platform(state) as platform:
+        assert files_of("kafka", state) == state / "kafka"
         assert not pipeline.start(platform.airflow, [EXTRAS["lake"]])
         found = Soak(platform)
         found.all_run(300)
@@ -242,7 +246,7 @@ def test_each_mail_has_come_once(soak: Soak) -> None:
     eventually("nothing waits", lambda: not outbox(soak.platform.state).state().waiting, WITHIN_S)
     assert not outbox(soak.platform.state).state().refused
     sent = {json.loads(each.read_text())["message_id"] for each in (soak.platform.state / "outbox" / "sent").iterdir()}
-    files = (soak.platform.state / "mail").rglob("*.eml")
+    files = files_of("mail", soak.platform.state).rglob("*.eml")
     came = Counter(message_from_bytes(each.read_bytes().partition(b"\n")[2])["Message-ID"] for each in files)
     assert len(sent) > len(APPLICATIONS)
     assert came == Counter(sent)

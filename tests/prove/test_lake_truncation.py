@@ -17,9 +17,9 @@ from tests.support.lake.traffic import wait_until
 from tests.support.log.broker import broker
 
 
-def cut_short(state: Path, topic: str, offset: int) -> None:
-    """The newest records of partition 0 go, as at an unclean election; the broker of that folder is down."""
-    (folder,) = state.rglob(f"{topic}-0")
+def cut_short(files: Path, topic: str, offset: int) -> None:
+    """The newest records of partition 0 go, as at an unclean election; the broker of these files is down."""
+    folder = files / f"{topic}-0"
     (log,) = folder.glob("*.log")
     body, at = log.read_bytes(), 0
     while int.from_bytes(body[at : at + 8]) < offset:
@@ -58,7 +58,7 @@ def test_a_truncated_log_stops_its_partition_alone_until_a_newer_revision_stores
             world.taken_up(each, 1)
         wait_until(lambda: not world.behind(deployed), "all is stored")
         kafka.kill()
-        cut_short(tmp_path / "kafka", topic, 200)
+        cut_short(kafka.files, topic, 200)
         kafka.start()
         write(other, 100)
         stands("truncated")

@@ -32,6 +32,11 @@ class Broker:
         self._running: subprocess.Popen[bytes] | None = None
         self._leash = ExitStack()
 
+    @property
+    def files(self) -> Path:
+        """The folder of its logs, which is another account's, and elsewhere, where root runs tests."""
+        return self._site.folder(self._row) / "data"
+
     def start(self) -> None:
         """Returns when it answers."""
         (launch,) = recipe(self._row).prepare(self._site, self._row)
