@@ -100,7 +100,7 @@ prove-eventtime: develop ## event time: 100,000 random histories in four interle
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_eventtime*.py)
 
 prove-soak: fetched ## the demo with the lake under load while Airflow, disk, mail server and host have their accidents (an hour; as root, who may mount a small disk)
-	$(BIN)/pytest -q -s -p no:randomly tests/e2e/test_soak.py
+	$(BIN)/pytest -q -s -p no:randomly $(wildcard tests/e2e/test_soak*.py)
 
 prove-search: develop ## order search: every version of every document, deliveries that fail in 12,000 ways, both audits of a million documents under load, lost indexes, kills; expectations, rebuilds, recovery, readers under Airflow
 	LYREBIRD_PROVE=1 $(BIN)/pytest -q $(wildcard tests/prove/test_search*.py)

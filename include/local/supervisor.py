@@ -2,9 +2,10 @@
 
 It starts every server that has a spec, and a dead one again with back-off. After several deaths in a row it gives up:
 the state file, `lyrebird status` and its log say so, and it tries only every few minutes from then on, as what was in
-the way may go by itself (a full disk). It also keeps logs short. It stops nothing: `down` first asks it
-to end and then stops the servers itself from the same records, so that there is one way down, whether a supervisor
-lives or not. After kill -9 the servers run on, and the next supervisor adopts them by pid and start time.
+the way may go by itself (a full disk). It also keeps logs short, and wakes a MariaDB that sleeps on after a full disk.
+It stops nothing: `down` first asks it to end and then stops the servers itself from the same records, so that there is
+one way down, whether a supervisor lives or not. After kill -9 the servers run on, and the next supervisor adopts them
+by pid and start time.
 
 The servers of a test run must not outlive it, also when it is killed: such a stack has an owner, and its supervisor
 takes the stack down when the owner is gone.
@@ -26,7 +27,10 @@ import psutil
 
 from include.clock import Clock, SystemClock, iso
 from include.local import logs, process
+from include.local.full_disk import DiskWatch, free_bytes, wake
 from include.local.records import Records, ServerState, Spec, lock
+from include.local.services import SERVICES, service
+from include.local.site import read_env
 from include.pace import doubled_s
 
 __all__ = ["RestartBackoff", "Supervisor", "main"]
@@ -87,6 +91,7 @@ class Supervisor:
         self._owner = owner
         self._wards: dict[str, _Ward] = {}
         self._upkeep_s = clock.monotonic_s()
+        self._disks = {row.name: DiskWatch() for row in SERVICES if row.program == "mariadb"}
         self.ended = False
 
     @property
@@ -98,6 +103,7 @@ class Supervisor:
         """Step until the stop file appears, SIGTERM comes or the owner is gone."""
         while not self.ended and not self._records.stop_file.exists() and not self.orphaned:
             try:
+                self._wake()
                 self.step()
             except OSError as error:
                 # A full disk must not end the supervision of servers that live; the next step tries again.
@@ -115,6 +121,16 @@ class Supervisor:
             spec = self._records.spec(name)
             if spec is not None:
                 self._tend(name, spec)
+
+    def _wake(self) -> None:
+        for name, watch in self._disks.items():
+            spec = self._records.spec(name)
+            if spec is None or not watch.due(free_bytes(Path(spec.launch.cwd)), self._clock.monotonic_s()):
+                continue
+            port = self._records.stack()["ports"][service(name).ports[0].name]
+            woken = wake(port, read_env(self._records.state / "env")["LYREBIRD_MYSQL_ROOT_PASSWORD"])
+            if woken:
+                self._say(f"{name}: woke {woken} queries that slept on, as there was no room on the disk")
 
     def _upkeep(self) -> None:
         state = self._records.state

@@ -29,7 +29,8 @@ from demo.extras import EXTRAS, ORDER_SEARCH
 from include.outbox.folder import outbox
 from supervision.run_folder import RunFolder
 from tests.support.platform import Platform, eventually, running_platform
-from tests.support.sites import files_of, passable
+from tests.support.sites import files_of
+from tests.support.small_disk import filled, small_disk
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -94,13 +95,8 @@ class Soak:
 
 @pytest.fixture(scope="module")
 def disk() -> Iterator[Path]:
-    """A file system of its own, that can be full without harm to the machine's, for all servers' files."""
-    with passable() as folder:
-        path = folder / "disk"
-        path.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=711", "tmpfs", str(path)], check=True)
+    with small_disk(DISK) as path:
         yield path
-        subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
 @pytest.fixture(scope="module")
@@ -162,15 +158,8 @@ def the_mail_server_is_silent(soak: Soak) -> None:
 
 def the_disk_is_full_for_a_minute(soak: Soak) -> None:
     """Every server and application that writes gets ENOSPC."""
-    ballast = soak.platform.state.parent / "ballast"
-    end = time.monotonic() + 60
-    with ballast.open("wb", buffering=0) as file:
-        while time.monotonic() < end:
-            try:
-                file.write(b"\0" * (1 << 20))
-            except OSError:
-                time.sleep(0.2)
-    ballast.unlink()
+    with filled(soak.platform.state.parent):
+        time.sleep(60)
 
 
 def another_host_has_the_state_folder(soak: Soak) -> None:

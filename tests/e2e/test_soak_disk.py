@@ -1,0 +1,68 @@
+"""A real MariaDB of the local stack whose disk is full for a while goes on by itself once there is room."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from include.local.stack import Stack
+from tests.support.small_disk import filled, small_disk
+
+pytestmark = pytest.mark.timeout(300)
+
+WITHIN_S = 30
+
+
+def test_writes_that_met_a_full_disk_end_within_half_a_minute_of_its_end() -> None:
+    with small_disk("400m") as disk:
+        state = disk / "state"
+        stack = Stack(state, free_ports=True)
+        try:
+            env = stack.up(["mariadb"])
+            login = {"user": "shop", "password": env["LYREBIRD_SHOP_PASSWORD"], "database": "shop"}
+
+            def connected() -> pymysql.Connection:
+                return pymysql.connect(host="127.0.0.1", port=int(env["LYREBIRD_MYSQL_PORT"]), autocommit=True, **login)
+
+            with connected() as connection, connection.cursor() as cursor:
+                cursor.execute("CREATE TABLE notes (id int PRIMARY KEY AUTO_INCREMENT, text varchar(1000))")
+            written, over = [0], threading.Event()
+
+            def write() -> None:
+                with connected() as connection, connection.cursor() as cursor:
+                    while not over.is_set():
+                        cursor.execute("INSERT INTO notes (text) VALUES (%s)", ("x" * 900,))
+                        written[0] += 1
+
+            writer = threading.Thread(target=write)
+            writer.start()
+            with filled(disk):
+                time.sleep(10)
+                assert stands(written), "the disk was not full"
+            freed_s = time.monotonic()
+            before = written[0]
+            while written[0] == before:
+                assert time.monotonic() < freed_s + WITHIN_S, log(state)
+                time.sleep(0.2)
+            over.set()
+            writer.join()
+            with connected() as connection, connection.cursor() as cursor:
+                cursor.execute("SELECT COUNT(*) FROM notes")
+                assert cursor.fetchone() == (written[0],)
+            assert "mariadb: woke 1 queries" in log(state)
+        finally:
+            stack.down()
+
+
+def stands(written: list[int]) -> bool:
+    before = written[0]
+    time.sleep(3)
+    return written[0] == before
+
+
+def log(state: Path) -> str:
+    return (state / "log" / "supervisor.log").read_text()
