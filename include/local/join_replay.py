@@ -141,10 +141,8 @@ def _joined(
 ) -> JoinReplay:
     """What the application makes of each batch, all of it joined before the next one is written."""
     kafka, join = deployment.one("kafka", Kafka), declared_joins(deployment)[_NAME]
-    admin, registry = (
-        KafkaAdmin(kafka.bootstrap, kafka.options),
-        ConfluentRegistry(deployment.one("registry", Registry)),
-    )
+    admin = KafkaAdmin(kafka.bootstrap, kafka.options)
+    registry = ConfluentRegistry(deployment.one("registry", Registry))
     decode, outputs, told, begin = Decoder(registry.schema), list[JoinOutput](), Counter[str](), 0
     with closing(registry), closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
         for number, first in enumerate(range(0, len(changes), batch)):

@@ -103,13 +103,15 @@ class Supervisor:
         """Step until the stop file appears, SIGTERM comes or the owner is gone."""
         while not self.ended and not self._records.stop_file.exists() and not self.orphaned:
             try:
-                self._wake()
                 self.step()
             except OSError as error:
                 # A full disk must not end the supervision of servers that live; the next step tries again.
                 with contextlib.suppress(OSError):
                     self._say(f"cannot write under {self._records.state}: {error}")
                 self._clock.sleep(_PAUSE_AFTER_ERROR_S)
+            # A folder that is gone is no reason to look after nothing else.
+            with contextlib.suppress(OSError):
+                self._wake()
             self._clock.sleep(_TICK_S)
 
     def step(self) -> None:
@@ -127,9 +129,9 @@ class Supervisor:
             spec = self._records.spec(name)
             if spec is None or not watch.due(free_bytes(Path(spec.launch.cwd)), self._clock.monotonic_s()):
                 continue
-            port = self._records.stack()["ports"][service(name).ports[0].name]
-            woken = wake(port, read_env(self._records.state / "env")["LYREBIRD_MYSQL_ROOT_PASSWORD"])
-            if woken:
+            port = self._records.stack().get("ports", {}).get(service(name).ports[0].name)
+            password = read_env(self._records.state / "env").get("LYREBIRD_MYSQL_ROOT_PASSWORD")
+            if port and password and (woken := wake(port, password)):
                 self._say(f"{name}: woke {woken} queries that slept on, as there was no room on the disk")
 
     def _upkeep(self) -> None:

@@ -16,9 +16,9 @@ PROJECT_ROOT: Final = Path(__file__).resolve().parents[2]
 
 _INSTALLED: Final = PROJECT_ROOT.name in {"site-packages", "dist-packages"}
 
-_SECRET: Final = "_PASSWORD"  # noqa: S105 - how names of passwords end
-_USERS: Final = {"LYREBIRD_MYSQL_ROOT"}
-"""What names a user itself."""
+# How names of passwords end, and the one that says itself whose it is.
+_SUFFIX: Final = "_PASSWORD"
+_ROOTS: Final = "LYREBIRD_MYSQL_ROOT_PASSWORD"
 
 
 def checkout() -> Path:
@@ -74,9 +74,8 @@ def environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
     for address in [name for name in values if name in env and env[name] != values[name]]:
         values.pop(f"{address}_USER", None)
         values.pop(f"{address}_PASSWORD", None)
-    for name in [name for name in values if name.endswith(_SECRET)]:
-        address = name.removesuffix(_SECRET)
-        if f"{address}_USER" not in values and address not in _USERS:
+    for name in [name for name in values if name.endswith(_SUFFIX) and name != _ROOTS]:
+        if f"{name.removesuffix(_SUFFIX)}_USER" not in values:
             del values[name]
     values.update({name: value for name, value in env.items() if name.startswith("LYREBIRD_")})
     return values

@@ -10,8 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from include.local.site import Site
+from include.local.stack import Stack
 
-__all__ = ["files_of", "opened", "passable"]
+__all__ = ["Started", "files_of", "opened", "passable", "started"]
+
+Started = tuple[Path, dict[str, str], Stack]
+"""The state folder, the LYREBIRD_* names, the stack."""
 
 
 @contextmanager
@@ -23,6 +27,16 @@ def opened(state: Path, *, kafka_login: bool = True) -> Iterator[Site]:
     finally:
         if site.data_root != site.state:
             shutil.rmtree(site.data_root, ignore_errors=True)
+
+
+@contextmanager
+def started(state: Path, *names: str) -> Iterator[Started]:
+    """A stack of these services, which ask for their passwords, in a folder of its own."""
+    stack = Stack(state, free_ports=True)
+    try:
+        yield state, stack.up(names), stack
+    finally:
+        stack.down()
 
 
 @contextmanager

@@ -12,22 +12,16 @@ import psutil
 import pytest
 
 from include.index.server.elasticsearch import connect
-from include.local.stack import Stack
 from include.settings.connections import Elasticsearch
 from include.settings.deployment import Deployment
 from tests.support.paths import ROOT
-
-Started = tuple[Path, dict[str, str], Stack]
+from tests.support.sites import Started, started
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
-    state = tmp_path_factory.mktemp("stack") / "state"
-    found = Stack(state, free_ports=True)
-    try:
-        yield state, found.up(["elasticsearch"]), found
-    finally:
-        found.down()
+    with started(tmp_path_factory.mktemp("stack") / "state", "elasticsearch") as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

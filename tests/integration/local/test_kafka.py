@@ -30,21 +30,16 @@ from include.settings.deployment import Deployment
 from include.settings.environment import environment
 from tests.support.log.broker import Broker
 from tests.support.paths import ROOT
-from tests.support.sites import files_of, opened
+from tests.support.sites import Started, files_of, opened, started
 
-Started = tuple[Path, dict[str, str], Stack]
 SHIPPED = ROOT / "include" / "deployment"
 LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
-    state = tmp_path_factory.mktemp("stack") / "state"
-    found = Stack(state, free_ports=True)
-    try:
-        yield state, found.up(["kafka"]), found
-    finally:
-        found.down()
+    with started(tmp_path_factory.mktemp("stack") / "state", "kafka") as found:
+        yield found
 
 
 @pytest.fixture

@@ -66,3 +66,36 @@ def test_the_log_of_a_server_that_runs_is_kept_short(tmp_path: Path) -> None:
     supervisor.step()
     assert log.stat().st_size == 0
     assert log.with_name("kafka.old.log").stat().st_size == 20 * 1024 * 1024
+
+
+class StoppingClock(ManualClock):
+    """Asks the supervisor to end at its tenth wait."""
+
+    def __init__(self, records: Records) -> None:
+        super().__init__()
+        self.records, self.waits = records, 0
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self.waits += 1
+        if self.waits == 10:
+            self.records.stop_file.touch()
+
+
+def test_a_database_whose_folder_is_gone_keeps_no_other_server_from_being_started(tmp_path: Path) -> None:
+    records = Records(tmp_path)
+    records.supervisor.mkdir()
+    words, log = (sys.executable, "-c", "import time; time.sleep(600)"), str(records.log("server"))
+    records.ask(Launch("mariadb", words, {}, str(tmp_path / "gone"), log))
+    records.ask(Launch("server", words, {}, str(tmp_path), log))
+    supervisor = Supervisor(records, StoppingClock(records))
+    try:
+        supervisor.run()
+        seen = records.read("server")
+        assert seen is not None
+        assert seen.is_alive
+    finally:
+        seen = records.read("server")
+        if seen is not None and seen.running is not None:
+            process.stop([(seen.running, 0.0)], SystemClock())
+            supervisor.step()  # reaps it
