@@ -17,7 +17,18 @@ from pathlib import Path
 
 from include.errors import Terminal
 
-__all__ = ["Account", "barrier", "close", "expected", "find", "give", "reaches", "read_given", "unprivileged"]
+__all__ = [
+    "Account",
+    "barrier",
+    "close",
+    "expected",
+    "find",
+    "give",
+    "make_way",
+    "reaches",
+    "read_given",
+    "unprivileged",
+]
 
 
 @dataclass(frozen=True)
@@ -95,15 +106,23 @@ def _allowed(status: os.stat_result, account: Account) -> bool:
     return bool(status.st_mode & bit)
 
 
+def make_way(folder: Path) -> None:
+    """Make `folder` and what is missing above it; others pass through them, but do not look.
+
+    Between the making of a folder and its opening the account is kept out: not for several threads at once.
+    """
+    for step in [step for step in (*reversed(folder.parents), folder) if not step.exists()]:
+        step.mkdir()
+        step.chmod(0o711)  # whatever the umask
+
+
 def give(folder: Path, account: Account | None) -> None:
     """Make `folder` and give it, with all in it, to `account`; its own mode becomes 700.
 
     Only the way to `folder` has to be the caller's. A process of `account` that changes what is below meanwhile leads
     to no file elsewhere: not by a link in place of a folder, nor by another name of somebody's file, which is left out.
     """
-    for parent in [parent for parent in reversed(folder.parents) if not parent.exists()]:
-        parent.mkdir(exist_ok=True)  # another server of the same start makes it, too
-        parent.chmod(0o711)  # whatever the umask: the account must pass
+    make_way(folder.parent)
     folder.mkdir(exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

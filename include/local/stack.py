@@ -20,7 +20,7 @@ from pathlib import Path
 
 from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError, Terminal
-from include.local import ports, process, status
+from include.local import accounts, ports, process, status
 from include.local.cause import cause
 from include.local.process import Running
 from include.local.programs import resolve
@@ -114,6 +114,8 @@ class Stack:
             with _private():
                 # Passwords, which servers keep. Names of what does not come up would lead nowhere.
                 site.write_env(())
+                # Once, before servers are prepared side by side.
+                accounts.make_way(site.data_root)
                 self._bring_up(site, rows, todo)
                 site.write_env(rows)
             up_now = tuple(row for row in SERVICES if row in rows or row in running)

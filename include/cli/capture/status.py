@@ -83,16 +83,21 @@ def _read_from(source: SourceDefinition, place: object) -> SourceDefinition:
 def _log(kafka: Kafka, name: str) -> tuple[Resolved | None, list[str], list[dict[str, Any]]]:
     """The newest resolved record, the requests that are open, and those that were refused lately."""
     from include.log.kafka.log import KafkaAdmin, KafkaReader
-    from include.log.topics import source_resolved
+    from include.log.topics import source_answers, source_requests, source_resolved
     from include.source.log.checkpoint import newest
     from include.source.status import open_requests, refused_requests
 
     topic = source_resolved(name)
-    if topic not in set(KafkaAdmin(kafka.bootstrap, kafka.options, timeout_s=_PATIENCE_S).names()):
+    names = set(KafkaAdmin(kafka.bootstrap, kafka.options, timeout_s=_PATIENCE_S).names())
+    if topic not in names:
         return None, [], []
     reader = KafkaReader(kafka.bootstrap, kafka.options, timeout_s=_PATIENCE_S)
     try:
-        return newest(reader, topic), open_requests(reader, name), refused_requests(reader, name)
+        last = newest(reader, topic)
+        # A capture that starts for the first time makes them one behind the other.
+        if not {source_requests(name), source_answers(name)} <= names:
+            return last, [], []
+        return last, open_requests(reader, name), refused_requests(reader, name)
     finally:
         reader.close()
 

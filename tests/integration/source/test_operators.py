@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from include.clock import SystemClock
+from include.log.kafka.log import KafkaAdmin
+from include.log.ports import TopicSpec
+from include.log.topics import control, policy, source_requests, source_resolved
 from include.source.database.binlog_files import BinlogFiles
 from include.source.definition import SourceDefinition
 from tests.support.source.capture_harness import CaptureHarness, opened
@@ -24,6 +27,14 @@ def world(unique: str, tmp_path: Path, mariadb: Any, kafka: str, registry_url: s
 def _incidents(world: CaptureHarness) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = world.status()["incidents"]
     return found
+
+
+def test_status_answers_while_a_first_capture_makes_its_topics(world: CaptureHarness) -> None:
+    admin = KafkaAdmin(world.kafka)
+    for topic in (source_resolved(world.name), control(world.name), source_requests(world.name)):
+        admin.ensure(TopicSpec(topic, 1, policy(topic)))
+        found = world.status()
+        assert (found["sequence"], found["requests"], found["refused"], found["log"]) == (None, [], [], None)
 
 
 def test_a_table_set_aside_is_an_incident_until_it_is_taken_up_again(world: CaptureHarness) -> None:

@@ -89,19 +89,3 @@ def test_a_private_file_in_a_given_folder_is_not_written_where_a_link_leads(tmp_
     write_private(tmp_path / "config" / "file", "text")
     assert (victim / "file").read_text() == "text"
     assert (victim / "file").stat().st_mode & 0o777 == 0o600
-
-
-def test_servers_that_start_together_make_the_folder_above_theirs_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exists = Path.exists
-
-    def made_meanwhile(path: Path) -> bool:
-        found = exists(path)
-        if path == tmp_path / "root":
-            path.mkdir(exist_ok=True)
-        return found
-
-    monkeypatch.setattr(Path, "exists", made_meanwhile)
-    give(tmp_path / "root" / "s3", None)
-    assert (tmp_path / "root" / "s3").is_dir()

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+import include.local.site
 from include.errors import Terminal
 from include.local import accounts, doctor, owners
 from include.local.accounts import Account
+from include.local.programs import resolve
 from include.local.services import SERVICES, service
 from include.local.site import Site
+from include.local.stack import Stack
 from tests.support.sites import passable
 
 NOBODY = Account("nobody-here", 4_000_001, 4_000_002)
@@ -62,6 +65,25 @@ def given_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def needing(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
     monkeypatch.setattr(owners, "_needs", lambda _: iter(paths))
+
+
+def test_the_way_to_all_folders_is_open_before_servers_are_prepared_side_by_side(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needing(monkeypatch)
+    monkeypatch.setattr(owners, "_OUTSIDE", folder / "lib" / "lyrebird")
+    monkeypatch.setattr(accounts, "unprivileged", lambda: NOBODY)
+    monkeypatch.setattr(include.local.site, "usable_cache", lambda _: folder)
+    monkeypatch.setattr(resolve, "ensure", lambda *_: None)
+    modes: list[int] = []
+
+    def prepare(_stack: Stack, site: Site, *_rows: object) -> None:
+        modes.extend(way.stat().st_mode & 0o777 for way in (site.data_root, *site.data_root.parents[:2]))
+
+    monkeypatch.setattr(Stack, "_bring_up", prepare)
+    (tmp_path / "home").mkdir(mode=0o700)
+    Stack(tmp_path / "home" / "state", free_ports=True).up(["mariadb"])
+    assert modes == [0o711] * 3
 
 
 def test_an_ordinary_user_runs_all_servers_in_the_state_folder(state: Path) -> None:
