@@ -33,6 +33,7 @@ def command(orders: int, rate: float, seed: int, once: bool, extras: str, as_jso
     """Run the demo."""
     from demo.run import Demo
     from include.index.generations.create import make_index
+    from include.local.rootless import hand_over
     from include.local.stack import Stack
     from include.settings.deployment import Deployment
 
@@ -40,6 +41,7 @@ def command(orders: int, rate: float, seed: int, once: bool, extras: str, as_jso
     begun_s = clock.monotonic_s()
     joined = parts(extras)
     signal.signal(signal.SIGTERM, _interrupt)
+    hand_over(state_folder(), clock, _nothing if as_json else click.echo)
     show: Screen = screen(clock, _nothing if as_json else click.echo)
     stack = Stack(state_folder(), clock=clock, say=show.say)
     summary: Summary | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -10,6 +11,7 @@ from include import VERSION
 from include.cli.failing import tell_error
 from include.cli.lazy import Lazy, LazyCommand
 from include.errors import LyrebirdError, Transient
+from include.settings.environment import state_folder
 
 __all__ = ["COMMANDS", "EXIT_TRANSIENT", "lyrebird", "main"]
 
@@ -44,12 +46,18 @@ COMMANDS: dict[str, LazyCommand] = {
 
 @click.version_option(VERSION, message="%(prog)s %(version)s")
 @click.group(cls=Lazy, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
-def lyrebird() -> None:
+@click.pass_context
+def lyrebird(context: click.Context) -> None:
     """Copy MySQL into Kafka, documents and search, in real time, and prove that each copy is right.
 
     `lyrebird up` starts the servers, `lyrebird demo` shows the whole way, `lyrebird COMMAND --help` says more.
     Every command takes --json. State lies under .lyrebird/ (LYREBIRD_STATE).
     """
+    # Binlog files may be readable by root alone, and are not the stack's.
+    if os.geteuid() == 0 and context.invoked_subcommand != "binlog":
+        from include.local.rootless import act_as_owner
+
+        act_as_owner(state_folder())
 
 
 def main() -> int:

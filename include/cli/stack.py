@@ -51,6 +51,7 @@ def up(only: list[str], without: list[str], fetch: bool, as_json: bool) -> None:
 
     Services: mariadb, kafka, registry, s3, elasticsearch, mail, airflow; and mariadb-ads, only where it is named.
     """
+    from include.local.rootless import hand_over
     from include.local.stack import Stack
 
     clock = SystemClock()
@@ -61,6 +62,7 @@ def up(only: list[str], without: list[str], fetch: bool, as_json: bool) -> None:
         cache = stack.fetch(only, without=without)
         click.echo(json.dumps({"cache": str(cache)}) if as_json else f"All programs are in {cache}.")
         return
+    hand_over(state_folder(), clock, say)
     env = stack.up(only, without=without)
     took_s = clock.monotonic_s() - begin_s
     addresses = {name: env[variable] for name, variable in _PAGES.items() if variable in env}

@@ -1,7 +1,8 @@
 """The account under which servers run where root starts them.
 
 As an ordinary user there is nothing to do: servers run as that user. As root they run under `$LYREBIRD_ACCOUNT`, else
-under `lyrebird`, a system account without login that `up` makes (owners.py names the exceptions).
+under `lyrebird`, a system account without login that `up` makes: all of the stack (rootless.py), or what can (owners.py
+names the exceptions).
 """
 
 from __future__ import annotations
@@ -129,12 +130,13 @@ def give(folder: Path, account: Account | None) -> None:
         os.fchmod(descriptor, 0o700)
         if account is None:
             return
-        if os.fstat(descriptor).st_uid != account.uid:
-            os.fchown(descriptor, account.uid, account.gid)
         for _, folders, files, holder in os.fwalk(dir_fd=descriptor):
             for name in (*folders, *files):
                 with contextlib.suppress(FileNotFoundError):
                     _give(name, holder, account)
+        # The last: what is another's by its top is that one's whole.
+        if os.fstat(descriptor).st_uid != account.uid:
+            os.fchown(descriptor, account.uid, account.gid)
     finally:
         os.close(descriptor)
 

@@ -112,22 +112,25 @@ def _account(state: Path) -> Iterator[Check]:
     entry = accounts.find(name)
     # Nobody has the ids -1: an account that is not made yet may do what everybody may.
     account = Account(name, entry.pw_uid, entry.pw_gid) if entry else Account(name, -1, -1)
-    yield from _owners(state, account)
+    root = owners.data_root(state, account, Records(state).stack().get("data_root"))
+    whole = not owners.obstacle(account, state, root)[0]
+    if not whole:
+        yield from _owners(state, account, root)
+    servers = "everything runs" if whole else "servers run"
     if entry is not None and entry.pw_uid == 0:
         yield Check("account", "missing", f"{name!r} is root", "Set LYREBIRD_ACCOUNT to an unprivileged user.")
     elif entry is not None:
-        yield Check("account", "ok", f"root; servers run as {name}")
+        yield Check("account", "ok", f"root; {servers} as {name}")
     elif "LYREBIRD_ACCOUNT" in os.environ:
         yield Check("account", "missing", f"no user {name!r}", "Set LYREBIRD_ACCOUNT to a user that exists.")
     elif shutil.which("useradd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
-        yield Check("account", "ok", f"root; `up` will make the account {name}")
+        yield Check("account", "ok", f"root; {servers} as {name}, an account that `up` makes")
     else:
         yield Check("account", "missing", "root, and no useradd", "Set LYREBIRD_ACCOUNT to an unprivileged user.")
 
 
-def _owners(state: Path, account: Account) -> Iterator[Check]:
+def _owners(state: Path, account: Account, root: Path) -> Iterator[Check]:
     """Which servers would stay with root, and which could not start."""
-    root = owners.data_root(state, account, Records(state).stack().get("data_root"))
     java = _java().verdict == "ok"
     for row in select():
         if row.java == "system" and not java:

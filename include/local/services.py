@@ -72,7 +72,7 @@ class Service:
 
     `like` names the row of which this is a second instance: it runs that one's program, by that one's recipe.
     `optional` is started only where it is named. `refuses_root` cannot run as root; `runs_as_caller` runs as whoever
-    starts the stack, root too, all others under an account of their own then (owners.py).
+    starts the stack. Where that is root, and stays it (rootless.py), all others run under an account (owners.py).
     """
 
     name: str

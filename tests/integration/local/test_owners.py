@@ -205,3 +205,50 @@ def test_the_mail_catcher_runs_as_the_account_or_says_why_not(site: Site) -> Non
             assert b"PASSWORD" not in Path(f"/proc/{pid}/environ").read_bytes()
     finally:
         running.communicate()
+
+
+_HANDS_OVER = """
+import sys
+from pathlib import Path
+from include.clock import SystemClock
+from include.local import owners
+from include.local.rootless import hand_over
+
+folder = Path(sys.argv[1])
+owners.OUTSIDE, owners.deployment_folder = folder / "lib", lambda: folder
+# The interpreter of the tests may lie in root's home: what begins anew is a shell, and needs nothing.
+owners._needs = lambda row: iter(())
+sys.executable = "/bin/sh"
+sys.orig_argv = ["sh", "-c", sys.argv[3], sys.argv[2]]
+hand_over(folder / "state", SystemClock(), lambda line: None)
+print("an ordinary user goes on")
+"""
+_BEGINS = 'grep -E "^(Uid|Gid|Cap(Prm|Eff)):" /proc/$$/status; cat "$0"; echo mine > "$0"'
+
+
+def test_a_stack_that_root_hands_over_is_the_account_s_and_root_is_given_up_for_good() -> None:
+    with passable() as folder:
+        env = folder / "state" / "env"
+        env.parent.mkdir()
+        env.write_text("root's\n")
+        env.chmod(0o600)
+        ended = subprocess.run(
+            [sys.executable, "-c", _HANDS_OVER, str(folder), str(env), _BEGINS],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        account = accounts.unprivileged()
+        if account is None:
+            assert ended.stdout == "an ordinary user goes on\n"
+            assert env.read_text() == "root's\n"
+            return
+        uid, gid, permitted, effective, text = ended.stdout.splitlines()
+        assert set(uid.split()[1:]) == {str(account.uid)}
+        assert set(gid.split()[1:]) == {str(account.gid)}
+        assert int(permitted.split()[1], 16) == int(effective.split()[1], 16) == 0
+        assert text == "root's"
+        assert env.read_text() == "mine\n"
+        assert owners_of(env.parent) == {account.uid}

@@ -71,7 +71,7 @@ def test_the_way_to_all_folders_is_open_before_servers_are_prepared_side_by_side
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needing(monkeypatch)
-    monkeypatch.setattr(owners, "_OUTSIDE", folder / "lib" / "lyrebird")
+    monkeypatch.setattr(owners, "OUTSIDE", folder / "lib" / "lyrebird")
     monkeypatch.setattr(accounts, "unprivileged", lambda: NOBODY)
     monkeypatch.setattr(include.local.site, "usable_cache", lambda _: folder)
     monkeypatch.setattr(resolve, "ensure", lambda *_: None)
@@ -98,7 +98,7 @@ def test_the_account_runs_all_but_what_starts_applications(state: Path, monkeypa
     found = {row.name: owners.owner(row, NOBODY, state, state) for row in SERVICES}
     assert {name for name, owner in found.items() if owner.account is None} == {"airflow"}
     assert {name for name, owner in found.items() if owner.why} == {"airflow"}
-    assert "ordinary user" in found["airflow"].fix
+    assert "lyrebird down" in found["airflow"].fix
 
 
 @pytest.mark.parametrize("name", ["kafka", "registry", "mail"])
@@ -149,7 +149,7 @@ def test_files_that_root_has_where_the_account_cannot_pass_stay_and_are_told_wit
 ) -> None:
     needing(monkeypatch)
     outside = folder / "with blank"
-    monkeypatch.setattr(owners, "_OUTSIDE", outside)
+    monkeypatch.setattr(owners, "OUTSIDE", outside)
     state = enclosed(folder, "kafka")
     root = owners.data_root(state, NOBODY, str(state))
     assert root.parent == outside
@@ -188,7 +188,7 @@ def test_data_outside_stay_in_use_whoever_may_pass_later_and_wherever_the_checko
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needing(monkeypatch)
-    monkeypatch.setattr(owners, "_OUTSIDE", folder / "outside")
+    monkeypatch.setattr(owners, "OUTSIDE", folder / "outside")
     monkeypatch.setenv("LYREBIRD_CACHE", str(folder / "cache"))
     state = enclosed(folder)
 
