@@ -23,16 +23,17 @@ _SLEEPS: Final = "Waiting for someone to free space"
 class DiskWatch:
     """When to wake a server: every five seconds, for five minutes since there was next to no room on its disk.
 
-    Times are seconds of one monotonic clock.
+    And for the first five minutes: nobody has watched before. Times are seconds of one monotonic clock.
     """
 
-    until_s: float = 0.0
+    until_s: float | None = None
     next_s: float = 0.0
 
     def due(self, free: int, now_s: float) -> bool:
         """Whether to wake it now, as so many bytes are free."""
-        if free < _LEAST_FREE:
+        if free < _LEAST_FREE or self.until_s is None:
             self.until_s = now_s + _FOR_S
+        if free < _LEAST_FREE:
             return False
         if not self.next_s <= now_s < self.until_s:
             return False

@@ -10,9 +10,9 @@ from include.local.ports import free_port
 FULL, ROOM = 0, 1 << 30
 
 
-def test_a_disk_that_was_never_full_wakes_nobody() -> None:
+def test_for_the_first_five_minutes_it_is_looked_for_as_nobody_has_watched_before() -> None:
     watch = DiskWatch()
-    assert not any(watch.due(ROOM, now) for now in range(1000))
+    assert [now for now in range(100, 1000) if watch.due(ROOM, now)] == list(range(100, 400, 5))
 
 
 def test_where_there_is_room_again_it_is_looked_for_five_minutes_every_five_seconds() -> None:
