@@ -41,7 +41,7 @@ def command(orders: int, rate: float, seed: int, once: bool, extras: str, as_jso
     begun_s = clock.monotonic_s()
     joined = parts(extras)
     signal.signal(signal.SIGTERM, _interrupt)
-    hand_over(state_folder(), clock, _nothing if as_json else click.echo)
+    hand_over(state_folder(), _nothing if as_json else click.echo)
     show: Screen = screen(clock, _nothing if as_json else click.echo)
     stack = Stack(state_folder(), clock=clock, say=show.say)
     summary: Summary | None = None

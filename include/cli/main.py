@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import sys
 
@@ -10,7 +11,7 @@ import click
 from include import VERSION
 from include.cli.failing import tell_error
 from include.cli.lazy import Lazy, LazyCommand
-from include.errors import LyrebirdError, Transient
+from include.errors import LyrebirdError, Terminal, Transient
 from include.settings.environment import state_folder
 
 __all__ = ["COMMANDS", "EXIT_TRANSIENT", "lyrebird", "main"]
@@ -18,6 +19,10 @@ __all__ = ["COMMANDS", "EXIT_TRANSIENT", "lyrebird", "main"]
 EXIT_TRANSIENT = 75
 """Exit code when the same command may succeed later (EX_TEMPFAIL)."""
 
+# They read and write what the caller names, such as a server's binlog files, and nothing of the stack's.
+_CALLERS = ("binlog", "check", "join", "eventtime")
+# These do so themselves, as a stack may be new.
+_STARTS = ("up", "demo")
 
 COMMANDS: dict[str, LazyCommand] = {
     "up": LazyCommand("stack", "Start the servers of this machine: MariaDB, Kafka, … , Airflow.", "up"),
@@ -46,27 +51,34 @@ COMMANDS: dict[str, LazyCommand] = {
 
 @click.version_option(VERSION, message="%(prog)s %(version)s")
 @click.group(cls=Lazy, table=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
-@click.pass_context
-def lyrebird(context: click.Context) -> None:
+def lyrebird() -> None:
     """Copy MySQL into Kafka, documents and search, in real time, and prove that each copy is right.
 
     `lyrebird up` starts the servers, `lyrebird demo` shows the whole way, `lyrebird COMMAND --help` says more.
     Every command takes --json. State lies under .lyrebird/ (LYREBIRD_STATE).
     """
-    # Binlog files may be readable by root alone, and are not the stack's.
-    if os.geteuid() == 0 and context.invoked_subcommand != "binlog":
-        from include.local.rootless import act_as_owner
-
-        act_as_owner(state_folder())
 
 
 def main() -> int:
-    """Run a command; a LyrebirdError is told on stderr, with exit code 1 or `EXIT_TRANSIENT`."""
+    """Run a command; a LyrebirdError is told on stderr, with exit code 1 or `EXIT_TRANSIENT`.
+
+    Root's acts as whom the stack belongs to, where that is another.
+    """
     try:
+        if os.geteuid() == 0 and _is_the_stacks(sys.argv[1:]):
+            from include.local.rootless import act_as_owner
+
+            act_as_owner(state_folder())
         lyrebird.main(prog_name="lyrebird", standalone_mode=False)
     except LyrebirdError as error:
         tell_error(error)
         return EXIT_TRANSIENT if isinstance(error, Transient) else 1
+    except PermissionError as error:
+        if error.filename is None:
+            raise
+        closed = f"{error.filename} is closed to {getpass.getuser()}, as whom this runs"
+        tell_error(Terminal(closed, fix="Open it to that user, or name another place."))
+        return 1
     except click.exceptions.Abort:
         tell_error("stopped")
         return 130
@@ -80,3 +92,8 @@ def main() -> int:
         sys.stderr.close()
         return 0
     return 0
+
+
+def _is_the_stacks(words: list[str]) -> bool:
+    command = next((word for word in words if not word.startswith("-")), None)
+    return command not in {None, *_CALLERS, *_STARTS} and not {"-h", "--help"} & set(words)

@@ -57,12 +57,12 @@ def up(only: list[str], without: list[str], fetch: bool, as_json: bool) -> None:
     clock = SystemClock()
     begin_s = clock.monotonic_s()
     say = _quiet if as_json else _say
+    hand_over(state_folder(), say)
     stack = Stack(state_folder(), say=say)
     if fetch:
         cache = stack.fetch(only, without=without)
         click.echo(json.dumps({"cache": str(cache)}) if as_json else f"All programs are in {cache}.")
         return
-    hand_over(state_folder(), clock, say)
     env = stack.up(only, without=without)
     took_s = clock.monotonic_s() - begin_s
     addresses = {name: env[variable] for name, variable in _PAGES.items() if variable in env}

@@ -11,7 +11,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +23,7 @@ from include.local.accounts import Account
 from include.local.programs import resolve
 from include.local.programs.java import system_java
 from include.local.records import Records
+from include.local.rootless import why_root_stays
 from include.local.services import SERVICES, GoModule, Ivy, select
 from include.settings.airflow_settings import SUPERVISION, from_files
 from include.settings.applications import Application
@@ -38,6 +39,7 @@ streams would not run as they must."""
 
 _LIBRARIES = ("libcrypt.so.1", "libsystemd.so.0", "libstdc++.so.6", "liblz4.so.1", "libzstd.so.1")
 _MEMORY_MB = 6000
+_NOBODY = 65_534
 _STATE_MB = 2000
 MOST_READ_AHEAD_KB = 512
 """More than this makes servers that map their files read far more than they need."""
@@ -112,11 +114,11 @@ def _account(state: Path) -> Iterator[Check]:
     entry = accounts.find(name)
     # Nobody has the ids -1: an account that is not made yet may do what everybody may.
     account = Account(name, entry.pw_uid, entry.pw_gid) if entry else Account(name, -1, -1)
-    root = owners.data_root(state, account, Records(state).stack().get("data_root"))
-    whole = not owners.obstacle(account, state, root)[0]
-    if not whole:
-        yield from _owners(state, account, root)
-    servers = "everything runs" if whole else "servers run"
+    why, fix = why_root_stays(state, replace(account, uid=_NOBODY, gid=_NOBODY) if entry is None else account)
+    if why:
+        yield Check("account", "note", f"root starts the stack: {why}", fix)
+        yield from _owners(state, account)
+    servers = "servers run" if why else "everything runs"
     if entry is not None and entry.pw_uid == 0:
         yield Check("account", "missing", f"{name!r} is root", "Set LYREBIRD_ACCOUNT to an unprivileged user.")
     elif entry is not None:
@@ -129,8 +131,9 @@ def _account(state: Path) -> Iterator[Check]:
         yield Check("account", "missing", "root, and no useradd", "Set LYREBIRD_ACCOUNT to an unprivileged user.")
 
 
-def _owners(state: Path, account: Account, root: Path) -> Iterator[Check]:
+def _owners(state: Path, account: Account) -> Iterator[Check]:
     """Which servers would stay with root, and which could not start."""
+    root = owners.data_root(state, account, Records(state).stack().get("data_root"))
     java = _java().verdict == "ok"
     for row in select():
         if row.java == "system" and not java:

@@ -6,7 +6,6 @@ Each server of the account's owns its own folder and nothing else. One that has 
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import shlex
@@ -20,10 +19,10 @@ from include.errors import Terminal
 from include.local import accounts
 from include.local.accounts import Account
 from include.local.programs.java import system_java, wheel_java
-from include.local.services import SERVICES, PipPackage, Service
-from include.settings.environment import PROJECT_ROOT, deployment_folder
+from include.local.services import PipPackage, Service
+from include.settings.environment import PROJECT_ROOT
 
-__all__ = ["OUTSIDE", "Owner", "data_root", "obstacle", "owner"]
+__all__ = ["OUTSIDE", "Owner", "data_root", "owner"]
 
 OUTSIDE = Path("/var/lib/lyrebird")
 """Holds what belongs to accounts that cannot pass to the state folder, or have no home."""
@@ -76,10 +75,10 @@ def owner(row: Service, account: Account | None, state: Path, root: Path) -> Own
         )
     if account is None:
         if held and held != [here]:
-            raise Terminal(f"{row.name} has its files in {given}, from a start by root", fix="Start the stack as root.")
+            raise Terminal(f"{row.name} has its files in {given}, from a start by root", fix=f"Move them to {here}.")
         return Owner(here)
     folder = held[0] if held else given
-    why, fix = _obstacle(row, account, folder, state, root)
+    why, fix = _obstacle(row, account, folder, state, given)
     if not why:
         return Owner(folder, account)
     if row.refuses_root or (not row.runs_as_caller and any(folder.lstat().st_uid != os.geteuid() for folder in held)):
@@ -87,58 +86,32 @@ def owner(row: Service, account: Account | None, state: Path, root: Path) -> Own
     return Owner(held[0] if held else here, None, why, fix)
 
 
-def obstacle(account: Account, state: Path, root: Path) -> tuple[str, str]:
-    """Why `account` cannot run all that the stack starts, and the next step; both empty when it can.
-
-    `root`: of `data_root`.
-    """
-    for row in SERVICES:
-        with contextlib.suppress(Terminal):  # no Java: whoever starts the stack is told
-            if any(found := _unread(row, account)):
-                return found
-    deployment = deployment_folder()
-    for path in (deployment, *sorted(deployment.glob("*.yaml"))):
-        if barrier := accounts.barrier(path, account):
-            fix = f"Let {account.name} read the deployment: all applications do."
-            return f"{account.name} cannot enter {barrier}, and it needs {path}", fix
-    if barrier := accounts.barrier(_way(state), account):
-        fix = "Set LYREBIRD_STATE to a folder below one that every user may pass, such as /opt."
-        return f"{account.name} cannot enter {barrier}, and applications write {state}", fix
-    if root != state:
-        return f"files of its servers lie in {root}, from a start by root", "Start the stack as root, as before."
-    return "", ""
-
-
-def _obstacle(row: Service, account: Account, folder: Path, state: Path, root: Path) -> tuple[str, str]:
+def _obstacle(row: Service, account: Account, folder: Path, state: Path, given: Path) -> tuple[str, str]:
     """Why `account` cannot run `row` in `folder`, and the next step; empty when it can."""
     if row.runs_as_caller:
-        why, fix = obstacle(account, state, root)
-        return why or "root has started this stack", fix or "Run `lyrebird down`, then `lyrebird up`."
-    if any(found := _unread(row, account)):
-        return found
+        return (
+            "it writes the state folder, which is root's",
+            "See docs/production.md, or start a stack as an ordinary user.",
+        )
+    for path in _needs(row):
+        barrier = accounts.barrier(path, account)
+        if barrier is not None:
+            move = f"Move {_what(row)} to where every user may read, such as /opt,"
+            return (
+                f"{account.name} cannot enter {barrier}, and it needs {path}",
+                f"{move} or set LYREBIRD_ACCOUNT to who may; {row.name}'s files become that account's.",
+            )
     inside = folder.parent == state
     barrier = accounts.barrier(_way(state) if inside else folder.parent, account)
     if barrier is None:
         return "", ""
     if not inside:
         return f"{account.name} cannot enter {barrier}, and its files lie there", f"Run: chmod o+x {barrier}"
-    given = root / row.name
     ready = shlex.join(["install", "-d", "-m", "711", str(OUTSIDE), str(given.parent)])
     return (
         f"its files lie in {folder}, which {account.name} cannot enter",
         f"Run `lyrebird down`, then: {ready} && {shlex.join(['mv', '-T', str(folder), str(given)])}",
     )
-
-
-def _unread(row: Service, account: Account) -> tuple[str, str]:
-    for path in _needs(row):
-        if barrier := accounts.barrier(path, account):
-            move = f"Move {_what(row)} to where every user may read, such as /opt,"
-            return (
-                f"{account.name} cannot enter {barrier}, and it needs {path}",
-                f"{move} or set LYREBIRD_ACCOUNT to who may; {row.name}'s files become that account's.",
-            )
-    return "", ""
 
 
 def _what(row: Service) -> str:

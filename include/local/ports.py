@@ -20,15 +20,20 @@ _LOW, _HIGH = 20000, 32000
 
 def is_free(port: int) -> bool:
     """Whether a server could listen on 127.0.0.1:`port` now."""
+    return _refusal(port) == 0
+
+
+def _refusal(port: int) -> int:
+    """EADDRINUSE, EACCES where this user may not have that port, or 0."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             if error.errno in {errno.EADDRINUSE, errno.EACCES}:
-                return False
+                return error.errno
             raise
-        return True
+        return 0
 
 
 def free_port(taken: Collection[int] = ()) -> int:
@@ -70,8 +75,13 @@ def chosen(port: Port, environment: dict[str, str]) -> int:
 
 
 def require_free(port: Port, number: int) -> None:
-    """Terminal, with the owner's name, when `number` is taken."""
-    if not is_free(number):
+    """Terminal, with the owner's name, when `number` is taken, and when this user may not have it."""
+    refusal = _refusal(number)
+    if refusal == errno.EACCES:
+        raise Terminal(
+            f"root alone may listen on port {number}", fix=f"Choose another, from 1024 on: {port.variable}=<port>."
+        )
+    if refusal:
         raise Terminal(
             f"port {number} is in use by {owner(number)}",
             fix=f"Stop that process, or choose another port: {port.variable}=<port>.",

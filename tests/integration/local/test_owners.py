@@ -208,33 +208,37 @@ def test_the_mail_catcher_runs_as_the_account_or_says_why_not(site: Site) -> Non
 
 
 _HANDS_OVER = """
-import sys
+import os, sys
 from pathlib import Path
-from include.clock import SystemClock
-from include.local import owners
-from include.local.rootless import hand_over
+from include.local import owners, rootless
 
 folder = Path(sys.argv[1])
-owners.OUTSIDE, owners.deployment_folder = folder / "lib", lambda: folder
+owners.OUTSIDE = folder / "lib"
+print(rootless._closed(rootless.Account("root", 0, 0), [(folder / "closed" / "a", os.R_OK)]) or "root reads it")
+account = rootless.accounts.unprivileged()
+for wanted in (folder / "closed" / "a", folder / "secret", folder / "open"):
+    print(account and rootless._closed(account, [(wanted, os.R_OK)]))
 # The interpreter of the tests may lie in root's home: what begins anew is a shell, and needs nothing.
-owners._needs = lambda row: iter(())
+rootless._program = rootless._stack = lambda *_: iter(())
 sys.executable = "/bin/sh"
-sys.orig_argv = ["sh", "-c", sys.argv[3], sys.argv[2]]
-hand_over(folder / "state", SystemClock(), lambda line: None)
+sys.orig_argv = ["sh", "-c", sys.argv[2]]
+os.environ["HELD"] = str(os.dup2(os.open("/etc/passwd", os.O_RDONLY), 77))
+sys.stdout.flush()
+rootless.hand_over(folder / "state", lambda line: None)
 print("an ordinary user goes on")
 """
-_BEGINS = 'grep -E "^(Uid|Gid|Cap(Prm|Eff)):" /proc/$$/status; cat "$0"; echo mine > "$0"'
+_BEGINS = 'grep -E "^(Uid|Gid|Groups|Cap(Prm|Eff)):" /proc/$$/status; test -e /proc/$$/fd/77; echo $?; echo a > state/a'
 
 
-def test_a_stack_that_root_hands_over_is_the_account_s_and_root_is_given_up_for_good() -> None:
+def test_a_new_stack_of_root_s_is_the_account_s_and_root_is_given_up_for_good() -> None:
     with passable() as folder:
-        env = folder / "state" / "env"
-        env.parent.mkdir()
-        env.write_text("root's\n")
-        env.chmod(0o600)
+        for name in ("closed/a", "secret", "open"):
+            (folder / name).parent.mkdir(mode=0o700, exist_ok=True)
+            (folder / name).touch(0o600 if name == "secret" else 0o644)
         ended = subprocess.run(
-            [sys.executable, "-c", _HANDS_OVER, str(folder), str(env), _BEGINS],
-            cwd=ROOT,
+            [sys.executable, "-c", _HANDS_OVER, str(folder), _BEGINS],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "LYREBIRD_CACHE": str(folder / "cache")},
             capture_output=True,
             text=True,
             check=True,
@@ -242,13 +246,16 @@ def test_a_stack_that_root_hands_over_is_the_account_s_and_root_is_given_up_for_
         )
         account = accounts.unprivileged()
         if account is None:
-            assert ended.stdout == "an ordinary user goes on\n"
-            assert env.read_text() == "root's\n"
+            assert ended.stdout.splitlines()[1:] == ["None", "None", "None", "an ordinary user goes on"]
+            assert not (folder / "state").exists()
             return
-        uid, gid, permitted, effective, text = ended.stdout.splitlines()
+        seen, closed, secret, read, uid, gid, groups, permitted, effective, held = ended.stdout.splitlines()
+        assert seen == "root reads it"
+        assert closed == f"cannot enter {folder / 'closed'}, and needs {folder / 'closed' / 'a'}"
+        assert (secret, read) == (f"cannot read {folder / 'secret'}", "")
         assert set(uid.split()[1:]) == {str(account.uid)}
         assert set(gid.split()[1:]) == {str(account.gid)}
+        assert set(groups.split()[1:]) == {str(each) for each in os.getgrouplist(account.name, account.gid)}
         assert int(permitted.split()[1], 16) == int(effective.split()[1], 16) == 0
-        assert text == "root's"
-        assert env.read_text() == "mine\n"
-        assert owners_of(env.parent) == {account.uid}
+        assert held == "1"
+        assert owners_of(folder / "state") == {account.uid}

@@ -98,7 +98,7 @@ def test_the_account_runs_all_but_what_starts_applications(state: Path, monkeypa
     found = {row.name: owners.owner(row, NOBODY, state, state) for row in SERVICES}
     assert {name for name, owner in found.items() if owner.account is None} == {"airflow"}
     assert {name for name, owner in found.items() if owner.why} == {"airflow"}
-    assert "lyrebird down" in found["airflow"].fix
+    assert "ordinary user" in found["airflow"].fix
 
 
 @pytest.mark.parametrize("name", ["kafka", "registry", "mail"])
@@ -240,6 +240,8 @@ def test_doctor_names_as_root_each_server_that_stays_with_root_and_why(
     monkeypatch.setattr(accounts, "find", lambda _: None)
     needing(monkeypatch, closed(folder))
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    told = [check for check in doctor._account(state) if check.verdict == "note"]
+    whole, *told = [check for check in doctor._account(state) if check.verdict == "note"]
+    assert whole.found.startswith("root starts the stack: ")
+    assert whole.fix
     assert [check.found.partition(" ")[0] for check in told] == ["kafka", "registry", "s3", "mail", "airflow"]
     assert all("will run as root: " in check.found and check.fix for check in told)
