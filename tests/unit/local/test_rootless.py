@@ -259,7 +259,7 @@ def test_commands_of_the_stack_act_as_its_owner_and_what_reads_the_callers_files
     for words in (["status"], ["--json", "down"], ["capture", "status"], ["nosuch"]):
         with pytest.raises(Begun):
             called(*words)
-    for words in (["status", "--help"], ["--version"], ["binlog", "cat", "-h"], ["check", "--help"]):
+    for words in (["status", "--help"], ["--version"], ["binlog", "cat", "--help"], ["check", "--help"]):
         machine.steps.clear()
         assert called(*words) == 0
         assert machine.steps == []
