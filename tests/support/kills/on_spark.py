@@ -37,7 +37,7 @@ class _Hosted:
         place = TaskPlace.of(program.group, program.kafka, None, program.store, self._folder)
         self._pool = task_pool(spark, place, partial(struck_task, program.workers[0]))
         self._store, report = store_of(program.store), GroupReport(program.name)
-        log = KafkaGroupLog(program.kafka.bootstrap)
+        log = KafkaGroupLog(program.kafka.bootstrap, program.kafka.options)
         driver = Driver(program.name, program.group, log, self._store, self._pool, clock, report, "host-spark")
         left = self._folder / "left"
         left.mkdir()

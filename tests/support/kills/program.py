@@ -78,7 +78,7 @@ def _host(program: Program, pool: WorkerPool, folder: Path) -> None:
     store = store_of(program.store)
     switch.watch(store)
     report = GroupReport(program.name)
-    log = KafkaGroupLog(program.kafka.bootstrap)
+    log = KafkaGroupLog(program.kafka.bootstrap, program.kafka.options)
     driver = Driver(program.name, program.group, log, store, pool, clock, report, f"host-{os.getpid()}")
     offsets = KafkaOffsets(program.kafka.bootstrap, consumer_group(program.name))
     lag = {program.name: LagOffsets(StruckOffsets(offsets, switch), clock)}

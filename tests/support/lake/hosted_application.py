@@ -119,7 +119,7 @@ def main(folder: Path, *, flush: bool) -> int:
     hosted, pools = [], []
     for name, group in declared_groups(deployment).items():
         pools.append(Threads(TaskPlace.of(group, kafka, registry, settings, deployment.folder)))
-        report, log = GroupReport(name), KafkaGroupLog(kafka.bootstrap)
+        report, log = GroupReport(name), KafkaGroupLog(kafka.bootstrap, kafka.options)
         driver = Driver(name, group, log, store_of(settings), pools[-1], clock, report, f"test-{os.getpid()}")
         hosted.append((driver, report))
     try:

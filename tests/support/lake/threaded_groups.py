@@ -61,7 +61,7 @@ class ThreadedGroups(Background):
         for name in names:
             group = group_named(deployment, name)
             pool, report = _Threads(TaskPlace.of(group, kafka, None, settings, deployment.folder)), GroupReport(name)
-            log = KafkaGroupLog(kafka.bootstrap)
+            log = KafkaGroupLog(kafka.bootstrap, kafka.options)
             hosted.append((Driver(name, group, log, store_of(settings), pool, clock, report, "test"), report))
             self._pools.append(pool)
         self._host = GroupHost("clicks", hosted, RunFolder(folder, clock), clock, self.over.is_set)
