@@ -174,6 +174,12 @@ def another_host_has_the_state_folder(soak: Soak) -> None:
     eventually("a mail", lambda: len(soak.platform.mails("FAILED", INDEXER, "elsewhere")) > before, 180)
     assert not folder.held()
     path.write_text(ours)
+
+    def failed() -> bool:
+        return any(task["state"] == "failed" for task in soak.platform.airflow.tasks(dag, run))
+
+    # The mail is written while the task still runs, and what has not failed yet cannot be cleared.
+    eventually("its task has failed", failed, 60)
     asked = {"dry_run": False, "dag_run_id": run, "only_failed": True, "reset_dag_runs": True}
     soak.platform.airflow._call("POST", f"/api/v2/dags/{dag}/clearTaskInstances", json=asked)
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import TopicPartition
 
 from include.log.kafka.errors import Connection
+from include.log.kafka.log import KafkaReader
 from include.settings.connections import Kafka
 from include.store.object_store import ObjectInfo, ObjectStore
 from tests.support.background import Background
@@ -116,8 +117,8 @@ class Traffic(Background):
 
     def __init__(self, kafka: Kafka, topic: str) -> None:
         super().__init__()
-        self._connection, self._topic = Connection(kafka.bootstrap, kafka.options), topic
-        self._producer: Any = self._connection.producer(transactional_id=f"{topic}-traffic")
+        self._kafka, self._topic = kafka, topic
+        self._producer: Any = Connection(kafka.bootstrap, kafka.options).producer(transactional_id=f"{topic}-traffic")
         self._producer.init_transactions(60)
         self._kept: dict[Place, bytes] = {}
         self._next = dict.fromkeys(range(PARTITIONS), 0)
@@ -125,19 +126,14 @@ class Traffic(Background):
 
     def sent(self) -> dict[Place, bytes]:
         """What the topic has for its readers so far, also what was dropped since the last call."""
-        consumer: Any = self._connection.consumer("none", enable_partition_eof=True)
-        consumer.assign([TopicPartition(self._topic, partition, at) for partition, at in self._next.items()])
-        reading = set(self._next)
-        while reading:
-            message = consumer.poll(30)
-            assert message is not None, "Kafka does not answer"
-            if message.error():
-                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-                reading.discard(message.partition())
-                self._next[message.partition()] = message.offset()
-            elif message.partition() in reading:
-                self._kept[message.partition(), message.offset()] = message.value()
-        consumer.close()
+        reader = KafkaReader(self._kafka.bootstrap, self._kafka.options)
+        # Up to the end of now: a reader that waits for an end never meets it where traffic is regular.
+        for partition, end in reader.end_offsets(self._topic).items():
+            for record in reader.read(self._topic, partition, self._next[partition], end):
+                assert record.value is not None
+                self._kept[partition, record.offset] = record.value
+            self._next[partition] = end
+        reader.close()
         return dict(self._kept)
 
     def send(self, times_ms: Iterable[int]) -> None:
