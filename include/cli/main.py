@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import sys
 
@@ -76,7 +75,7 @@ def main() -> int:
     except PermissionError as error:
         if error.filename is None:
             raise
-        closed = f"{error.filename} is closed to {getpass.getuser()}, as whom this runs"
+        closed = f"{error.filename} is closed to uid {os.geteuid()}, as which this runs"
         tell_error(Terminal(closed, fix="Open it to that user, or name another place."))
         return 1
     except click.exceptions.Abort:

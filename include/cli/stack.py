@@ -52,11 +52,13 @@ def up(only: list[str], without: list[str], fetch: bool, as_json: bool) -> None:
     Services: mariadb, kafka, registry, s3, elasticsearch, mail, airflow; and mariadb-ads, only where it is named.
     """
     from include.local.rootless import hand_over
+    from include.local.services import select
     from include.local.stack import Stack
 
     clock = SystemClock()
     begin_s = clock.monotonic_s()
     say = _quiet if as_json else _say
+    select(only, without)  # refuses names before anything is made
     hand_over(state_folder(), say)
     stack = Stack(state_folder(), say=say)
     if fetch:

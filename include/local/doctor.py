@@ -11,7 +11,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +23,7 @@ from include.local.accounts import Account
 from include.local.programs import resolve
 from include.local.programs.java import system_java
 from include.local.records import Records
-from include.local.rootless import why_root_stays
+from include.local.rootless import cache_of, why_root_stays
 from include.local.services import SERVICES, GoModule, Ivy, select
 from include.settings.airflow_settings import SUPERVISION, from_files
 from include.settings.applications import Application
@@ -57,18 +57,20 @@ class Check:
 
 def examine(state: Path) -> list[Check]:
     """All checks, in the order in which a person would mend things."""
+    account = _expected()
+    cache = cache_folder() if account is None or why_root_stays(state, account)[0] else cache_of(account)
     return [
         _python(),
         _packages(),
         _java(),
         _platform(),
         *_account(state),
-        *_disk(state),
+        *_disk(state, cache),
         *_read_ahead(state),
         _memory(),
         *_ports(state),
-        _libraries(),
-        _go(),
+        _libraries(cache),
+        _go(cache),
         _decoders(),
         *_airflow(state, os.environ),
     ]
@@ -106,15 +108,21 @@ def _platform() -> Check:
     return Check("platform", "missing", found, fix)
 
 
-def _account(state: Path) -> Iterator[Check]:
+def _expected() -> Account | None:
+    """Whom servers run as where root starts them; one that is not made yet may do what nobody may. None: not root."""
     if os.geteuid() != 0:
+        return None
+    entry = accounts.find(accounts.expected())
+    return Account(accounts.expected(), *((entry.pw_uid, entry.pw_gid) if entry else (_NOBODY, _NOBODY)))
+
+
+def _account(state: Path) -> Iterator[Check]:
+    account = _expected()
+    if account is None:
         yield Check("account", "ok", "an ordinary user; all servers run as this user")
         return
-    name = accounts.expected()
-    entry = accounts.find(name)
-    # Nobody has the ids -1: an account that is not made yet may do what everybody may.
-    account = Account(name, entry.pw_uid, entry.pw_gid) if entry else Account(name, -1, -1)
-    why, fix = why_root_stays(state, replace(account, uid=_NOBODY, gid=_NOBODY) if entry is None else account)
+    name, entry = account.name, accounts.find(account.name)
+    why, fix = why_root_stays(state, account)
     if why:
         yield Check("account", "note", f"root starts the stack: {why}", fix)
         yield from _owners(state, account)
@@ -147,8 +155,7 @@ def _owners(state: Path, account: Account) -> Iterator[Check]:
             yield Check("account", "note", f"{row.name} will run as root: {owner.why}", owner.fix)
 
 
-def _disk(state: Path) -> Iterator[Check]:
-    cache = cache_folder()
+def _disk(state: Path, cache: Path) -> Iterator[Check]:
     todo = resolve.missing(SERVICES, cache)
     needed = sum(2 * r.artefact.download_mb + r.artefact.unpacked_mb for r in todo if isinstance(r.artefact, Ivy))
     needed += sum(resolve.GO_SPACE_MB for r in todo if isinstance(r.artefact, GoModule))
@@ -229,18 +236,18 @@ def _ports(state: Path) -> Iterator[Check]:
         yield Check("ports", "ok", found)
 
 
-def _libraries() -> Check:
-    lacking = _lacking_libraries()
+def _libraries(cache: Path) -> Check:
+    lacking = _lacking_libraries(cache)
     if not lacking:
         return Check("libraries", "ok", "all that MariaDB links")
     fix = "Debian: apt-get install libcrypt1 libsystemd0 libstdc++6 liblz4-1 libzstd1"
     return Check("libraries", "missing", f"not found: {', '.join(lacking)}", fix)
 
 
-def _lacking_libraries() -> list[str]:
+def _lacking_libraries(cache: Path) -> list[str]:
     """By ldd on the unpacked server; before it is there, by loading the libraries that it is known to need."""
     row = next(row for row in SERVICES if row.name == "mariadb")
-    home = resolve.folder_of(row, cache_folder())
+    home = resolve.folder_of(row, cache)
     server, ldd = home / "bin" / "mariadbd", shutil.which("ldd")
     if server.exists() and ldd is not None:
         environment = {**os.environ, "LD_LIBRARY_PATH": str(home / "libs")}
@@ -257,9 +264,9 @@ def _lacking_libraries() -> list[str]:
     return lacking
 
 
-def _go() -> Check:
+def _go(cache: Path) -> Check:
     row = next(row for row in SERVICES if isinstance(row.artefact, GoModule))
-    if row not in resolve.missing([row], cache_folder()):
+    if row not in resolve.missing([row], cache):
         return Check("go", "ok", f"not needed: the {row.name} server is built")
     go = shutil.which("go")
     if go is not None:

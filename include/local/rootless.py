@@ -14,6 +14,9 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import shlex
+import stat
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -30,27 +33,27 @@ from include.local.records import Records
 from include.local.services import SERVICES
 from include.settings.environment import PROJECT_ROOT, cache_folder, deployment_folder
 
-__all__ = ["act_as_owner", "hand_over", "why_root_stays"]
+__all__ = ["act_as_owner", "cache_of", "hand_over", "why_root_stays"]
 
-Wanted = tuple[Path, int]
-"""A file or folder, and how it is to be reached: a mode of `os.access`."""
+Wanted = tuple[Path, str]
+"""A file or folder, and how it is to be reached: r, w and x, as `test` has them."""
 
 # Of root's session; the account has none.
 _SESSION: Final = ("XDG_", "SUDO_", "SSH_", "DBUS_", "MAIL", "OLDPWD")
 _TEMPORARY: Final = ("TMPDIR", "TMP", "TEMP")
-_NOGROUP: Final = 65_534
-_UNPRIVILEGED_PORT: Final = 1024
+_VERBS: Final = {"r": "read", "w": "write", "x": "enter or run"}
 
 
 def act_as_owner(state: Path) -> None:
     """Begin this command anew as the owner of `state`, where root calls it and the stack in it is another's.
 
     Raises Terminal where that one cannot run it: root would leave files there that the owner cannot use, and follow
-    links that the owner has made.
+    links that the owner has made. Returns where this root cannot become another.
     """
-    if owner := _owner(state):
+    owner = _owner(state)
+    if owner is not None and _may_become(owner):
         _require_program(owner, state)
-        _become(owner, _home(owner))
+        _become(owner)
 
 
 def hand_over(state: Path, say: Callable[[str], None]) -> None:
@@ -67,70 +70,173 @@ def hand_over(state: Path, say: Callable[[str], None]) -> None:
     """
     if os.geteuid() != 0:
         return
-    asked = os.environ.get("LYREBIRD_ACCOUNT")
-    owner = _owner(state)
-    if owner and asked and asked != owner.name:
-        raise Terminal(
-            f"LYREBIRD_ACCOUNT is {asked!r}, but {state} is {owner.name}'s",
-            fix=f"Unset it; or run `lyrebird down`, then `chown -hR {asked}: {state}`.",
-        )
-    if owner is None:
+    if (owner := _owner(state)) is None:
         account = accounts.unprivileged()
         if account is None:
             return
         why, fix = why_root_stays(state, account)
-        if why:
+        if not why:
+            try:
+                _give_new(state.resolve(), account)
+            except OSError as error:
+                why, fix = f"{state} cannot be given to {account.name}: {error.strerror}", "See docs/production.md."
+            else:
+                owner = _owner(state)
+                why, fix = ("", "") if owner else (f"another start has taken {state} for root", "Run `lyrebird down`.")
+        if owner is None:
             say(f"Root starts the stack: {why}. {fix}")
             return
-        _give_new(state, account)
-        owner = _owner(state)
-        if owner is None:
-            return  # another start, as root, was faster
+    asked = os.environ.get("LYREBIRD_ACCOUNT")
+    if asked and (entry := accounts.find(asked)) and entry.pw_uid != owner.uid:
+        raise Terminal(f"LYREBIRD_ACCOUNT is {asked!r}, but {state} is {owner.name}'s", fix=_giving(state, asked))
+    if not _may_become(owner):
+        return
     _require_program(owner, state)
     home = _home(owner)
     if home.parent == owners.OUTSIDE and not (home.exists() and _uid(home) == owner.uid):
         accounts.give(home, owner)
     say(f"Root's start goes on as {owner.name}, to whom {state} belongs.")
-    _become(owner, home)
+    _become(owner)
 
 
 def why_root_stays(state: Path, account: Account) -> tuple[str, str]:
     """Why `account` cannot have the new stack in `state`, and the next step; both empty when it can."""
-    if state.exists() and any(state.iterdir()):
-        kept = Records(state).stack().get("data_root", str(state))
-        move = "" if kept == str(state) else f"move what {kept} holds to it, "
+    try:
+        closed = _closed(account, [*_program(), *_stack(state.resolve())])
+    except OSError as error:
         return (
-            f"{state} holds a stack of root's",
-            f"To give it to {account.name}: `lyrebird down`, {move}then `chown -hR {account.name}: {state}`.",
+            f"this root cannot become {account.name} ({error.strerror})",
+            "A container needs CAP_SETUID, CAP_SETGID and CAP_CHOWN.",
         )
-    if closed := _closed(account, [*_program(), *_stack(state)]):
+    if closed:
         return (
             f"{account.name} {closed}",
             f"Let {account.name} reach it, below /opt say, or set LYREBIRD_ACCOUNT to who may.",
         )
+    least = _least_port()
     for port in (port for row in SERVICES for port in row.ports):
-        if (number := ports.chosen(port, dict(os.environ))) < _UNPRIVILEGED_PORT:
-            return f"{port.variable} is {number}, where root alone may listen", "Choose one from 1024 on."
+        if (number := ports.chosen(port, dict(os.environ))) < least:
+            return f"{port.variable} is {number}, where root alone may listen", f"Choose one from {least} on."
+    if other := _changeable(state):
+        return (
+            f"others than root may change {other}",
+            "Set LYREBIRD_STATE to a folder below root's own, or start the stack as their owner.",
+        )
+    if not state.exists():
+        return "", ""
+    uid = _uid(state.resolve())
+    if uid != 0:
+        owner = _known(uid)
+        if owner is None:
+            return f"{state} is of uid {uid}, which is no account here", f"Make one: `useradd --uid {uid} NAME`."
+        return f"{state} is {owner.name}'s, with files of root's", _giving(state, owner.name)
+    if any(True for _ in _entries(state)):
+        return f"{state} holds a stack of root's", _giving(state, account.name)
     return "", ""
 
 
+def cache_of(account: Account) -> Path:
+    """Where programs lie that `account` runs once it has the stack."""
+    return Path(os.environ.get("LYREBIRD_CACHE") or _home(account) / ".cache" / "lyrebird").absolute()
+
+
+def _giving(state: Path, name: str) -> str:
+    kept = Records(state).stack().get("data_root", str(state))
+    move = "" if kept == str(state) else f"move what {kept} holds to {state}, "
+    give = shlex.join(["chown", "-hR", f"{name}:", str(state.resolve())])
+    return f"To give it to {name}: `lyrebird down`, {move}then `{give}`."
+
+
 def _owner(state: Path) -> Account | None:
-    """Whose the stack in `state` is; None: root's, nobody's yet, or root does not ask."""
+    """Whose the stack in `state` is; None: root's, nobody's yet, of no account, or root does not ask."""
     if os.geteuid() != 0 or not state.exists():
         return None
     uid = _uid(state.resolve())
-    if 0 in {uid, *(_uid(entry) for entry in state.iterdir())}:
-        return None
+    return None if 0 in {uid, *_entries(state)} else _known(uid)
+
+
+def _known(uid: int) -> Account | None:
+    """None for one of another machine, in a container say: neither Spark nor Java can start as nobody."""
     try:
         entry = pwd.getpwuid(uid)
-    except KeyError:  # of another machine: a folder that a container was given
-        return Account(str(uid), uid, _NOGROUP)
+    except KeyError:
+        return None
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+
+
+def _entries(state: Path) -> Iterator[int]:
+    """The owners of what lies in `state`; files may go meanwhile. What a disk has of its own is not counted."""
+    for entry in state.iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            if entry.name != "lost+found":
+                yield _uid(entry)
 
 
 def _uid(place: Path | int) -> int:
     status = os.fstat(place) if isinstance(place, int) else place.lstat()
     return status.st_uid
+
+
+def _changeable(state: Path) -> Path | None:
+    """The first folder above `state`, links not followed and followed, in which others may put one in its place."""
+    for way in (state.absolute(), state.resolve()):
+        for step in reversed(way.parents):
+            if not step.exists():
+                break
+            mode = step.lstat().st_mode
+            open_to_others = mode & 0o022 and not mode & stat.S_ISVTX and not stat.S_ISLNK(mode)
+            if open_to_others or _uid(step) != 0:
+                return step
+    return None
+
+
+def _give_new(state: Path, account: Account) -> None:
+    """Make `state` where it is not there, and give it to `account` if it is root's and empty."""
+    accounts.make_way(state.parent)
+    state.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if _uid(descriptor) == 0 and not set(os.listdir(descriptor)) - {"lost+found"}:
+            os.fchmod(descriptor, 0o700)
+            os.fchown(descriptor, account.uid, account.gid)
+    finally:
+        os.close(descriptor)
+
+
+def _program() -> Iterator[Wanted]:
+    """What each command is run by."""
+    yield Path(sys.executable), "rx"
+    # One of the standard library, of the environment's packages and of the checkout's files stand for all.
+    for module in (os.__file__, psutil.__file__, PROJECT_ROOT / "include" / "__init__.py"):
+        yield Path(module), "r"
+
+
+def _stack(state: Path) -> Iterator[Wanted]:
+    """What servers and applications are run by, read and write."""
+    for folder in filter(Path.is_dir, (PROJECT_ROOT / name for name in ("dags", "plugins", "spark_apps", "demo"))):
+        yield folder, "rx"
+    yield wheel_java(), "rx"
+    with contextlib.suppress(Terminal):  # there is none, which `up` refuses
+        yield system_java().home / "bin" / "java", "rx"
+    deployment = deployment_folder()
+    for path in (deployment, *deployment.rglob("*")):
+        yield path, "rx" if path.is_dir() else "r"
+    yield _there(state.parent), "x"
+    if "LYREBIRD_CACHE" in os.environ:
+        cache = cache_folder()
+        yield _there(cache), "rx" if cache.exists() and not resolve.missing(SERVICES, cache) else "rwx"
+
+
+def _there(path: Path) -> Path:
+    """`path`, else the first folder above it that is there."""
+    return next(step for step in (path, *path.parents) if step.exists())
+
+
+def _least_port() -> int:
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
+    except OSError:
+        return 1024
 
 
 def _require_program(owner: Account, state: Path) -> None:
@@ -141,88 +247,47 @@ def _require_program(owner: Account, state: Path) -> None:
         )
 
 
-def _give_new(state: Path, account: Account) -> None:
-    """Make `state` where it is not there, and give it to `account` if it is root's and empty."""
-    accounts.make_way(state.parent)
-    state.mkdir(mode=0o700, exist_ok=True)
-    descriptor = os.open(state, os.O_RDONLY | os.O_DIRECTORY)
+def _may_become(account: Account) -> bool:
     try:
-        # By its descriptor: whoever may write above it may put another folder in its place meanwhile.
-        if _uid(descriptor) == 0 and not os.listdir(descriptor):
-            os.fchmod(descriptor, 0o700)
-            os.fchown(descriptor, account.uid, account.gid)
-    finally:
-        os.close(descriptor)
+        _closed(account, ())
+    except OSError:
+        return False
+    return True
 
 
-def _program() -> Iterator[Wanted]:
-    """What each command is run by."""
-    yield Path(sys.executable), os.R_OK | os.X_OK
-    yield Path(os.__file__), os.R_OK
-    # One of the environment's packages, and one of the checkout's files, stand for all.
-    yield Path(psutil.__file__), os.R_OK
-    yield PROJECT_ROOT / "include" / "__init__.py", os.R_OK
-
-
-def _stack(state: Path) -> Iterator[Wanted]:
-    """What servers and applications are run by, read and write."""
-    for folder in ("dags", "plugins", "spark_apps", "demo"):
-        yield PROJECT_ROOT / folder, os.R_OK | os.X_OK
-    yield wheel_java(), os.R_OK | os.X_OK
-    with contextlib.suppress(Terminal):  # there is none, which `up` refuses
-        yield system_java().home / "bin" / "java", os.R_OK | os.X_OK
-    deployment = deployment_folder()
-    for path in (deployment, *deployment.rglob("*")):
-        yield path, os.R_OK | (os.X_OK if path.is_dir() else 0)
-    yield _there(state.parent), os.X_OK
-    if "LYREBIRD_CACHE" in os.environ:
-        cache = cache_folder()
-        fetches = bool(resolve.missing(SERVICES, cache)) if os.access(cache, os.R_OK) else True
-        yield _there(cache), os.R_OK | os.X_OK | (os.W_OK if fetches else 0)
-
-
-def _there(path: Path) -> Path:
-    """`path`, else the first folder above it that is there."""
-    return next(step for step in (path, *path.parents) if step.exists())
+_ASKS: Final = 'while [ $# -gt 2 ]; do test "-$1" "$2" || { echo "$3"; exit; }; shift 3; done; echo all'
 
 
 def _closed(account: Account, wanted: Iterable[Wanted]) -> str:
     """The first of `wanted` that `account` cannot reach, as text; empty when there is none.
 
-    The kernel is asked, by a child that has taken the account: it knows of groups, access lists and read-only disks.
+    The kernel is asked, by a process of the account: it knows of groups, access lists and read-only disks. Raises
+    OSError where root may not change to the account.
     """
-    all_of_it = [(path, path.resolve(), mode) for path, mode in wanted]
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            _take(account)
-            text = next((text for each in all_of_it if (text := _refusal(*each))), "")
-        except OSError as error:
-            text = f"is an account that this root cannot change to ({error.strerror})"
-        os.write(writer, os.fsencode(text)[:4000])
-        os._exit(0)
-    os.close(writer)
-    with open(reader, encoding=sys.getfilesystemencoding(), errors="surrogateescape") as answer:
-        text = answer.read()
-    os.waitpid(child, 0)
-    return text
+    questions: dict[tuple[str, str], str] = {}
+    for path, modes in wanted:
+        for step in (*reversed(path.parents), *reversed(path.resolve().parents)):
+            questions.setdefault(("x", str(step)), f"cannot enter {step}, and needs {path}")
+        for mode in modes:
+            questions.setdefault((mode, str(path)), f"cannot {_VERBS[mode]} {path}")
+    texts = list(questions.values())
+    words = [word for number, asked in enumerate(questions) for word in (*asked, str(number))]
+    said = subprocess.run(  # noqa: S603 - fixed words and paths
+        ["/bin/sh", "-c", _ASKS, "sh", *words],
+        cwd="/",
+        env={},
+        user=account.uid,
+        group=account.gid,
+        extra_groups=_groups(account),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    return "" if said == "all" else texts[int(said)]
 
 
-def _refusal(path: Path, real: Path, mode: int) -> str:
-    if os.access(path, mode):
-        return ""
-    for step in (*reversed(path.parents), *reversed(real.parents)):
-        if not os.access(step, os.X_OK):
-            return f"cannot enter {step}, and needs {path}"
-    return f"cannot {'write' if mode & os.W_OK else 'read'} {path}"
-
-
-def _take(account: Account) -> None:
-    known = accounts.find(account.name)
-    os.setgroups(os.getgrouplist(account.name, account.gid) if known else [account.gid])
-    os.setresgid(account.gid, account.gid, account.gid)
-    os.setresuid(account.uid, account.uid, account.uid)
+def _groups(account: Account) -> list[int]:
+    return os.getgrouplist(account.name, account.gid) if accounts.find(account.name) else [account.gid]
 
 
 def _home(account: Account) -> Path:
@@ -233,15 +298,17 @@ def _home(account: Account) -> Path:
     return owners.OUTSIDE / f"home-{account.uid}"
 
 
-def _become(account: Account, home: Path) -> NoReturn:
+def _become(account: Account) -> NoReturn:
     """Begin this process anew as `account`; it keeps root's environment, terminal and working folder."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_SESSION)}
-    environment |= {"HOME": str(home), "USER": account.name, "LOGNAME": account.name}
+    environment |= {"HOME": str(_home(account)), "USER": account.name, "LOGNAME": account.name}
     for name in _TEMPORARY:
-        if name in environment and _closed(account, [(Path(environment[name]), os.W_OK | os.X_OK)]):
+        if name in environment and _closed(account, [(Path(environment[name]), "wx")]):
             del environment[name]
     sys.stdout.flush()
     sys.stderr.flush()
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-    _take(account)
+    os.setgroups(_groups(account))
+    os.setresgid(account.gid, account.gid, account.gid)
+    os.setresuid(account.uid, account.uid, account.uid)
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606 - this very command

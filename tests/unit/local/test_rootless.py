@@ -21,9 +21,13 @@ from include.local import accounts, owners, rootless
 from include.local.accounts import Account
 from include.local.records import Records
 from include.local.rootless import act_as_owner, hand_over, why_root_stays
+from tests.support.paths import ROOT
 from tests.support.sites import passable
 
 NOBODY = Account("nobody-here", 4_000_001, 4_000_002)
+
+
+BECOMES = ("uid", (NOBODY.uid,) * 3)
 
 
 class Begun(Exception):
@@ -48,9 +52,11 @@ class Machine:
         patch.setattr("os.closerange", lambda first, _last: self.steps.append(("closed from", first)))
         patch.setattr(accounts, "unprivileged", lambda: NOBODY)
         entry = (NOBODY.name, "x", NOBODY.uid, NOBODY.gid, "", "/home/nobody-here", "/bin/false")
-        patch.setattr("pwd.getpwuid", lambda _uid: pwd.struct_passwd(entry))
+        patch.setattr("pwd.getpwuid", lambda uid: {NOBODY.uid: pwd.struct_passwd(entry)}[uid])
         patch.setattr(owners, "OUTSIDE", folder / "lib")
-        patch.setattr(rootless, "_take", lambda account: self.steps.append(account))
+        patch.setattr("os.setgroups", lambda gids: self.steps.append(("groups", gids)))
+        patch.setattr("os.setresgid", lambda *gids: self.steps.append(("gid", gids)))
+        patch.setattr("os.setresuid", lambda *uids: self.steps.append(("uid", uids)))
         patch.setattr(rootless, "_uid", self.uid)
         patch.setattr(rootless, "_closed", self.answer)
         for name in ("LYREBIRD_ACCOUNT", "LYREBIRD_CACHE"):
@@ -102,8 +108,9 @@ def test_a_new_stack_is_given_to_the_account_and_the_command_begins_anew_as_it(
         machine.hands_over()
     assert {machine.uid(path) for path in (machine.state, machine.home)} == {NOBODY.uid}
     assert {path.stat().st_mode & 0o777 for path in (machine.state, machine.home)} == {0o700}
-    # What root has open is closed while this is still root; nothing is done between the account and the program.
-    assert machine.steps == [("closed from", 3), NOBODY, sys.executable]
+    # Groups while this is root, and nothing between the account and the program.
+    ids = ("gid", (NOBODY.gid,) * 3), BECOMES
+    assert machine.steps == [("closed from", 3), ("groups", [NOBODY.gid]), *ids, sys.executable]
     assert machine.argv == [sys.executable, "-m", "include", "up"]
     own = {"HOME": str(machine.home), "USER": NOBODY.name, "LOGNAME": NOBODY.name}
     assert {name: machine.environment[name] for name in kept | own} == kept | own
@@ -154,6 +161,102 @@ def test_a_folder_that_holds_something_is_never_given_away(machine: Machine) -> 
     assert f"chown -hR {NOBODY.name}: {machine.state}" in line
     Records(machine.state).write_stack({"ports": {}, "data_root": "/var/lib/lyrebird/mark"})
     assert "move what /var/lib/lyrebird/mark holds" in why_root_stays(machine.state, NOBODY)[1]
+    # That would help nobody who cannot reach it then.
+    machine.closed[sys.executable] = "cannot enter /root"
+    assert "chown" not in why_root_stays(machine.state, NOBODY)[1]
+
+
+def test_what_a_disk_has_of_its_own_is_no_stack_of_root_s(machine: Machine) -> None:
+    (machine.state / "lost+found").mkdir(parents=True)
+    with pytest.raises(Begun):
+        machine.hands_over()
+    assert machine.uid(machine.state) == NOBODY.uid
+    machine.steps.clear()
+    with pytest.raises(Begun):
+        act_as_owner(machine.state)
+
+
+def test_a_folder_that_others_may_put_another_in_place_of_is_not_given_away(machine: Machine) -> None:
+    above = machine.folder / "above"
+    above.mkdir()
+    machine.state = above / "state"
+    for mode, uid in ((0o777, 0), (0o755, NOBODY.uid)):
+        above.chmod(mode)
+        machine.belongs(above, uid)
+        machine.hands_over()
+        assert (machine.steps, machine.state.exists()) == ([], False)
+        assert f"others than root may change {above}" in machine.said.pop()
+    # As /tmp is.
+    above.chmod(0o1777)
+    machine.belongs(above, 0)
+    with pytest.raises(Begun):
+        machine.hands_over()
+
+
+def test_a_link_is_followed_to_a_folder_that_is_looked_at_as_any_other(machine: Machine) -> None:
+    real = machine.folder / "real" / "state"
+    machine.state.symlink_to(real)
+    machine.closed[str(machine.folder)] = "cannot enter"
+    machine.hands_over()
+    assert "cannot enter" in machine.said.pop()
+    machine.closed.clear()
+    with pytest.raises(Begun):
+        machine.hands_over()
+    assert machine.uid(real) == NOBODY.uid
+    machine.steps.clear()
+    with pytest.raises(Begun):
+        act_as_owner(machine.state)
+
+
+def test_a_folder_of_no_account_is_left_to_root_as_no_java_starts_as_nobody(machine: Machine) -> None:
+    machine.state.mkdir()
+    machine.belongs(machine.state, 1234)
+    for begin in machine.begins:
+        begin()
+    assert machine.steps == []
+    (line,) = machine.said
+    assert "useradd --uid 1234" in line
+
+
+def test_a_container_whose_root_cannot_become_another_goes_on_as_root(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> str:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(rootless, "_closed", refused)
+    machine.hands_over()
+    assert "CAP_SETUID" in machine.said.pop()
+    machine.state.mkdir()
+    machine.belongs(machine.state)
+    for begin in machine.begins:
+        begin()
+    assert machine.steps == []
+
+
+def test_a_disk_that_knows_no_owners_leaves_the_start_to_root(machine: Machine) -> None:
+    def refused() -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    machine.before_giving = refused
+    machine.hands_over()
+    assert f"{machine.state} cannot be given to {NOBODY.name}" in machine.said.pop()
+    assert machine.steps == []
+
+
+def test_who_has_a_home_keeps_it(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = machine.folder / "own"
+    home.mkdir()
+    machine.belongs(home)
+    entry = (NOBODY.name, "x", NOBODY.uid, NOBODY.gid, "", str(home), "/bin/sh")
+    monkeypatch.setattr(accounts, "find", lambda _name: pwd.struct_passwd(entry))
+    monkeypatch.setattr("os.getgrouplist", lambda _name, gid: [gid, 7])
+    with pytest.raises(Begun):
+        machine.hands_over()
+    assert machine.environment["HOME"] == str(home)
+    assert not machine.home.exists()
+    assert ("groups", [NOBODY.gid, 7]) in machine.steps
+    assert rootless.cache_of(NOBODY) == home / ".cache" / "lyrebird"
 
 
 def test_a_folder_that_is_filled_meanwhile_is_not_given_away(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,6 +268,7 @@ def test_a_folder_that_is_filled_meanwhile_is_not_given_away(machine: Machine, m
     monkeypatch.setattr(rootless, "why_root_stays", other)
     machine.hands_over()
     assert (machine.steps, machine.uid(machine.state)) == ([], 0)
+    assert "another start" in machine.said.pop()
 
 
 def test_root_stays_where_the_account_cannot_do_what_the_stack_does(
@@ -176,7 +280,8 @@ def test_root_stays_where_the_account_cannot_do_what_the_stack_does(
     cache.mkdir()
     monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(deployment))
     monkeypatch.setenv("LYREBIRD_CACHE", str(cache))
-    for path in (sys.executable, deployment / "joins" / "a.yaml", cache, machine.folder):
+    checkout = [ROOT / name for name in ("dags", "plugins", "spark_apps", "demo")]
+    for path in (sys.executable, deployment / "joins" / "a.yaml", cache, machine.folder, *checkout):
         machine.closed = {str(path): f"cannot read {path}"}
         machine.hands_over()
         assert (machine.steps, machine.state.exists()) == ([], False)
@@ -197,7 +302,7 @@ def test_a_command_on_another_s_stack_begins_as_that_one(machine: Machine) -> No
         machine.steps.clear()
         with pytest.raises(Begun):
             begin()
-        assert NOBODY in machine.steps
+        assert BECOMES in machine.steps
 
 
 def test_root_s_own_files_in_another_s_folder_keep_root_until_they_are_that_one_s(machine: Machine) -> None:
@@ -230,6 +335,8 @@ def test_another_account_than_the_owner_is_refused(machine: Machine, monkeypatch
     machine.state.mkdir()
     machine.belongs(machine.state)
     monkeypatch.setenv("LYREBIRD_ACCOUNT", "other")
+    entry = ("other", "x", 1234, 1234, "", "/", "/bin/sh")
+    monkeypatch.setattr(accounts, "find", lambda name: pwd.struct_passwd(entry) if name == "other" else None)
     with pytest.raises(Terminal) as told:
         machine.hands_over()
     assert "LYREBIRD_ACCOUNT is 'other'" in told.value.message
@@ -259,10 +366,13 @@ def test_commands_of_the_stack_act_as_its_owner_and_what_reads_the_callers_files
     for words in (["status"], ["--json", "down"], ["capture", "status"], ["nosuch"]):
         with pytest.raises(Begun):
             called(*words)
-    for words in (["status", "--help"], ["--version"], ["binlog", "cat", "--help"], ["check", "--help"]):
-        machine.steps.clear()
+    machine.steps.clear()
+    for words in (["status", "--help"], ["--version"], ["binlog", "cat", "--help"]):
         assert called(*words) == 0
-        assert machine.steps == []
+    # These read what the caller may read.
+    assert called("binlog", "cat", str(machine.folder / "none")) != 0
+    assert called("check", "--deployment", str(machine.folder / "none")) != 0
+    assert machine.steps == []
 
 
 @pytest.mark.parametrize(("command", "words"), [(up, []), (up, ["--fetch"]), (demo.command.command, ["--json"])])
