@@ -149,7 +149,7 @@ class ApplicationTrigger(BaseTrigger):
             folder.touch_lease()
             if now_s - said_s >= self.log_every_s:
                 said_s = now_s
-                await ensure_sender_async()
+                await asyncio.shield(ensure_sender_async())
                 if seen.run is not None and seen.run.waits:
                     log_offset = 0
                     self.log.info("it is down: it is started %g s after its last end", seen.run.start_after_s)
@@ -175,7 +175,8 @@ class ApplicationTrigger(BaseTrigger):
             ends_with = folder.gave_up().get("id") if event is None else None
         news = [each for each in untold(report, folder.told()) if each["id"] != ends_with]
         if news and tell(folder, Alerts.model_validate(self.alerts) if self.alerts else None, news):
-            await ensure_sender_async()
+            # Airflow's look for a connection loses the message of a cancellation, which tells a kill from a shutdown.
+            await asyncio.shield(ensure_sender_async())
         return not news or news[-1]["id"] in folder.told()
 
     def _log_start(self, folder: RunFolder, clock: SystemClock) -> int:

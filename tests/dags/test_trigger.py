@@ -6,6 +6,8 @@ import asyncio
 import fcntl
 import json
 import os
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from asgiref.sync import sync_to_async
 
 from include.clock import SystemClock
 from include.outbox.folder import Mail
@@ -231,6 +234,31 @@ def test_an_incident_is_mailed_while_the_application_and_its_watch_go_on(guarded
     asyncio.run(scene())
     assert mails.identities == ["INCIDENT app aside:t:9", "INCIDENT app purge:1"]
     assert guarded.folder.told() == ["aside:t:9", "purge:1"]
+
+
+def test_a_run_that_is_marked_while_a_mail_is_handed_over_is_known_as_marked(
+    guarded: Guarded, mails: Mails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guarded.write("progress.json", incidents=[NEWS])
+    asked = threading.Event()
+
+    def connection() -> None:
+        asked.set()
+        time.sleep(0.3)
+
+    monkeypatch.setattr("supervision.trigger.ensure_sender_async", sync_to_async(connection))
+
+    async def marked() -> tuple[Any, ...]:
+        watching = asyncio.create_task(first(trigger(guarded, alerts=ALERTS)))
+        await asyncio.to_thread(asked.wait, 5)
+        watching.cancel("as Airflow marks it")
+        try:
+            await watching
+        except asyncio.CancelledError as cancelled:
+            return cancelled.args
+        return ()
+
+    assert asyncio.run(marked()) == ("as Airflow marks it",)
 
 
 def test_an_incident_that_was_told_is_told_no_more(guarded: Guarded, mails: Mails) -> None:
