@@ -9,7 +9,7 @@ from itertools import takewhile
 from operator import attrgetter
 from typing import Final
 
-from include.errors import Terminal
+from include.errors import Terminal, Transient
 from include.lake.backfill.configuration import fingerprint, narrowed, zones_of
 from include.lake.backfill.live_cuts import Followed, live_cuts, only_life, partitions_of, read_instead
 from include.lake.backfill.plan import BackfillPlan, PlannedCut, RawObject
@@ -180,7 +180,10 @@ def missing_offsets(commit: Commit, gaps: Iterable[tuple[int, int]]) -> list[tup
 
 
 def _sources(bucket: LakeStore, raw: TopicKey, chosen: Sequence[_Chosen]) -> list[RawObject]:
-    """The raw objects of all cuts, by partition and offset; `Terminal` where they do not cover them."""
+    """The raw objects of all cuts, by partition and offset; `Terminal` where they do not cover them.
+
+    `Transient` where all that lacks lies behind the end of the raw copy, which live traffic brings further.
+    """
     pointer = read_pointer(bucket.store, raw)
     if pointer.live is None:
         raise Terminal(
@@ -192,16 +195,20 @@ def _sources(bucket: LakeStore, raw: TopicKey, chosen: Sequence[_Chosen]) -> lis
         )
     sources: list[RawObject] = []
     refused: list[str] = []
+    comes = True
     for partition in dict.fromkeys(partition for partition, _, _ in chosen):
         cuts = [live.commit for number, live, _ in chosen if number == partition]
         stored = _stored(bucket, raw, pointer, partition, cuts[0].first, cuts[-1].next)
-        refused += [f"{partition}: {why}" for why in _uncovered(cuts, stored)]
+        uncovered = _uncovered(cuts, stored)
+        refused += [f"{partition}: offsets {first} to {until - 1}" for first, until in uncovered]
+        comes &= bool(stored) and all(first >= stored[-1].next for first, _ in uncovered)
         for commit in stored:
             after = bisect.bisect_right(cuts, commit.first, key=attrgetter("next"))
             if after < len(cuts) and cuts[after].first < commit.next:
                 sources += [RawObject(partition, f.key, f.bytes, f.sha256, f.records) for f in commit.files]
     if refused:
-        raise Terminal(
+        kind = Transient if comes else Terminal
+        raise kind(
             "the raw copy does not have all records of these cuts",
             topic=raw.topic,
             prefix=raw.prefix,
@@ -239,16 +246,16 @@ def _stored(
     return list(takewhile(lambda commit: commit.first < until, found))
 
 
-def _uncovered(cuts: Sequence[Commit], stored: Sequence[Commit]) -> list[str]:
-    """What the raw cuts, which follow on each other, do not have of `cuts`."""
+def _uncovered(cuts: Sequence[Commit], stored: Sequence[Commit]) -> list[tuple[int, int]]:
+    """The offsets [from, until) of `cuts` that the raw cuts, which follow on each other, do not have."""
     begin = stored[0].first if stored else 0
     end = stored[-1].next if stored else 0
     gaps = [(gap.first, gap.until) for each in stored for gap in each.gaps]
-    uncovered = []
+    uncovered: list[tuple[int, int]] = []
     for cut in cuts:
         outside = [(cut.first, min(begin, cut.next)), (max(end, cut.first), cut.next)]
         missing = [(first, until) for first, until in outside if first < until]
-        uncovered += [f"offsets {first} to {until - 1}" for first, until in missing_offsets(cut, [*gaps, *missing])]
+        uncovered += missing_offsets(cut, [*gaps, *missing])
     return uncovered
 
 
