@@ -193,10 +193,21 @@ class ApplicationTrigger(BaseTrigger):
         runs on, until the keeper has given it a new run. Returns at once; the guardian escalates. Never called on a
         triggerer's shutdown, and `cleanup` stops nothing.
         """
+        ending = asyncio.ensure_future(self._end())
+        _ENDING.add(ending)
+        ending.add_done_callback(_ENDING.discard)
+        # A triggerer cancels again, at its next look, what has not ended by then.
+        await asyncio.shield(ending)
+
+    async def _end(self) -> None:
         if await sync_to_async(_was_cleaned_away)(self.task_instance):
             self.log.info("its run was cleaned away: generation %s runs on", self.token)
         elif RunFolder(Path(self.folder)).ask_to_end(self.token):
             self.log.info("asked generation %s to end", self.token)
+
+
+# The event loop itself keeps no task alive.
+_ENDING: set[asyncio.Future[None]] = set()
 
 
 def _was_cleaned_away(task: Any) -> bool:

@@ -333,6 +333,29 @@ def test_a_kill_signals_only_its_own_generation(guarded: Guarded, monkeypatch: p
     assert signalled == [os.getpid()]
 
 
+def test_of_two_that_are_marked_at_once_each_ends_though_airflow_cancels_again_what_takes_long(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(_task: object) -> bool:
+        time.sleep(0.3)
+        return False
+
+    monkeypatch.setattr("supervision.trigger._was_cleaned_away", slow)
+    asked: list[str] = []
+    monkeypatch.setattr(RunFolder, "ask_to_end", lambda _folder, token: asked.append(token))
+
+    async def scene() -> None:
+        kills = [asyncio.create_task(trigger(guarded, token=token).on_kill()) for token in ("t1", "t2")]
+        await asyncio.sleep(0.05)
+        for kill in kills:
+            kill.cancel()
+        await asyncio.gather(*kills, return_exceptions=True)
+        await asyncio.sleep(1)
+
+    asyncio.run(scene())
+    assert asked == ["t1", "t2"]
+
+
 @pytest.mark.parametrize(
     ("dag", "task", "answer", "ends"),
     [
