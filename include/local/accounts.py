@@ -13,23 +13,34 @@ import pwd
 import shutil
 import stat
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from include.errors import Terminal
 
 __all__ = [
     "Account",
+    "Wanted",
     "barrier",
     "close",
+    "closed",
     "expected",
     "find",
     "give",
+    "groups",
     "make_way",
     "reaches",
     "read_given",
     "unprivileged",
 ]
+
+_ASKS: Final = 'while [ $# -gt 2 ]; do test "-$1" "$2" || { echo "$3"; exit; }; shift 3; done; echo all'
+_VERBS: Final = {"r": "read", "w": "write", "x": "enter or run"}
+
+Wanted = tuple[Path, str]
+"""A file or folder, and how it is to be reached: r, w and x, as `test` has them."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +106,39 @@ def barrier(path: Path, account: Account | None) -> Path | None:
             if step.exists() and not _allowed(step.stat(), account):
                 return step
     return None
+
+
+def closed(account: Account, wanted: Iterable[Wanted]) -> str:
+    """The first of `wanted` that `account` cannot reach, as text; empty when there is none.
+
+    The kernel is asked, by a process of the account: it knows of groups, access lists and read-only disks. Raises
+    OSError where root may not change to the account.
+    """
+    questions: dict[tuple[str, str], str] = {}
+    for path, modes in wanted:
+        for step in (*reversed(path.parents), *reversed(path.resolve().parents)):
+            questions.setdefault(("x", str(step)), f"cannot enter {step}, and needs {path}")
+        for mode in modes:
+            questions.setdefault((mode, str(path)), f"cannot {_VERBS[mode]} {path}")
+    texts = list(questions.values())
+    words = [word for number, asked in enumerate(questions) for word in (*asked, str(number))]
+    said = subprocess.run(  # noqa: S603 - fixed words and paths
+        ["/bin/sh", "-c", _ASKS, "sh", *words],
+        cwd="/",
+        env={},
+        user=account.uid,
+        group=account.gid,
+        extra_groups=groups(account),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    return "" if said == "all" else texts[int(said)]
+
+
+def groups(account: Account) -> list[int]:
+    """Its main group, and those that list it."""
+    return os.getgrouplist(account.name, account.gid) if find(account.name) else [account.gid]
 
 
 def _allowed(status: os.stat_result, account: Account) -> bool:

@@ -16,9 +16,8 @@ import os
 import pwd
 import shlex
 import stat
-import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -26,7 +25,7 @@ import psutil
 
 from include.errors import Terminal
 from include.local import accounts, owners, ports
-from include.local.accounts import Account
+from include.local.accounts import Account, Wanted
 from include.local.programs import resolve
 from include.local.programs.java import system_java, wheel_java
 from include.local.records import Records
@@ -35,13 +34,9 @@ from include.settings.environment import PROJECT_ROOT, cache_folder, deployment_
 
 __all__ = ["act_as_owner", "cache_of", "hand_over", "why_root_stays"]
 
-Wanted = tuple[Path, str]
-"""A file or folder, and how it is to be reached: r, w and x, as `test` has them."""
-
 # Of root's session; the account has none.
 _SESSION: Final = ("XDG_", "SUDO_", "SSH_", "DBUS_", "MAIL", "OLDPWD")
 _TEMPORARY: Final = ("TMPDIR", "TMP", "TEMP")
-_VERBS: Final = {"r": "read", "w": "write", "x": "enter or run"}
 
 
 def act_as_owner(state: Path) -> None:
@@ -70,25 +65,21 @@ def hand_over(state: Path, say: Callable[[str], None]) -> None:
     """
     if os.geteuid() != 0:
         return
-    if (owner := _owner(state)) is None:
+    owner = _owner(state)
+    if owner is None:
         account = accounts.unprivileged()
         if account is None:
             return
         why, fix = why_root_stays(state, account)
         if not why:
-            try:
-                _give_new(state.resolve(), account)
-            except OSError as error:
-                why, fix = f"{state} cannot be given to {account.name}: {error.strerror}", "See docs/production.md."
-            else:
-                owner = _owner(state)
-                why, fix = ("", "") if owner else (f"another start has taken {state} for root", "Run `lyrebird down`.")
-        if owner is None:
+            why, fix = _give_new(state.resolve(), account)
+        if why:
             say(f"Root starts the stack: {why}. {fix}")
             return
+        owner = account
     asked = os.environ.get("LYREBIRD_ACCOUNT")
-    if asked and (entry := accounts.find(asked)) and entry.pw_uid != owner.uid:
-        raise Terminal(f"LYREBIRD_ACCOUNT is {asked!r}, but {state} is {owner.name}'s", fix=_giving(state, asked))
+    if asked and ((entry := accounts.find(asked)) is None or entry.pw_uid != owner.uid):
+        raise Terminal(f"LYREBIRD_ACCOUNT is {asked!r}, but {state} is {owner.name}'s", fix="Unset it.")
     if not _may_become(owner):
         return
     _require_program(owner, state)
@@ -102,7 +93,7 @@ def hand_over(state: Path, say: Callable[[str], None]) -> None:
 def why_root_stays(state: Path, account: Account) -> tuple[str, str]:
     """Why `account` cannot have the new stack in `state`, and the next step; both empty when it can."""
     try:
-        closed = _closed(account, [*_program(), *_stack(state.resolve())])
+        closed = accounts.closed(account, [*_program(), *_stack(state.resolve())])
     except OSError as error:
         return (
             f"this root cannot become {account.name} ({error.strerror})",
@@ -190,17 +181,22 @@ def _changeable(state: Path) -> Path | None:
     return None
 
 
-def _give_new(state: Path, account: Account) -> None:
-    """Make `state` where it is not there, and give it to `account` if it is root's and empty."""
-    accounts.make_way(state.parent)
-    state.mkdir(mode=0o700, exist_ok=True)
-    descriptor = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+def _give_new(state: Path, account: Account) -> tuple[str, str]:
+    """Make `state` where it is not there, and give it to `account`; why it is not that one's, and the next step."""
     try:
-        if _uid(descriptor) == 0 and not set(os.listdir(descriptor)) - {"lost+found"}:
-            os.fchmod(descriptor, 0o700)
-            os.fchown(descriptor, account.uid, account.gid)
-    finally:
-        os.close(descriptor)
+        accounts.make_way(state.parent)
+        state.mkdir(mode=0o700, exist_ok=True)
+        descriptor = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            if _uid(descriptor) == 0 and not set(os.listdir(descriptor)) - {"lost+found"}:
+                os.fchmod(descriptor, 0o700)
+                os.fchown(descriptor, account.uid, account.gid)
+            given = _uid(descriptor) == account.uid
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        return f"{state} cannot be given to {account.name}: {error.strerror}", "See docs/production.md."
+    return ("", "") if given else (f"another start has taken {state} for root", "Run `lyrebird down`.")
 
 
 def _program() -> Iterator[Wanted]:
@@ -240,7 +236,7 @@ def _least_port() -> int:
 
 
 def _require_program(owner: Account, state: Path) -> None:
-    if closed := _closed(owner, _program()):
+    if closed := accounts.closed(owner, _program()):
         raise Terminal(
             f"{state} is {owner.name}'s, who {closed}",
             fix=f"Call it from a checkout, and with a Python, that {owner.name} can read, such as one below /opt.",
@@ -249,45 +245,10 @@ def _require_program(owner: Account, state: Path) -> None:
 
 def _may_become(account: Account) -> bool:
     try:
-        _closed(account, ())
+        accounts.closed(account, ())
     except OSError:
         return False
     return True
-
-
-_ASKS: Final = 'while [ $# -gt 2 ]; do test "-$1" "$2" || { echo "$3"; exit; }; shift 3; done; echo all'
-
-
-def _closed(account: Account, wanted: Iterable[Wanted]) -> str:
-    """The first of `wanted` that `account` cannot reach, as text; empty when there is none.
-
-    The kernel is asked, by a process of the account: it knows of groups, access lists and read-only disks. Raises
-    OSError where root may not change to the account.
-    """
-    questions: dict[tuple[str, str], str] = {}
-    for path, modes in wanted:
-        for step in (*reversed(path.parents), *reversed(path.resolve().parents)):
-            questions.setdefault(("x", str(step)), f"cannot enter {step}, and needs {path}")
-        for mode in modes:
-            questions.setdefault((mode, str(path)), f"cannot {_VERBS[mode]} {path}")
-    texts = list(questions.values())
-    words = [word for number, asked in enumerate(questions) for word in (*asked, str(number))]
-    said = subprocess.run(  # noqa: S603 - fixed words and paths
-        ["/bin/sh", "-c", _ASKS, "sh", *words],
-        cwd="/",
-        env={},
-        user=account.uid,
-        group=account.gid,
-        extra_groups=_groups(account),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    return "" if said == "all" else texts[int(said)]
-
-
-def _groups(account: Account) -> list[int]:
-    return os.getgrouplist(account.name, account.gid) if accounts.find(account.name) else [account.gid]
 
 
 def _home(account: Account) -> Path:
@@ -303,12 +264,12 @@ def _become(account: Account) -> NoReturn:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_SESSION)}
     environment |= {"HOME": str(_home(account)), "USER": account.name, "LOGNAME": account.name}
     for name in _TEMPORARY:
-        if name in environment and _closed(account, [(Path(environment[name]), "wx")]):
+        if name in environment and accounts.closed(account, [(Path(environment[name]), "wx")]):
             del environment[name]
     sys.stdout.flush()
     sys.stderr.flush()
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-    os.setgroups(_groups(account))
+    os.setgroups(accounts.groups(account))
     os.setresgid(account.gid, account.gid, account.gid)
     os.setresuid(account.uid, account.uid, account.uid)
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606 - this very command

@@ -35,6 +35,10 @@ _LONGEST_HOLD_S = 30.0
 _TELL_AGAIN_S = 60.0
 
 
+# The event loop itself keeps no task alive.
+_ENDING: set[asyncio.Future[None]] = set()
+
+
 class ApplicationTrigger(BaseTrigger):
     """Fires once: when generation `token` has exited, was replaced, makes no progress or is due for a new run.
 
@@ -204,10 +208,6 @@ class ApplicationTrigger(BaseTrigger):
             self.log.info("its run was cleaned away: generation %s runs on", self.token)
         elif RunFolder(Path(self.folder)).ask_to_end(self.token):
             self.log.info("asked generation %s to end", self.token)
-
-
-# The event loop itself keeps no task alive.
-_ENDING: set[asyncio.Future[None]] = set()
 
 
 def _was_cleaned_away(task: Any) -> bool:

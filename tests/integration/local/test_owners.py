@@ -210,15 +210,15 @@ def test_the_mail_catcher_runs_as_the_account_or_says_why_not(site: Site) -> Non
 _HANDS_OVER = """
 import os, sys
 from pathlib import Path
-from include.local import owners, rootless
+from include.local import accounts, owners, rootless
 
 folder = Path(sys.argv[1])
 owners.OUTSIDE = folder / "lib"
-roots = rootless.Account("root", 0, 0)
-print(os.geteuid() or rootless._closed(roots, [(folder / "closed" / "a", "r")]) or "root reads")
-account = rootless.accounts.unprivileged()
+roots = accounts.Account("root", 0, 0)
+print(os.geteuid() or accounts.closed(roots, [(folder / "closed" / "a", "r")]) or "root reads")
+account = accounts.unprivileged()
 for wanted in (folder / "closed" / "a", folder / "secret", folder / "open"):
-    print(account and rootless._closed(account, [(wanted, "r")]))
+    print(account and accounts.closed(account, [(wanted, "r")]))
 # The interpreter of the tests may lie in root's home: what begins anew is a shell, and needs nothing.
 rootless._program = rootless._stack = lambda *_: iter(())
 sys.executable = "/bin/sh"
