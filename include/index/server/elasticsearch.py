@@ -35,6 +35,7 @@ _NODES_AWAY = 2
 # OpenSSL's and urllib3's words for a certificate that one side does not accept; other ends of a connection pass.
 _UNTRUSTED = ("CERTIFICATE_VERIFY_FAILED", "Fingerprints did not match", "ALERT_CERTIFICATE", "ALERT_BAD_CERTIFICATE")
 _MOST_HITS = 10_000
+_CLOSED = "already_closed_exception"
 _BULK_FILTER = "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason"
 
 
@@ -181,7 +182,7 @@ class ElasticsearchIndex(SearchIndex):
         import elasticsearch
 
         try:
-            response = call(lambda: self.client.get(index=name, id=doc_id), index=name)
+            response = self._newest(name, lambda: self.client.get(index=name, id=doc_id))
         except elasticsearch.NotFoundError as error:
             if _type(error.body) == "index_not_found_exception":
                 raise _missing(name) from error
@@ -202,6 +203,7 @@ class ElasticsearchIndex(SearchIndex):
                 if "error" in doc:
                     if doc["error"]["type"] == "index_not_found_exception":
                         raise _missing(name)
+                    self._reopen(name, doc)
                     raise Transient("document cannot be read", system="elasticsearch", reason=doc["error"]["type"])
                 if doc["found"]:
                     out[doc["_id"]] = IndexedDocument(doc["_id"], doc["_version"], doc["_source"])
@@ -279,7 +281,7 @@ class ElasticsearchIndex(SearchIndex):
         import elasticsearch
 
         try:
-            found = call(lambda: self.client.get(index=name, id=note_id), index=name)
+            found = self._newest(name, lambda: self.client.get(index=name, id=note_id))
         except elasticsearch.NotFoundError:
             return None
         return Note(found.body["_source"], found.body["_seq_no"], found.body["_primary_term"])
@@ -325,6 +327,25 @@ class ElasticsearchIndex(SearchIndex):
             with contextlib.suppress(elasticsearch.NotFoundError):
                 call(lambda note_id=hit["_id"]: self.client.delete(index=name, id=note_id), index=name)  # type: ignore[misc]
         return len(hits)
+
+    def _newest(self, name: str, request: Callable[[], T]) -> T:
+        """Run a request that a shard answers from its log of writes."""
+        try:
+            return call(request, index=name)
+        except Transient as error:
+            self._reopen(name, getattr(error.__cause__, "body", None))
+            raise
+
+    def _reopen(self, name: str, answer: Any) -> None:
+        """Let shards begin anew whose log of writes is closed, so that they answer the next time.
+
+        A write that found no room on the disk closes it. The next write, or a flush, fails the shard, which then
+        recovers what it has answered for; of reads alone it refuses each, until it is found idle after five minutes.
+        """
+        causes = _error(answer).get("root_cause") or ()
+        if any(each.get("type") == _CLOSED for each in causes):
+            with contextlib.suppress(Transient, BackPressure, Terminal):
+                call(lambda: self._slow.indices.flush(index=name), index=name)
 
     @override
     def close(self) -> None:
