@@ -34,6 +34,7 @@ __all__ = [
     "Restarts",
     "RunState",
     "StartAgain",
+    "Watcher",
     "What",
     "elsewhere",
     "incidents",
@@ -44,6 +45,7 @@ __all__ = [
     "on_start",
     "restarts_to_tell",
     "untold",
+    "was_cleaned_away",
 ]
 
 ONE_HOST = "Let Airflow's workers and triggerer run on one host: docs/production.md. Then clear the task."
@@ -51,6 +53,9 @@ ONE_HOST = "Let Airflow's workers and triggerer run on one host: docs/production
 _TOLD_EVERY_US: Final = 3_600_000_000
 _TOLD_OF_US: Final = 86_400_000_000
 _UNSTARTED: Final = "killed while it waited"
+# Of tasks in Airflow: "" is one that is not scheduled yet.
+_TO_BEGIN: Final = frozenset({"", "scheduled", "queued", "up_for_retry"})
+_OVER: Final = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 # Sooner nobody knows whether the restart has helped.
 _RUNS_AFTER_US: Final = 60_000_000
 
@@ -223,6 +228,19 @@ class StartAgain:
     waits_on: bool = False
 
 
+@dataclass(frozen=True)
+class Watcher:
+    """The task that watches an application; kept with it in Airflow's database, from which both go together.
+
+    Attributes:
+        task: its id there. Each try has another one.
+        try_number: of it.
+    """
+
+    task: str
+    try_number: int
+
+
 def on_start(
     seen: Observed, owner: str, *, here: Place, now_us: int, launched: Launched | None = None
 ) -> Launch | Reconnect | AwaitEnd | Refuse | Elsewhere:
@@ -366,6 +384,29 @@ def _on_exit(event: Event) -> Finish | GiveUp | StartAgain:
     if event.rc is not None and event.rc < 0:
         return StartAgain(f"it was ended by signal {-event.rc}", spends=True)
     return StartAgain(f"it ended with status {event.rc}", spends=True)
+
+
+def was_cleaned_away(mine: Watcher, kept: Watcher | None, state: str | None) -> bool | None:
+    """Decides why a trigger is told to kill: its task was marked or cleared, or taken by a clean-up of the database.
+
+    Where a clean-up leaves the run, the scheduler makes its tasks anew, which look like cleared ones but for their
+    tries: these begin at 1 again.
+
+    Args:
+        mine: the task of the trigger.
+        kept: who watches, as Airflow's database has it; asked before `state`. A new try deletes it as it begins.
+        state: of the task that is there now; "": none yet; None: no task is there.
+
+    Returns:
+        Whether its task was cleaned away; None: whoever is there is just about to say who it is.
+    """
+    if state is None:
+        return True
+    if kept is not None:
+        return kept != mine and kept.try_number <= mine.try_number
+    if state in _OVER:
+        return False
+    return True if state in _TO_BEGIN else None
 
 
 def on_keep(seen: Observed, run: RunState, *, paused: bool) -> Keep:

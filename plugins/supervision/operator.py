@@ -50,6 +50,7 @@ from supervision.processes import Place, here
 from supervision.refusing import GaveUp
 from supervision.run_folder import KEEPERS, RunFolder, lives_on_s, run_folder
 from supervision.trigger import ApplicationTrigger
+from supervision.watchers import keep_watcher
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -304,6 +305,7 @@ class StreamingOperator(BaseOperator):
     ) -> NoReturn:
         if not end_within_s:
             self._folder.touch_lease()
+        keep_watcher(context["ti"])
         run = self._folder.observe().run
         place = run.place if run is not None else Place()
         self.defer(

@@ -13,19 +13,17 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
 from include.clock import SystemClock
 from include.settings.applications import Alerts
-from include.settings.deployment import Deployment
 from supervision.alerts import tell
 from supervision.decisions import Event, GiveUp, elsewhere, on_event, on_poll, untold
-from supervision.keeper import kept_applications
 from supervision.posting import ensure_sender_async
 from supervision.processes import Place, here
 from supervision.run_folder import RunFolder
+from supervision.watchers import is_cleaned_away
 
 __all__ = ["ApplicationTrigger"]
 
@@ -33,6 +31,8 @@ __all__ = ["ApplicationTrigger"]
 _LONGEST_HOLD_S = 30.0
 # After a mail that the disk did not take.
 _TELL_AGAIN_S = 60.0
+# A task that has begun defers within seconds, on a busy machine within a minute.
+_SAID_WITHIN_S = 120.0
 
 
 # The event loop itself keeps no task alive.
@@ -193,9 +193,9 @@ class ApplicationTrigger(BaseTrigger):
     async def on_kill(self) -> None:
         """Somebody marked or cleared the task: let the guardian drain this generation, and no other.
 
-        Where the task of a stream or capture is gone, a clean-up of Airflow's database has taken it: the application
-        runs on, until the keeper has given it a new run. Returns at once; the guardian escalates. Never called on a
-        triggerer's shutdown, and `cleanup` stops nothing.
+        Where a clean-up of Airflow's database has taken the task of a stream or capture, the application runs on: the
+        keeper gives it a new run, or the scheduler makes the task anew where the run was left. The guardian escalates.
+        Never called on a triggerer's shutdown, and `cleanup` stops nothing.
         """
         ending = asyncio.ensure_future(self._end())
         _ENDING.add(ending)
@@ -204,18 +204,12 @@ class ApplicationTrigger(BaseTrigger):
         await asyncio.shield(ending)
 
     async def _end(self) -> None:
-        if await sync_to_async(_was_cleaned_away)(self.task_instance):
+        clock = SystemClock()
+        deadline = clock.monotonic_s() + _SAID_WITHIN_S
+        look = sync_to_async(is_cleaned_away)
+        while (cleaned_away := await look(self.task_instance)) is None and clock.monotonic_s() < deadline:
+            await asyncio.sleep(1.0)
+        if cleaned_away:
             self.log.info("its run was cleaned away: generation %s runs on", self.token)
         elif RunFolder(Path(self.folder)).ask_to_end(self.token):
             self.log.info("asked generation %s to end", self.token)
-
-
-def _was_cleaned_away(task: Any) -> bool:
-    """Whether Airflow's database has this task no more, and the keeper starts another one for what it watched."""
-    try:
-        kept = {(each.dag, each.task) for each in kept_applications(Deployment.load())}
-        if (task.dag_id, task.task_id) not in kept:
-            return False
-        return not RuntimeTaskInstance.get_ti_count(task.dag_id, run_ids=[task.run_id], task_ids=[task.task_id])
-    except Exception:  # noqa: BLE001 - what a person has stopped does not run on because Airflow failed to answer
-        return False

@@ -73,7 +73,9 @@ class Try:
             poll_s=0.05,
             restarts=RestartBudget(restarts, 600, every_s),
         )
-        ti = SimpleNamespace(dag_id="d", run_id=run, task_id="run", map_index=-1)
+        ti = SimpleNamespace(dag_id="d", run_id=run, task_id="run", map_index=-1, id="t", try_number=1)
+        self.xcoms: dict[str, Any] = {}
+        ti.xcom_push = self.xcoms.__setitem__
         self.context: Any = {"ti": ti, "task_state_store": Store()}
 
     def execute(self) -> ApplicationTrigger:
@@ -129,6 +131,7 @@ def test_a_try_launches_the_application_and_defers(tries: Callable[..., Try]) ->
     assert seen.held
     assert seen.run is not None
     assert (seen.run.token, seen.run.owner) == (trigger.token, "d|r1|run|-1")
+    assert one.xcoms == {"watcher": {"task": "t", "try_number": 1}}
 
 
 def test_a_retry_finds_the_application_that_an_earlier_try_has_launched(tries: Callable[..., Try]) -> None:

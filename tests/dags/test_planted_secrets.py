@@ -95,7 +95,8 @@ class Supervised:
             alerts=ALERTS,
         )
         self.store = Store()
-        ti = SimpleNamespace(dag_id="d", run_id="r", task_id="run", map_index=-1)
+        ti = SimpleNamespace(dag_id="d", run_id="r", task_id="run", map_index=-1, id="t", try_number=1)
+        ti.xcom_push = lambda *_: None
         self.context: Any = {"ti": ti, "task_state_store": self.store}
 
     def start(self) -> ApplicationTrigger:

@@ -10,11 +10,9 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from asgiref.sync import sync_to_async
 
 from include.clock import SystemClock
@@ -340,7 +338,7 @@ def test_of_two_that_are_marked_at_once_each_ends_though_airflow_cancels_again_w
         time.sleep(0.3)
         return False
 
-    monkeypatch.setattr("supervision.trigger._was_cleaned_away", slow)
+    monkeypatch.setattr("supervision.trigger.is_cleaned_away", slow)
     asked: list[str] = []
     monkeypatch.setattr(RunFolder, "ask_to_end", lambda _folder, token: asked.append(token))
 
@@ -356,37 +354,27 @@ def test_of_two_that_are_marked_at_once_each_ends_though_airflow_cancels_again_w
     assert asked == ["t1", "t2"]
 
 
-@pytest.mark.parametrize(
-    ("dag", "task", "answer", "ends"),
-    [
-        ("stream_index_orders", "run", 0, False),
-        ("source_replicate", "capture", 0, False),
-        ("stream_index_orders", "run", 1, True),
-        ("stream_index_orders", "run", RuntimeError("Airflow is away"), True),
-        # Of these the keeper starts none anew.
-        ("source_snapshot", "capture", 0, True),
-        ("stream_unknown", "run", 0, True),
-    ],
-)
+@pytest.mark.parametrize(("answers", "ends"), [([True], False), ([False], True), ([None, True], False)])
 def test_a_clean_up_of_airflow_s_database_kills_no_application(
-    guarded: Guarded, monkeypatch: pytest.MonkeyPatch, dag: str, task: str, answer: int | Exception, ends: bool
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch, answers: list[bool | None], ends: bool
 ) -> None:
     """Airflow calls it when a person marks or clears the task, and when the task is gone."""
     signalled: list[int] = []
     monkeypatch.setattr(os, "kill", lambda pid, _number: signalled.append(pid))
-
-    def count(dag_id: str, *, run_ids: list[str], task_ids: list[str]) -> int:
-        assert (dag_id, run_ids, task_ids) == (dag, ["r1"], [task])
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(RuntimeTaskInstance, "get_ti_count", staticmethod(count))
-    watching = trigger(guarded)
-    watching.task_instance = SimpleNamespace(dag_id=dag, run_id="r1", task_id=task)
-    asyncio.run(watching.on_kill())
+    asked = list(answers)
+    monkeypatch.setattr("supervision.trigger.is_cleaned_away", lambda _task: asked.pop(0))
+    asyncio.run(trigger(guarded).on_kill())
     assert bool(signalled) is ends
     assert (guarded.folder.path / "end-t1").exists() is ends
+    assert asked == []
+
+
+def test_where_nobody_says_who_has_come_the_application_ends(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "kill", lambda *_: None)
+    monkeypatch.setattr("supervision.trigger.is_cleaned_away", lambda _task: None)
+    monkeypatch.setattr("supervision.trigger._SAID_WITHIN_S", 0.5)
+    asyncio.run(trigger(guarded).on_kill())
+    assert (guarded.folder.path / "end-t1").exists()
 
 
 @pytest.mark.parametrize(

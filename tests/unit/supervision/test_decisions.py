@@ -21,12 +21,14 @@ from supervision.decisions import (
     Refuse,
     Restarts,
     StartAgain,
+    Watcher,
     elsewhere,
     is_down,
     on_event,
     on_poll,
     restarts_to_tell,
     untold,
+    was_cleaned_away,
 )
 from supervision.decisions import (
     on_start as decided_at_start,
@@ -380,3 +382,29 @@ def test_a_clock_that_was_set_back_keeps_no_restart_silent() -> None:
 def test_where_not_all_ends_are_kept_there_may_have_been_more() -> None:
     assert to_tell([KILLED] * 50) == Restarts(50, True, KILLED)
     assert to_tell([KILLED | {"ended_us": NOW - 24 * HOUR}, *[KILLED] * 49]) == Restarts(49, False, KILLED)
+
+
+MINE = Watcher("mine", 2)
+
+
+@pytest.mark.parametrize(
+    ("kept", "state", "cleaned_away"),
+    [
+        (MINE, None, True),
+        (None, None, True),
+        (MINE, "failed", False),
+        (MINE, "", False),
+        (Watcher("next", 3), "deferred", False),
+        (Watcher("anew", 1), "deferred", True),
+        (Watcher("anew", 2), "deferred", True),
+        (None, "queued", True),
+        (None, "running", None),
+        (None, "deferred", None),
+        # Of a version that kept nothing.
+        (None, "success", False),
+    ],
+)
+def test_a_task_that_was_cleaned_away_is_told_from_one_that_was_marked_or_cleared(
+    kept: Watcher | None, state: str | None, cleaned_away: bool | None
+) -> None:
+    assert was_cleaned_away(MINE, kept, state) is cleaned_away
