@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Final
 
-from airflow.sdk.bases.xcom import BaseXCom
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from airflow.sdk.execution_time.xcom import XCom
 
 from include.settings.deployment import Deployment
 from supervision.decisions import Watcher, was_cleaned_away
@@ -41,7 +41,7 @@ def _watcher(task: Any) -> Watcher:
 
 def _kept(task: Any) -> Watcher | None:
     at = {"dag_id": task.dag_id, "run_id": task.run_id, "task_id": task.task_id, "map_index": task.map_index}
-    found = BaseXCom.get_one(key=_KEY, **at)
+    found = XCom.get_one(key=_KEY, **at)
     return Watcher(**found) if isinstance(found, dict) else None
 
 

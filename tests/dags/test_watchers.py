@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from airflow.models import DagBag
-from airflow.sdk.bases.xcom import BaseXCom
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+from airflow.sdk.execution_time.xcom import XCom
 
 from supervision.watchers import is_cleaned_away, keep_watcher
 
@@ -157,7 +157,7 @@ def watched(dag: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
             return None if found is None else XComModel.deserialize_value(found)
 
         monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", staticmethod(states))
-        monkeypatch.setattr(BaseXCom, "get_one", kept)
+        monkeypatch.setattr(XCom, "get_one", kept)
         yield Watched(session, run)
         session.execute(delete(DagRun).where(DagRun.dag_id == DAG))
 
@@ -218,5 +218,5 @@ def test_an_airflow_that_does_not_answer_lets_none_run_on(watched: Watched, monk
     def away(**_: object) -> Callable[[], None]:
         raise RuntimeError("Airflow is away")
 
-    monkeypatch.setattr(BaseXCom, "get_one", away)
+    monkeypatch.setattr(XCom, "get_one", away)
     assert watched.is_cleaned_away() is False
