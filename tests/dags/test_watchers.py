@@ -99,6 +99,14 @@ class Watched:
     def is_cleaned_away(self) -> bool | None:
         return is_cleaned_away(self.trigger_task)
 
+    def answers_of_a_new_try(self) -> list[bool | None]:
+        """Before it is scheduled, before it begins, before it watches, and then."""
+        answers = [self.is_cleaned_away()]
+        for step in (self.schedule, self.start, self.defer):
+            step()
+            answers.append(self.is_cleaned_away())
+        return answers
+
 
 @pytest.fixture(scope="module")
 def dag() -> Any:
@@ -171,13 +179,7 @@ def test_one_that_is_marked_was_not_cleaned_away(watched: Watched, state: str) -
 
 def test_one_that_is_cleared_was_not_cleaned_away_however_far_its_new_try_is(watched: Watched) -> None:
     watched.clear()
-    assert watched.is_cleaned_away() is False
-    watched.schedule()
-    assert watched.is_cleaned_away() is False
-    watched.start()
-    assert watched.is_cleaned_away() is None
-    watched.defer()
-    assert watched.is_cleaned_away() is False
+    assert watched.answers_of_a_new_try() == [False, False, None, False]
 
 
 @pytest.mark.parametrize("tries", [1, 2])
@@ -193,13 +195,7 @@ def test_one_whose_run_a_clean_up_has_left_was_cleaned_away_however_far_the_sche
     assert watched.run.get_task_instances(session=watched.session) == []
     assert watched.is_cleaned_away() is True
     watched.make_anew()
-    assert watched.is_cleaned_away() is True
-    watched.schedule()
-    assert watched.is_cleaned_away() is True
-    watched.start()
-    assert watched.is_cleaned_away() is None
-    watched.defer()
-    assert watched.is_cleaned_away() is True
+    assert watched.answers_of_a_new_try() == [True, True, None, True]
     # Who watches then is known by its own trigger.
     watched.trigger_task = watched.seen()
     assert watched.is_cleaned_away() is False
