@@ -56,7 +56,7 @@ class GroupIncidents(GroupWatcher):
         self._name, self._group, self._ledger, self._clock = name, group, ledger, clock
         self._troubles, self._untold, self._beside = troubles, untold, beside
         self._calm_us: int | None = None
-        self._failing: dict[TopicIdPartition, str] = {}
+        self._failing: set[TopicIdPartition] = set()
         self._stood_us: dict[TopicIdPartition, int] = {}
 
     @override
@@ -67,10 +67,10 @@ class GroupIncidents(GroupWatcher):
         for commit in outcome.commits:
             self._on_cut(tp, commit)
         if outcome.error is not None:
-            self._failing[tp] = str(outcome.error)
+            self._failing.add(tp)
             self._troubles.on_error(self._place(tp), outcome.error)
         else:
-            self._failing.pop(tp, None)
+            self._failing.discard(tp)
             self._troubles.on_good(self._place(tp))
             self._on_going(tp)
 
@@ -94,17 +94,16 @@ class GroupIncidents(GroupWatcher):
         for tp, commit in self._untold.found():
             self._on_cut(tp, commit)
         tps = set(planner.tps)
-        waiting = planner.waiting()
-        for tp in [tp for tp in self._failing if tp not in tps or not waiting.get(tp, 1)]:
-            # Nothing of it is left to be stored: whoever did that, nothing stands in its way.
-            del self._failing[tp]
+        for tp in self._failing - planner.failing.keys():
+            # It is stored, or gone: whoever did that, nothing stands in its way.
+            self._failing.remove(tp)
             self._troubles.on_good(self._place(tp))
         if tps and not planner.headless():
             # Behind a restart perhaps nothing waits that could show it: log and store were asked about all of them.
             self._troubles.on_good(f"{self._name}:heads")
         self._look_at_standing(planner.stopped, tps, 0 if ends else _STOOD_US)
         if self._group.run == "stream":
-            self._look_at_delay(planner, waiting)
+            self._look_at_delay(planner)
         self._look_at_transactions(planner)
 
     def _on_cut(self, tp: TopicIdPartition, commit: Commit) -> None:
@@ -140,7 +139,7 @@ class GroupIncidents(GroupWatcher):
     def _note(self, kind: IncidentKind, subject: str, **names: Any) -> None:
         self._ledger.note(kind, subject, group=self._name, name=self._name, **names)
 
-    def _look_at_delay(self, planner: GroupPlanner, waiting: Mapping[TopicIdPartition, int]) -> None:
+    def _look_at_delay(self, planner: GroupPlanner) -> None:
         open_, now_us = bool(self._ledger.find(LATE, self._name)), self._clock.now_us()
         # What was told is over when nothing is late, also behind a restart that finds it as a backlog.
         overdue_ms = {
@@ -156,7 +155,8 @@ class GroupIncidents(GroupWatcher):
         if worst is not None and most_ms > _OVER_MS:
             late = sum(delay_ms > _OVER_MS for delay_ms in overdue_ms.values())
             age_s = self._group.policy.of(worst.topic)[0].max_age_s
-            cause = f" {self._failing[worst]}" if worst in self._failing else ""
+            waiting, why = planner.waiting(), planner.failing.get(worst)
+            cause = f" {why}" if why else ""
             words = {"tp": worst, "waiting": waiting.get(worst, 0), "all": len(waiting), "late": late, "cause": cause}
             self._note(LATE, self._name, age_s=age_s + most_ms // 1000, most_s=age_s, **words)
         elif open_ and self._calm_us is not None and now_us - self._calm_us >= _CALM_US:

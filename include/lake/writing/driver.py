@@ -143,7 +143,7 @@ class Driver:
                 self.planner.on_done(tp, outcome.head)
             else:
                 passes = error is None or self._passes(error)
-                self.planner.on_failure(tp, self._now_ms(), stop="" if passes else str(error))
+                self.planner.on_failure(tp, self._now_ms(), str(error), stop=not passes)
 
     def _passes(self, error: LyrebirdError) -> bool:
         """Whether to try again after a while.
@@ -243,7 +243,7 @@ class Driver:
 
     def _stop(self, tp: TopicIdPartition, error: Terminal) -> None:
         LOGGER.error("%s: %s/%d stands still: %s", self._name, tp.topic, tp.partition, error)
-        self.planner.on_failure(tp, self._now_ms(), stop=str(error))
+        self.planner.on_failure(tp, self._now_ms(), str(error), stop=True)
 
     def _ask_ages(self, tps: Sequence[TopicIdPartition]) -> None:
         if tps:

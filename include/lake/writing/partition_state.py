@@ -51,7 +51,8 @@ class Watched:
 
     `head` is where its chain ends or, unless that is `sure`, where it ended when it was last known. `shrunk_ms`: since
     when the log has ended before it, at `shrunk_end`. `doubted`: it may be another topic's by this name, whose edges
-    are none of this one's. `hidden` behind `end` since `hidden_ms`, as it was seen at `hidden_looked_ms`.
+    are none of this one's. `failing`: why the last task failed, until what is below `due_until` is stored, or for good
+    (`stopped`). `hidden` behind `end` since `hidden_ms`, as it was seen at `hidden_looked_ms`.
     """
 
     head: int | None = None
@@ -71,7 +72,9 @@ class Watched:
     busy: bool = False
     failures: int = 0
     wait_until_ms: int = 0
-    stopped: str = ""
+    due_until: int = 0
+    failing: str = ""
+    stopped: bool = False
     hidden: Hidden | None = None
     hidden_ms: int = 0
     hidden_looked_ms: int = 0

@@ -123,6 +123,9 @@ class GroupPlanner:
         if head != watched.head:
             watched.oldest_ms = watched.seen_ms = None
         watched.head, watched.sure, watched.planned_ms, watched.last = head, True, planned_ms, last
+        if head >= watched.due_until:
+            # What failed last has done its work, and only the answer was lost; or another driver did it.
+            watched.failing = ""
 
     def on_edges(self, edges: Mapping[TopicIdPartition, tuple[int, int]], now_ms: int) -> None:
         """Notes what the log holds of each partition: [begin, end)."""
@@ -221,7 +224,7 @@ class GroupPlanner:
             chosen.append(planned)
         for planned in chosen:
             watched = self._watched[planned.tp]
-            watched.busy = True
+            watched.busy, watched.due_until = True, planned.until
             if planned.until == watched.end:
                 watched.planned_ms = now_ms
         return chosen
@@ -258,25 +261,30 @@ class GroupPlanner:
             return
         moved = head != watched.head
         watched.busy, watched.failures, watched.wait_until_ms = False, 0, 0
-        watched.head, watched.sure = head, True
+        watched.head, watched.sure, watched.failing = head, True, ""
         if moved:
             watched.oldest_ms = watched.seen_ms = None
 
-    def on_failure(self, tp: TopicIdPartition, now_ms: int, *, stop: str = "") -> None:
-        """A task has failed: it is tried again after a pause, or with `stop`, the reason, no more."""
+    def on_failure(self, tp: TopicIdPartition, now_ms: int, why: str, *, stop: bool = False) -> None:
+        """A task has failed: it is tried again after a pause, or with `stop` no more."""
         watched = self._watched.get(tp) or self._leaving.get(tp)
         if watched is None:
             return
-        watched.busy, watched.stopped = False, stop
+        watched.busy, watched.failing, watched.stopped = False, why, stop
         # Somebody else may have brought the chain further. What was known goes on telling what waits.
         watched.sure = False
         watched.failures += 1
         watched.wait_until_ms = now_ms + round(1000 * doubled_s(watched.failures, _PAUSE_S, _LONGEST_PAUSE_S))
 
     @property
+    def failing(self) -> dict[TopicIdPartition, str]:
+        """The partitions whose last task has failed, each with the reason, until what was due is stored."""
+        return {tp: watched.failing for tp, watched in sorted(self._watched.items()) if watched.failing}
+
+    @property
     def stopped(self) -> dict[TopicIdPartition, str]:
-        """The partitions that stand still, each with the reason."""
-        return {tp: watched.stopped for tp, watched in sorted(self._watched.items()) if watched.stopped}
+        """Those of them that stand still."""
+        return {tp: why for tp, why in self.failing.items() if self._watched[tp].stopped}
 
     @property
     def busy(self) -> int:

@@ -30,8 +30,9 @@ class GroupReport(GroupWatcher):
     quarantined: int = 0
     offset_failures: int = 0
     lost: list[str] = field(default_factory=list)
-    failing: dict[str, str] = field(default_factory=dict)
     away: str = ""
+    # The last warning about each partition: an error that comes again is not logged again.
+    _warned: dict[str, str] = field(default_factory=dict)
 
     @override
     def on_outcome(self, outcome: Outcome) -> None:
@@ -47,15 +48,15 @@ class GroupReport(GroupWatcher):
                 if gap.kind == "lost":
                     self._lose(partition, gap.first, gap.until, "retention was faster")
         if outcome.error is None:
-            self.failing.pop(partition, None)
-        elif self.failing.get(partition) != str(outcome.error):
-            self.failing[partition] = str(outcome.error)
+            self._warned.pop(partition, None)
+        elif self._warned.get(partition) != str(outcome.error):
+            self._warned[partition] = str(outcome.error)
             LOGGER.warning("%s: %s", self.name, outcome.error)
 
     @override
     def on_lost(self, remade: TopicRecreated) -> None:
         place = f"{remade.tp.topic}/{remade.tp.partition}"
-        self.failing.pop(place, None)
+        self._warned.pop(place, None)
         self._lose(place, remade.head, remade.end, "the topic was deleted or made anew")
 
     @override
@@ -81,7 +82,6 @@ class GroupReport(GroupWatcher):
 
     def to_json(self, planner: GroupPlanner) -> dict[str, Any]:
         """Plain values for progress.json."""
-        stopped = {f"{tp.topic}/{tp.partition}": why for tp, why in planner.stopped.items()}
         return {
             "cuts": self.cuts,
             "records": self.records,
@@ -91,7 +91,7 @@ class GroupReport(GroupWatcher):
             "offset_failures": self.offset_failures,
             "waiting": sum(planner.waiting().values()),
             "lost": list(self.lost),
-            "failing": stopped | self.failing,
+            "failing": {f"{tp.topic}/{tp.partition}": why for tp, why in planner.failing.items()},
             "away": self.away,
         }
 

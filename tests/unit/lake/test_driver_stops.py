@@ -12,6 +12,7 @@ from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.pointer import read_pointer
 from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.report import GroupReport
+from include.lake.writing.task import Outcome, Task
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
 from tests.support.lake.harness import GROUP, LakeHarness
@@ -127,6 +128,36 @@ def test_a_stream_goes_on_when_what_refused_it_is_mended_and_a_run_on_a_schedule
     world.run_for(3, "flush")
     assert list(world.driver.planner.stopped) == [tp]
     assert not world.driver.left("flush")
+
+
+@pytest.mark.parametrize("more", [0, 30])
+def test_a_cut_whose_answer_was_lost_is_told_as_failing_until_it_is_seen_to_be_stored(
+    world: Log, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    two_topics(world)
+    run, told, asked = world.run, GroupReport("raw"), 0
+
+    def unanswered(task: Task) -> Outcome:
+        nonlocal asked
+        asked += 1
+        run(task)
+        return Outcome(task, None, (), Transient("no answer"))
+
+    def failing() -> list[str]:
+        return list(told.to_json(world.driver.planner)["failing"])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world, "run", unanswered)
+        world.driver.step("flush")
+        world.driver.settle()
+    assert asked == 2
+    assert failing() == ["events/0", "extra/0"]
+    # What comes meanwhile is not due for a minute.
+    world.write("events", more)
+    world.run_for(3)
+    assert failing() == []
+    assert asked == 2
+    assert world.stored("events") == [(0, 200), (200, 301)]
 
 
 def test_a_store_that_refuses_every_look_is_waited_for(world: Log, monkeypatch: pytest.MonkeyPatch) -> None:

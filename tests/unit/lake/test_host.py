@@ -49,12 +49,11 @@ def test_it_serves_until_it_is_asked_and_tells_how_far_it_is(world: LakeHarness,
     world.make("events", 2)
     world.write("events", 300)
     host, _ = hosted(world, tmp_path / "run", steps=2_000)
-    world.watcher = hosted_report = host._hosted[0][1]
+    world.watcher = host._hosted[0][1]
     host.serve()
     assert world.stored("events") == [(0, 200), (200, 301)]
     found = told(tmp_path / "run")
-    assert (found["cuts"], found["records"], found["waiting"]) == (2, 300, 0)
-    assert hosted_report.failing == {}
+    assert (found["cuts"], found["records"], found["waiting"], found["failing"]) == (2, 300, 0, {})
 
 
 def test_a_stop_waits_for_what_runs(world: LakeHarness, tmp_path: Path) -> None:
@@ -99,16 +98,20 @@ def test_a_run_that_leaves_something_standing_says_so(world: LakeHarness, tmp_pa
         hosted(world, tmp_path / "run")[0].drain(flush=True)
 
 
-def test_a_report_counts_cuts_and_names_losses_and_failures_until_they_pass() -> None:
+def test_a_report_counts_cuts_and_names_losses_and_logs_a_failure_once_until_it_passes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     report = GroupReport("raw")
     tp = TopicIdPartition("events", "id", 3)
     task = Task("raw", "raw", Range(tp, 0, 9, "age", ""), 1, 0, 100, 10, "w")
     lost = Commit(5, 9, "0" * 32, 4, 1, 2, None, None, (Gap(5, 7, "lost"), Gap(7, 8, "before")), None, "c", {}, ())
-    report.on_outcome(Outcome(task, None, (), Transient("away")))
-    assert list(report.failing) == ["events/3"]
+    for _ in range(2):
+        report.on_outcome(Outcome(task, None, (), Transient("away")))
     report.on_outcome(Outcome(task, 9, (lost,)))
+    report.on_outcome(Outcome(task, None, (), Transient("away")))
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == ["raw: away"] * 2
     report.on_lost(TopicRecreated(tp, 9, 12))
-    assert (report.cuts, report.records, report.filtered, report.quarantined, report.failing) == (1, 4, 1, 2, {})
+    assert (report.cuts, report.records, report.filtered, report.quarantined) == (1, 4, 1, 2)
     assert report.lost == [
         "events/3: offsets 5 to 6: retention was faster",
         "events/3: offsets 9 to 11: the topic was deleted or made anew",

@@ -102,14 +102,14 @@ def test_a_failure_pauses_its_partition_longer_each_time_and_asks_for_its_head_a
     now_ms, pauses = 0, []
     for _ in range(9):
         assert A in [each.tp for each in planner.due(now_ms, 9)]
-        planner.on_failure(A, now_ms)
+        planner.on_failure(A, now_ms, "away")
         assert planner.headless() == [A]
         planner.on_head(A, 0)
         failed_ms = now_ms
         while not planner.due(now_ms, 9):
             now_ms += 1_000
         pauses.append(now_ms - failed_ms)
-        planner.on_failure(A, now_ms)
+        planner.on_failure(A, now_ms, "away")
         planner.on_head(A, 0)
         now_ms += 60_000
     assert pauses[0] == 1_000
@@ -121,7 +121,7 @@ def test_what_must_not_go_on_stands_still_and_the_others_go_on() -> None:
     planner = begun(2)
     planner.on_edges({A: (0, 9_000), B: (0, 9_000)}, 0)
     planner.due(0, 9)
-    planner.on_failure(A, 0, stop="truncated")
+    planner.on_failure(A, 0, "truncated", stop=True)
     planner.on_done(B, 1_000)
     assert planner.stopped == {A: "truncated"}
     assert planner.headless() == []
@@ -139,7 +139,7 @@ def test_new_partitions_and_topics_are_taken_up_and_a_topic_made_anew_tells_what
     assert planner.headless() == [TopicIdPartition("events", "new", 0)]
     planner.on_done(A, 10)
     planner.on_commit(A, commit(8, 10, 5))
-    planner.on_failure(A, 0)
+    planner.on_failure(A, 0, "away")
     assert planner.tps == [TopicIdPartition("events", "new", 0)]
 
 
@@ -152,7 +152,7 @@ def test_what_a_task_still_stores_of_a_topic_that_is_gone_is_not_told_as_lost() 
     assert planner.busy == 2
     planner.on_done(A, 10)
     planner.on_commit(B, commit(0, 6, 5))
-    planner.on_failure(B, 0, stop="the topic was made anew")
+    planner.on_failure(B, 0, "the topic was made anew", stop=True)
     assert planner.busy == 0
     assert planner.on_topics(gone) == [TopicRecreated(B, 6, 10)]
     assert planner.on_topics(gone) == []
@@ -193,7 +193,7 @@ def test_each_offset_is_planned_in_order_once_and_all_are_within_the_age(steps: 
             now_ms += number * 10
         elif what == "fail" and tp in running:
             del running[tp]
-            planner.on_failure(tp, now_ms)
+            planner.on_failure(tp, now_ms, "away")
         elif tp in running:
             heads[tp] = running.pop(tp).until
             planner.on_done(tp, heads[tp])
@@ -224,7 +224,7 @@ def test_a_delay_counts_from_when_the_log_was_seen_to_have_a_record_whatever_its
     planner.on_done(A, 10)
     assert planner.overdue_ms(300_000) == {}
     planner.on_edges({A: (0, 11)}, 400_000)
-    planner.on_failure(A, 0, stop="damaged")
+    planner.on_failure(A, 0, "damaged", stop=True)
     assert planner.overdue_ms(900_000) == {}
 
 
@@ -282,3 +282,19 @@ def test_each_due_range_is_in_one_job_and_no_job_has_more_than_it_may(
     assert 1 <= len(jobs) <= most
     assert all(1 <= len(job) <= together for job in jobs)
     assert all(len(job) == 1 or all(each.small for each in job) for job in jobs)
+
+
+def test_a_partition_is_failing_until_all_that_was_due_is_stored_whoever_stored_it() -> None:
+    planner = begun(2)
+    planner.on_edges({A: (0, 300), B: (0, 300)}, 0)
+    assert [each.until for each in planner.due(100_000, 9, "flush")] == [300, 300]
+    for tp in (A, B):
+        planner.on_failure(tp, 100_000, "away")
+    planner.on_edges({A: (0, 350), B: (0, 350)}, 100_000)
+    planner.on_head(A, 200)
+    planner.on_head(B, 300)
+    assert planner.failing == {A: "away"}
+    assert planner.stopped == {}
+    planner.due(200_000, 9, "flush")
+    planner.on_done(A, 350)
+    assert planner.failing == {}
