@@ -63,11 +63,9 @@ def shaped(form: Form, value: Any) -> Any:
             return {name: shaped(form.values, each) for name, each in value.items()}
         case Leaf(kind="boolean") if isinstance(value, bool):
             return value
-        case Leaf(kind="long") if (
-            isinstance(value, int | float) and value == int(value) and not isinstance(value, bool)
-        ):
+        case Leaf(kind="long") if _is_number(value) and value == int(value):
             return int(value)
-        case Leaf(kind="double") if isinstance(value, int | float) and not isinstance(value, bool):
+        case Leaf(kind="double") if _is_number(value):
             return float(value)
         case Leaf() if form.kind not in _SCALARS and isinstance(value, str):
             return value

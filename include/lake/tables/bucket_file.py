@@ -25,7 +25,6 @@ __all__ = ["Rewritten", "RowColumns", "bucket_batches", "rewritten"]
 _ROWS: Final = 65_536
 _LEVEL: Final = 1
 """Of zstd: a bucket's file lives until the bucket's next change."""
-_ORDERED: Final = ("int", "long", "date32", "timestamp")
 
 
 class RowColumns:

@@ -17,7 +17,6 @@ _PROMOTIONS: Final = {
     "string": {"bytes"},
     "bytes": {"string"},
 }
-_PRIMITIVE: Final = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 Names = dict[str, Mapping[str, Any]]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from include.record.position import BinlogPosition
 from include.record.schema import Column, TableSchema
 from include.source.binlog.events import QueryEvent, RowOp, TableMap
-from include.source.binlog.reader import Event, EventReader, EventType
+from include.source.binlog.reader import Event, EventReader
 from include.source.binlog.transaction import RowsEvent, SourceTransaction
 from include.source.database.table_info import TableInfo
 from tests.support.binlog.builder import builder
@@ -101,7 +101,3 @@ def transaction(number: int, *steps: RowsEvent | str) -> SourceTransaction:
     return SourceTransaction(
         f"0-1-{number}", 1, BinlogPosition("bin.000001", number * 100), number * 1_000_000, tuple(made), 100
     )
-
-
-def made_event(kind: EventType, body: bytes) -> Event:
-    return Event(kind, 1, 1, 19 + len(body) + 4, 100, artificial=False, body=body, file="bin.000001")
