@@ -117,10 +117,14 @@ def alive(running: Running) -> bool:
     """Whether this very process still runs. A zombie does not."""
     try:
         process = psutil.Process(running.pid)
-        same = abs(process.create_time() - running.started) <= _START_TOLERANCE_S
+        same = _same(Running(running.pid, process.create_time()), running)
         return same and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def _same(one: Running, other: Running) -> bool:
+    return one.pid == other.pid and abs(one.started - other.started) <= _START_TOLERANCE_S
 
 
 def stop(processes: Sequence[tuple[Running, float]], clock: Clock) -> list[Running]:
@@ -158,6 +162,10 @@ def stop(processes: Sequence[tuple[Running, float]], clock: Clock) -> list[Runni
 
 def _kill_group(running: Running) -> None:
     """SIGKILL every process of the group that `running` led and that is not older than it."""
+    leader = identify(running.pid)
+    if running.started < psutil.boot_time() - _START_TOLERANCE_S or (leader and not _same(leader, running)):
+        # A kernel gives no pid anew while a group has it: what has it by now is a stranger, with a group of its own.
+        return
     for process in psutil.process_iter():
         with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
             member = os.getpgid(process.pid) == running.pid

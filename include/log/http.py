@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import ssl
 import threading
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from include.errors import SettingsError
 from include.settings.secret import without_login
@@ -41,20 +42,15 @@ class Http:
 
         An `Authorization` of `headers` wins over the user of `url`. `tls`: None for the system's own certificates.
         """
-        address = urlsplit(url)
-        try:
-            port = address.port
-        except ValueError:
-            port = -1
-        if address.scheme not in ("http", "https") or not address.hostname or port == -1:
-            raise SettingsError("not an address", got=without_login(url), allowed="http://host:port/path or https://…")
+        address = _address(url)
+        host, port = address.hostname or "", address.port
         self._url, self._path, self._headers = without_login(url), address.path, dict(headers)
         if address.username is not None:
             self._headers.setdefault("Authorization", basic(unquote(address.username), unquote(address.password or "")))
         self._connection = (
-            http.client.HTTPSConnection(address.hostname, port, timeout=timeout_s, context=tls)
+            http.client.HTTPSConnection(host, port, timeout=timeout_s, context=tls)
             if address.scheme == "https"
-            else http.client.HTTPConnection(address.hostname, port, timeout=timeout_s)
+            else http.client.HTTPConnection(host, port, timeout=timeout_s)
         )
         # Hangs up for whoever forgets to.
         weakref.finalize(self, self._connection.close)
@@ -83,3 +79,13 @@ class Http:
     def close(self) -> None:
         """Hang up; may be called twice."""
         self._connection.close()
+
+
+def _address(url: str) -> SplitResult:
+    with contextlib.suppress(ValueError):
+        found = urlsplit(url)
+        # Reading the port is what looks at it. An @ behind the host: a password has what ends one.
+        if found.scheme in ("http", "https") and found.hostname and found.port != 0 and "@" not in found.path:
+            return found
+    shown = url[: url.find("//") + 2] + url.rpartition("@")[2] if "@" in url else url
+    raise SettingsError("not an address", got=shown, allowed="http://host:port/path or https://…")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from include.errors import LyrebirdError
 from include.settings.deployment import Deployment
 
-__all__ = ["names_of"]
+__all__ = ["declared_topics", "names_of"]
 
 
 def names_of(*sections: str) -> Callable[[Any, Any, str], list[str]]:
@@ -23,3 +23,26 @@ def names_of(*sections: str) -> Callable[[Any, Any, str], list[str]]:
         return sorted(name for name in known if name.startswith(typed))
 
     return complete
+
+
+def declared_topics(_context: Any, _parameter: Any, typed: str) -> list[str]:
+    """For click's `shell_complete`: topics that the files name, documents' among them; patterns are none."""
+    try:
+        deployment = Deployment.load()
+        known = {*deployment.names("documents"), *_topics(deployment.values)}
+    except LyrebirdError:
+        return []
+    return sorted(name for name in known if name.startswith(typed) and not set("*?[$") & set(name))
+
+
+def _topics(value: Any) -> Iterator[str]:
+    """What stands below the keys `topic` and `topics`, wherever they are."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            named = below if isinstance(below, list) else [below]
+            if key in ("topic", "topics"):
+                yield from (name for name in named if isinstance(name, str))
+            yield from _topics(below)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _topics(each)

@@ -63,6 +63,12 @@ def _with_login(options: Mapping[str, Any], bootstrap: str, user: Any, password:
     return found
 
 
+def _without_login(**addresses: str) -> None:
+    for name, value in addresses.items():
+        if "@" in value:
+            raise ValueError(f"{name} takes no login, as errors show it: name it by the fields for it")
+
+
 def _client_pair(cert: str | None, key: str | None) -> None:
     if cert is None and key is not None:
         raise ValueError("client_key belongs to client_cert")
@@ -122,6 +128,7 @@ class Kafka(Strict):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
+        _without_login(bootstrap=self.bootstrap)
         _one_way_in(self.user, self.password)
         return self
 
@@ -216,7 +223,7 @@ class StoreSettings(Strict):
     """
 
     endpoint: str
-    """The store's URL."""
+    """The store's URL, without a login."""
     bucket: str
     """It has to be there."""
     access_key: str | None = Field(default=None, min_length=1, repr=False)
@@ -244,6 +251,7 @@ class StoreSettings(Strict):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
+        _without_login(endpoint=self.endpoint)
         if (self.access_key is None) != (self.secret_key is None):
             raise ValueError("access_key and secret_key come together, or not at all")
         if self.session_token is not None and self.access_key is None:

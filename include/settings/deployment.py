@@ -54,7 +54,8 @@ class Deployment:
             SettingsError: there is none. What is wrong in one of them is raised by whoever asks for its sections.
         """
         folder = folder or deployment_folder()
-        files = sorted(folder.glob("*.yaml"))
+        # Editors keep locks and copies beside a file, by a name with a dot.
+        files = sorted(file for file in folder.glob("*.yaml") if not file.name.startswith("."))
         if not files:
             raise SettingsError(
                 "no deployment files", file=str(folder), fix="Set LYREBIRD_DEPLOYMENT to a folder with *.yaml files."
@@ -82,9 +83,12 @@ class Deployment:
         return self._parse(model, dict(self.values), ())
 
     def has(self, section: str) -> bool:
-        """Whether there is such a section; raises `SettingsError` of a broken file that may have it."""
+        """Whether there is such a section; raises `SettingsError` of a broken file that may have it.
+
+        One that shows no section at all takes none away from those that other files have.
+        """
         for file in self.broken:
-            if file.may_hold(section):
+            if section in file.sections or (file.may_hold(section) and section not in self.values):
                 raise file.error
         return section in self.values
 

@@ -19,7 +19,7 @@ import click
 from pydantic import AfterValidator, Field, ValidationError
 
 from include.errors import SettingsError
-from include.settings.completion import names_of
+from include.settings.completion import declared_topics, names_of
 from include.settings.deployment import Strict
 from include.settings.renamed import Renamed
 
@@ -199,6 +199,8 @@ class RunParams(Strict):
         field = cls._knobs[name]
         if field.among in _SECTIONS:
             more = {"shell_complete": names_of(_SECTIONS[field.among]), **more}
+        elif name in ("topic", "topics"):
+            more = {"shell_complete": declared_topics, **more}
         if not field.option.startswith("-"):
             shown = {"nargs": -1, "metavar": f"[{field.option}]..."} if field.several else {"metavar": field.option}
             return click.argument(name, **{**shown, **more})

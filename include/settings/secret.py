@@ -29,6 +29,8 @@ _NAME: Final = re.compile(
     re.IGNORECASE,
 )
 _LOGIN: Final = re.compile(r"(?<=//)[^/?#\s]*@")
+# A password may hold a comma, too.
+_BETWEEN: Final = re.compile(r",(?=\w+://)")
 
 
 def revealed(secret: SecretStr | None) -> str | None:
@@ -50,7 +52,7 @@ def login_apart(values: Any, *others: str) -> Any:
     """A section's values with the login of its `url` in `user` and `password`, so that the address can be shown.
 
     Where the section has a user, or one of `others`, that one counts; an empty user is none. Raises `ValueError` for
-    addresses that differ, and for a user with an empty password.
+    addresses that differ, for a user with an empty password, and where it is not clear what is the login.
     """
     if isinstance(values, Mapping) and values.get("user") == "":
         # As names leave it that are not set: servers of one's own may ask nobody.
@@ -59,14 +61,23 @@ def login_apart(values: Any, *others: str) -> Any:
         raise ValueError("a user needs a password")
     if not isinstance(values, Mapping) or not isinstance(values.get("url"), str):
         return values
-    urls = values["url"].split(",")
-    if all(without_login(each) == each for each in urls):
+    if "@" not in values["url"]:
         return values
-    logins = {(found.username, found.password) for found in map(urlsplit, urls)}
+    try:
+        parts = [urlsplit(each) for each in _BETWEEN.split(values["url"])]
+    except ValueError:
+        # Its text has the login.
+        raise ValueError("not an address: http://host:port or https://…") from None
+    if any("@" in found.path + found.query + found.fragment for found in parts):
+        raise ValueError(
+            "an @ behind the host: write / ? # @ of a password as %2F %3F %23 %40, or name it by `password`"
+        )
+    logins = {(found.username, found.password) for found in parts}
     if len(logins) > 1:
         raise ValueError("the addresses name different users: name one by user and password")
     user, password = next(iter(logins))
-    apart = {**values, "url": without_login(values["url"])}
+    bare = [found._replace(netloc=found.netloc.rpartition("@")[2]).geturl() for found in parts]
+    apart = {**values, "url": ",".join(bare)}
     if user and not any(values.get(name) is not None for name in ("user", *others)):
         apart |= {"user": unquote(user), "password": unquote(password) if password else None}
     return apart

@@ -46,6 +46,8 @@ KEEPERS = "keeper__"
 _TAIL_BYTES = 256 * 1024
 _RELAY_BYTES = 16 * 1024
 _REMEMBERED = 1000
+# Bytes; a report and a file beside it that takes its place.
+_LEAST_FREE = 1 << 20
 # The kernel's boot time, from which start times are reckoned, moves a little when the wall clock is set.
 _CLOCK_SET_S = 2.0
 
@@ -157,6 +159,14 @@ class RunFolder:
             else None,
             leased_us=self._leased_us(),
         )
+
+    def has_room(self) -> bool:
+        """Whether its disk takes a report; an application on a full one may be well and cannot say so."""
+        try:
+            disk = os.statvfs(self.path)
+        except OSError:
+            return True
+        return disk.f_bavail * disk.f_frsize >= _LEAST_FREE
 
     def progress(self) -> tuple[int, dict[str, Any]]:
         """A stamp that changes with each report of the application (0: none yet), and the report."""

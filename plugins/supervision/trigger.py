@@ -50,7 +50,8 @@ class ApplicationTrigger(BaseTrigger):
         not_before_us: wall clock before which no event is fired: one that fires while the deferral is still being
             booked makes the scheduler fail the task (apache/airflow #72716, #71580).
         poll_s: seconds between looks; each renews the lease.
-        stall_after_s: seconds without a change of progress.json; the count starts anew with the trigger.
+        stall_after_s: seconds without a change of progress.json while its disk has room; the count starts anew with
+            the trigger.
         start_within_s: seconds until the first report of all; a busy machine starts slowly.
         log_every_s: seconds between progress lines in the task's log.
         host: where the generation was started; "" and the next: not known, by an older version.
@@ -123,7 +124,7 @@ class ApplicationTrigger(BaseTrigger):
             seen = folder.observe()
             stamp, report = folder.progress()
             now_s = clock.monotonic_s()
-            if stamp != last:
+            if stamp != last or not folder.has_room():
                 last, changed_s = stamp, now_s
             limit_s = self.stall_after_s
             if not stamp:

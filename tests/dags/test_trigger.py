@@ -124,6 +124,23 @@ def test_it_fires_when_progress_stands_still(guarded: Guarded) -> None:
     assert asyncio.run(first(trigger(guarded, stall_after_s=0.2))).what == "stalled"
 
 
+def test_what_cannot_report_as_its_disk_is_full_does_not_stand_still(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guarded.write("progress.json", n=1)
+    full_until_s = CLOCK.monotonic_s() + 0.6
+    statvfs = os.statvfs
+
+    def of_a_full_disk(path: Path) -> Any:
+        found = statvfs(path)
+        free = found.f_bavail if CLOCK.monotonic_s() >= full_until_s else 0
+        return os.statvfs_result((*found[:4], free, *found[5:]))
+
+    monkeypatch.setattr(os, "statvfs", of_a_full_disk)
+    assert asyncio.run(first(trigger(guarded, stall_after_s=0.2))).what == "stalled"
+    assert CLOCK.monotonic_s() >= full_until_s + 0.15
+
+
 def test_a_slow_start_is_no_stall_until_its_own_limit(guarded: Guarded) -> None:
     event = asyncio.run(first(trigger(guarded, stall_after_s=0.01, start_within_s=0.2)))
     assert event == Event("stalled", "t1", problem="it made no progress for 0.2 s")

@@ -17,13 +17,16 @@ from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.log.ports import Record
 from include.log.requests.records import Answer, Request
+from include.settings.completion import names_of
 from include.settings.connections import Kafka
 from include.settings.deployment import Deployment
 
 __all__ = ["ShownRequest", "chosen", "json_option", "read_requests", "topic_option"]
 
 topic_option = click.option(
-    "--topic", help="The documents' topic, an entry of `documents`; not needed where there is one only."
+    "--topic",
+    shell_complete=names_of("documents"),
+    help="The documents' topic, an entry of `documents`; not needed where there is one only.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else, on stdout.")
 

@@ -8,14 +8,14 @@ import orjson
 from include.cli.lake.options import json_option
 from include.cli.progress_bar import progress_bar
 from include.lake.backfill.run_params import BackfillRun
-from include.settings.completion import names_of
+from include.settings.completion import declared_topics, names_of
 from include.settings.renamed import Renamed
 
 __all__ = ["command"]
 
 
 @click.command(name="expire")
-@click.argument("topic")
+@click.argument("topic", shell_complete=declared_topics)
 @click.option("--generation", type=click.IntRange(min=0), required=True, help="Whose objects.")
 @click.option(
     "--group", required=True, help="The group: raw copies may be expired, too.", shell_complete=names_of("lake")

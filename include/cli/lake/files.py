@@ -12,6 +12,7 @@ import orjson
 from include.cli.lake.options import group_option, groups_meant, json_option, open_store
 from include.cli.progress_bar import progress_bar
 from include.errors import SettingsError
+from include.settings.completion import declared_topics
 
 if TYPE_CHECKING:
     from include.lake.definition import LakeGroup
@@ -27,7 +28,7 @@ _DAY = click.DateTime(["%Y-%m-%d"])
 
 
 @click.command(name="files")
-@click.argument("topic")
+@click.argument("topic", shell_complete=declared_topics)
 @click.option("--from", "since", type=_DAY, required=True, help="First date.")
 @click.option("--to", "until", type=_DAY, help="Last date, included; the first one when left out.")
 @click.option("--zone", default="UTC", help="Whose dates: for objects whose names have none, as in a backup.")

@@ -11,6 +11,7 @@ import orjson
 from include.cli.lake.options import json_option, open_store
 from include.cli.progress_bar import progress_bar
 from include.errors import SettingsError
+from include.settings.completion import declared_topics
 
 if TYPE_CHECKING:
     from include.lake.forgetting import Forgetting
@@ -21,7 +22,7 @@ __all__ = ["command"]
 
 
 @click.command(name="forget")
-@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@click.argument("topics", nargs=-1, metavar="[TOPIC]...", shell_complete=declared_topics)
 @click.option("--before", type=click.DateTime(["%Y-%m-%d"]), help="The first day that is kept (UTC).")
 @click.option("--due", is_flag=True, help="By the `keep_days` of each group, of those that have one.")
 @click.option("--group", "names", multiple=True, help="This group alone; again for another. Default: all.")

@@ -13,6 +13,7 @@ from include.cli.lake.options import group_option, groups_meant, json_option, me
 from include.cli.table import table
 from include.clock import SystemClock
 from include.errors import SettingsError
+from include.settings.completion import declared_topics
 
 if TYPE_CHECKING:
     from include.lake.definition import LakeGroup
@@ -25,7 +26,7 @@ _PATIENCE_S = 5.0
 
 
 @click.command(name="policy")
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=declared_topics)
 @click.option("--explain", is_flag=True, help="With what waits now, and when it is due; without TOPIC: of all topics.")
 @group_option
 @json_option

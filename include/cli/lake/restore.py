@@ -11,12 +11,13 @@ from include.cli.lake.options import json_option
 from include.cli.progress_bar import progress_bar
 from include.clock import SystemClock
 from include.lake.backfill.run_params import BackfillRun
+from include.settings.completion import declared_topics
 
 __all__ = ["command"]
 
 
 @click.command(name="restore")
-@click.argument("topic")
+@click.argument("topic", shell_complete=declared_topics)
 @click.option("--to", "target", required=True, help="The topic to write; made with as many partitions, if need be.")
 @click.option("--from", "since", default="", help="First day, by the records' Kafka timestamps. Default: all records.")
 @click.option("--until", default="", help="Last day, included. Default: the first.")

@@ -15,6 +15,7 @@ from include.cli.progress_bar import progress_bar
 from include.cli.table import duration, table
 from include.clock import SystemClock, iso
 from include.metrics.progress import GAVE_UP, PROGRESS, last_run_folder, read_file
+from include.settings.completion import declared_topics
 
 if TYPE_CHECKING:
     from include.lake.inspect.status import GroupStatus, LastCommit, PartitionStatus
@@ -29,7 +30,7 @@ _RIGHT = ("p", "committed", "lag", "oldest", "open")
 
 @click.command(name="status")
 @group_option
-@click.option("--topic", help="Only this topic.")
+@click.option("--topic", help="Only this topic.", shell_complete=declared_topics)
 @click.option("--all", "with_gone", is_flag=True, help="Topics that Kafka has no more, too.")
 @json_option
 def command(group_name: str | None, topic: str | None, with_gone: bool, as_json: bool) -> None:

@@ -11,6 +11,7 @@ import click
 import orjson
 
 from include.cli.lake.options import group_option, groups_meant, json_option, means_of, open_store, registry_of
+from include.settings.completion import declared_topics
 
 if TYPE_CHECKING:
     from include.lake.inspect.locate import LocatedRecord
@@ -19,7 +20,7 @@ __all__ = ["command"]
 
 
 @click.command(name="where")
-@click.argument("topic")
+@click.argument("topic", shell_complete=declared_topics)
 @click.argument("partition", type=click.IntRange(min=0))
 @click.argument("offset", type=click.IntRange(min=0))
 @group_option

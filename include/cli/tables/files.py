@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 import orjson
 
+from include.settings.completion import declared_topics
+
 if TYPE_CHECKING:
     from include.lake.tables.versions import TableVersion
 
@@ -17,7 +19,7 @@ As = Literal["uris", "sql", "delta", "spark"]
 
 
 @click.command(name="files")
-@click.argument("topic")
+@click.argument("topic", shell_complete=declared_topics)
 @click.option("--at", default="", help="A version, a GTID set, or a time (ISO 8601): the table as it was then.")
 @click.option(
     "--as",

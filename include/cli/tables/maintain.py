@@ -8,12 +8,13 @@ import click
 import orjson
 
 from include.cli.progress_bar import progress_bar
+from include.settings.completion import declared_topics
 
 __all__ = ["command"]
 
 
 @click.command(name="maintain")
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=declared_topics)
 @click.option("--dry-run", is_flag=True, help="Say what would be removed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def command(topic: str | None, dry_run: bool, as_json: bool) -> None:

@@ -7,11 +7,13 @@ from contextlib import closing
 import click
 import orjson
 
+from include.settings.completion import declared_topics
+
 __all__ = ["command"]
 
 
 @click.command(name="rebuild")
-@click.argument("topic")
+@click.argument("topic", shell_complete=declared_topics)
 @click.option("--dry-run", is_flag=True, help="Say what would be done.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def command(topic: str, dry_run: bool, as_json: bool) -> None:

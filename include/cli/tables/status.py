@@ -7,11 +7,13 @@ from contextlib import closing
 import click
 import orjson
 
+from include.settings.completion import declared_topics
+
 __all__ = ["command"]
 
 
 @click.command(name="status")
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=declared_topics)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def command(topic: str | None, as_json: bool) -> None:
     """How far the table of TOPIC is, or all: version, rows, what it is complete to, how long ago that was."""

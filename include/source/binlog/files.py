@@ -29,6 +29,7 @@ _HEADER_BYTES: Final = 19
 _READ_BYTES: Final = (1 << 17) - 64
 _PIECE: Final = 1 << 24
 _SUFFIXES: Final = (".gz", ".zst", ".xz", ".bz2")
+_ZIP_METHODS: Final = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 # What servers keep beside their binlogs: the list of them, and MariaDB's GTID state and indexes.
 _BESIDE: Final = (".index", ".state", ".idx")
 _NUMBERED: Final = re.compile(r"(.*)\.(\d+)", re.DOTALL)
@@ -173,8 +174,16 @@ def _zip(whole: BinlogInput, path: Path | None, place: str) -> Iterator[BinlogFi
     if whole.packed or path is None:
         raise BinlogFileError("a zip is read from a file only, which is not packed again", file=place, byte=0)
     with zipfile.ZipFile(path) as archive:
-        names = [each.filename for each in archive.infolist() if not each.is_dir() and _counts(each.filename)]
-        for name in _sorted(names, place):
+        held = {each.filename: each for each in archive.infolist() if not each.is_dir() and _counts(each.filename)}
+        for name in _sorted(list(held), place):
+            if held[name].compress_type not in _ZIP_METHODS:
+                # zipfile unpacks these in pieces of any size.
+                raise BinlogFileError(
+                    "a zip's file is packed by a method that is not read: store or deflate are",
+                    file=f"{place}/{name}",
+                    byte=0,
+                    fix="Unpack it, or pack it by gzip, xz or zstd.",
+                )
             with archive.open(name) as stream:
                 yield BinlogFile(_name(name), f"{place}/{name}", unpacked(BinlogInput(stream), f"{place}/{name}"))
 

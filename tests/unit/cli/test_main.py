@@ -153,19 +153,34 @@ def test_ctrl_c_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch, capsys
     assert "stopped" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("capture status --source sh", ["shelf", "shop"]),
+        ("lake where s", ["shop.lines", "shop_orders"]),
+        ("lake backfill shop.", ["shop.lines"]),
+        ("table status shop", ["shop.lines", "shop_orders"]),
+        ("documents check --topic ", ["shop_orders"]),
+    ],
+)
 def test_a_shell_completes_what_the_deployment_declares(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: str, expected: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    declared = {"sources": {"shop": {}, "shelf": {}, "ads": {}}, "kafka": {"bootstrap": "${LYREBIRD_NOWHERE}"}}
+    declared = {
+        "sources": {"shop": {}, "shelf": {}, "ads": {}},
+        "documents": {"shop_orders": {}},
+        "lake": {"raw": {"topics": ["cdc.shop.*", "shop.lines"], "rules": [{"topics": "s*"}]}},
+        "kafka": {"bootstrap": "${LYREBIRD_NOWHERE}"},
+    }
     (tmp_path / "d.yaml").write_text(json.dumps(declared), "utf-8")
     monkeypatch.setenv("LYREBIRD_DEPLOYMENT", str(tmp_path))
     monkeypatch.setenv("_LYREBIRD_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", "lyrebird capture status --source sh")
-    monkeypatch.setenv("COMP_CWORD", "4")
+    monkeypatch.setenv("COMP_WORDS", f"lyrebird {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" "))))
     with pytest.raises(SystemExit) as ended:
         run(monkeypatch)
     assert ended.value.code == 0
-    assert capsys.readouterr().out.split() == ["plain,shelf", "plain,shop"]
+    assert capsys.readouterr().out.split() == [f"plain,{name}" for name in expected]
 
 
 def test_columns_are_as_wide_as_their_widest_cell() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from include.local.recipes.elasticsearch import _CONFIG
 from include.local.recipes.mariadb import BINLOG
 from include.local.services import SERVICES, Service
 from include.settings.airflow_settings import SUPERVISION
@@ -26,7 +27,7 @@ ONCE = {"s3-bucket", "airflow-init"}
 TOP_KEYS = {"name", "services", "volumes", "configs"}
 SERVICE_KEYS = {
     "build", "command", "configs", "depends_on", "environment", "healthcheck", "hostname", "image",
-    "pid", "ports", "profiles", "restart", "stop_grace_period", "user", "volumes", "working_dir",
+    "logging", "pid", "ports", "profiles", "restart", "stop_grace_period", "user", "volumes", "working_dir",
 }  # fmt: skip
 HEALTH_KEYS = {"test", "interval", "timeout", "retries", "start_period"}
 CONDITIONS = {"service_started", "service_healthy", "service_completed_successfully"}
@@ -41,6 +42,14 @@ def test_airflow_has_the_settings_that_supervision_needs_and_one_host_s_name() -
         environment = CONTAINERS[name]["environment"]
         assert environment.items() >= SUPERVISION.items()
         assert environment["LYREBIRD_HOST"]
+
+
+def test_no_container_fills_the_disk() -> None:
+    for name, container in CONTAINERS.items():
+        assert {"max-size", "max-file"} <= set(container["logging"]["options"]), name
+    environment = CONTAINERS["elasticsearch"]["environment"]
+    marks = [line.split(": ") for line in _CONFIG.splitlines() if ".disk." in line]
+    assert [environment[name] for name, _ in marks] == [mark for _, mark in marks]
 
 
 @pytest.mark.parametrize("row", SERVICES, ids=lambda row: row.name)

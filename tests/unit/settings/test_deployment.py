@@ -119,10 +119,19 @@ def test_a_broken_file_is_told_to_whoever_asks_for_its_sections_and_to_nobody_el
         assert (Path(refused.value.details["file"]).name, refused.value.details["line"]) == ("b.yaml", 4)
 
 
-def test_a_broken_file_whose_sections_nobody_can_tell_may_hold_any(write: Write) -> None:
+def test_a_broken_file_whose_sections_nobody_can_tell_may_hold_those_alone_that_no_other_has(write: Write) -> None:
     found = write(a="streams:\n  x: {topic: t}\n", b="- a\n")
+    assert found.section("streams", Stream)["x"].topic == "t"
+    assert [error.message for error in found.readable("streams", Stream)[1]] == ["a deployment file holds sections"]
     with pytest.raises(SettingsError, match="holds sections"):
-        found.section("streams", Stream)
+        found.one("kafka", Kafka)
+
+
+def test_what_an_editor_keeps_beside_a_file_is_none(write: Write) -> None:
+    found = write(a="streams:\n  x: {topic: t}\n")
+    (found.folder / ".#b.yaml").symlink_to("somebody@host.1234")
+    (found.folder / ".a.yaml").write_text("streams:\n  y: {", encoding="utf-8")
+    assert not Deployment.load(found.folder).broken
 
 
 def test_entries_that_are_right_can_be_had_without_those_that_are_wrong(write: Write) -> None:

@@ -235,6 +235,37 @@ def test_addresses_that_name_different_users_are_refused() -> None:
         Elasticsearch(url="http://u:p@a:1,http://v:p@b:1")
 
 
+@pytest.mark.parametrize("password", ["Top,Secret", "Top Secret", "Top%2FSecret", "Top:Secret"])
+def test_a_login_is_taken_from_an_address_whatever_its_password_has(password: str) -> None:
+    found = Registry(url=f"http://u:{password}@r:1/path")
+    assert (found.url, revealed(found.password)) == ("http://r:1/path", password.replace("%2F", "/"))
+    nodes = Elasticsearch(url=[f"http://u:{password}@e:1", f"http://u:{password}@f:1"])
+    assert nodes.urls == ("http://e:1", "http://f:1")
+
+
+@pytest.mark.parametrize("password", ["Top/Secret", "Top?Secret", "Top#Secret", "1/Secret", "Top/Sec@ret", "[Secret"])
+@pytest.mark.parametrize("section", [Registry, Elasticsearch])
+def test_an_address_whose_login_is_not_clear_is_refused_without_it(section: Any, password: str) -> None:
+    with pytest.raises(ValueError, match=r"an @ behind the host|not an address") as refused:
+        section(url=f"http://u:{password}@r:1")
+    assert "ecret" not in str(refused.value.errors()[0]["msg"])
+    with pytest.raises(SettingsError) as strange:
+        Http(f"http://u:{password}@r", {}, 1.0)
+    assert "ecret" not in str(strange.value)
+
+
+def test_an_address_that_takes_no_login_is_refused_with_one(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(
+        f"store: {{endpoint: 'http://k:{PLANTED}@s:1', bucket: b}}\nkafka: {{bootstrap: 'k:{PLANTED}@h:1'}}\n",
+        encoding="utf-8",
+    )
+    deployment = Deployment.load(tmp_path, {})
+    for section, model in (("store", StoreSettings), ("kafka", Kafka)):
+        with pytest.raises(SettingsError, match="takes no login") as refused:
+            deployment.one(section, model)
+        assert PLANTED not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "name", ["password", "sasl.password", "mask_salt", "secret_key", "access_key", "api_key", "sasl.jaas.config", "key"]
 )

@@ -45,9 +45,9 @@ def tar(*members: tuple[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def zipped(*members: tuple[str, bytes]) -> bytes:
+def zipped(*members: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(out, "w", method) as archive:
         archive.writestr("binlogs/", b"")
         for name, data in members:
             archive.writestr(name, data)
@@ -100,6 +100,13 @@ def test_a_zip_is_read_too(tmp_path: Path) -> None:
         list(read_events(io.BytesIO(zipped(*members()))))
     with pytest.raises(BinlogFileError, match="not packed again"):
         list(read_events(file(tmp_path, gzip.compress(zipped(*members())), "all.zip.gz")))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_whose_files_cannot_be_unpacked_in_small_pieces_is_refused(tmp_path: Path, method: int) -> None:
+    bomb = file(tmp_path, zipped(("bin.000001", BINLOG + bytes(1 << 20)), method=method), "all.zip")
+    with pytest.raises(BinlogFileError, match="a method that is not read"):
+        next(iter(binlog_files(bomb)))
 
 
 def test_a_streamed_archive_must_be_in_order() -> None:

@@ -1,6 +1,7 @@
 """Values of Avro messages in the Confluent wire format, by the schemas of a registry.
 
-Each message is walked by the schema that wrote it, to its last byte; so fields may come and go over time.
+Each message is walked by the schema that wrote it, to its last byte; so fields may come and go over time. Schemas and
+messages beyond the bounds of `record.extent` are refused.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from fastavro.schema import SchemaParseException, UnknownType
 from include.lake.parsing.fields import Read, WantedValue, invalid, plan
 from include.lake.parsing.readers.avro_walk import Take, compile_walk
 from include.log.ports import SchemaRegistry
+from include.record.plain_fields import Walk
 
 __all__ = ["avro_reader"]
 
@@ -39,9 +41,11 @@ def avro_reader(wanted: Sequence[WantedValue], registry: SchemaRegistry) -> Read
         schema = registry.schema(schema_id)
         try:
             parsed = fastavro.parse_schema(_flat(schema))
-        except (SchemaParseException, UnknownType, ValueError, KeyError, TypeError) as error:
+            bounds = Walk(parsed, sizes=False, schema_id=schema_id)
+            walk = compile_walk(parsed, tree, instants)
+        except (SchemaParseException, UnknownType, ValueError, KeyError, TypeError, RecursionError) as error:
             raise invalid("the message's schema cannot be used", f"Avro: {error!r}", schema_id=schema_id) from None
-        walks[head] = compile_walk(parsed, tree, instants)
+        walks[head] = _bounded(walk, bounds) if bounds.needed else walk
         return walks[head]
 
     def read(data: bytes) -> Sequence[Any]:
@@ -60,6 +64,17 @@ def avro_reader(wanted: Sequence[WantedValue], registry: SchemaRegistry) -> Read
         return values
 
     return read
+
+
+def _bounded(walk: Take, bounds: Walk) -> Take:
+    """`walk`, for messages whose bytes alone tell whether they have more values than bytes."""
+
+    def take(data: bytes, at: int, values: list[Any]) -> int:
+        if reason := bounds.refusal(data, at):
+            raise ValueError(reason)
+        return walk(data, at, values)
+
+    return take
 
 
 def _flat(schema: Any) -> Any:

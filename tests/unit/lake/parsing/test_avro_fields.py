@@ -240,6 +240,32 @@ def test_messages_nested_beyond_reason_are_refused() -> None:
         read(record(("n", node), ("ts", "long")), b"\0\0\0\0\1" + b"\2" * 100_000, WantedValue(("ts",)))
 
 
+def test_a_message_has_no_more_values_without_bytes_than_a_record_may() -> None:
+    schema = record(("x", {"type": "array", "items": {"type": "array", "items": "null"}}), ("ts", "long"))
+    inner = b"\xc0\x3e\0"
+    assert read(schema, b"\0\0\0\0\1\2\2\0\0\2", WantedValue(("ts",))) == [1]
+    with pytest.raises(InvalidRecord, match="too many values without bytes"):
+        read(schema, b"\0\0\0\0\1" + b"\xc0\x3e" + inner * 4_000 + b"\0\2", WantedValue(("ts",)))
+
+
+@pytest.mark.parametrize("levels", [100, 300, 5_000])
+def test_a_schema_of_any_depth_is_read_or_refused(levels: int) -> None:
+    deep: Any = "long"
+    for level in range(levels):
+        deep = record(("n", deep), name=f"R{level}")
+
+    class Deep(MemoryRegistry):
+        def schema(self, schema_id: int) -> dict[str, Any]:
+            return record(("x", deep), ("ts", "long"))
+
+    reader = avro_reader([WantedValue(("ts",))], Deep())
+    if levels == 100:
+        assert list(reader(b"\0\0\0\0\1\2\4")) == [2]
+    else:
+        with pytest.raises(InvalidRecord):
+            reader(b"\0\0\0\0\1\2\4")
+
+
 def test_a_wanted_container_is_refused() -> None:
     with pytest.raises(InvalidRecord, match=r"container|map"):
         read(LOGICAL, LOGICAL_DATA, WantedValue(("by",)))
