@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -18,6 +19,7 @@ __all__ = ["COMMANDS", "EXIT_TRANSIENT", "lyrebird", "main"]
 EXIT_TRANSIENT = 75
 """Exit code when the same command may succeed later (EX_TEMPFAIL)."""
 
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 # They read and write what the caller names, such as a server's binlog files, and nothing of the stack's.
 _CALLERS = ("binlog", "check", "join", "eventtime")
 # These do so themselves, as a stack may be new.
@@ -70,14 +72,7 @@ def main() -> int:
             act_as_owner(state_folder())
         lyrebird.main(prog_name="lyrebird", standalone_mode=False)
     except LyrebirdError as error:
-        tell_error(error)
-        return EXIT_TRANSIENT if isinstance(error, Transient) else 1
-    except PermissionError as error:
-        if error.filename is None:
-            raise
-        closed = f"{error.filename} is closed to uid {os.geteuid()}, as which this runs"
-        tell_error(Terminal(closed, fix="Open it to that user, or name another place."))
-        return 1
+        return _told(error)
     except click.exceptions.Abort:
         tell_error("stopped")
         return 130
@@ -90,7 +85,27 @@ def main() -> int:
         # The reader (`| head`) has seen enough. Without this, the interpreter complains at its end.
         sys.stderr.close()
         return 0
+    except OSError as error:
+        found = _of_a_file(error)
+        if found is None:
+            raise
+        return _told(found)
     return 0
+
+
+def _told(error: LyrebirdError) -> int:
+    tell_error(error)
+    return EXIT_TRANSIENT if isinstance(error, Transient) else 1
+
+
+def _of_a_file(error: OSError) -> LyrebirdError | None:
+    """What a person can mend."""
+    if error.errno in _NO_ROOM:
+        return Transient("a disk is full", file=error.filename, reason=error.strerror, fix="Make room, then again.")
+    if isinstance(error, PermissionError) and error.filename is not None:
+        closed = f"{error.filename} is closed to uid {os.geteuid()}, as which this runs"
+        return Terminal(closed, fix="Open it to that user, or name another place.")
+    return None
 
 
 def _is_the_stacks(words: list[str]) -> bool:

@@ -69,11 +69,13 @@ def launch(
         Transient: the guardian did not come up; details name its log.
     """
     _started[:] = [guardian for guardian in _started if guardian.poll() is None]
-    folder.path.mkdir(parents=True, exist_ok=True)
+    for each in [*reversed(folder.path.parents), folder.path]:
+        # What is made here is nobody else's to read, nor what guardian and application write there.
+        each.mkdir(mode=0o700, exist_ok=True)
     log_path = folder.path / "guardian.log"
     options = [f"--folder={folder.path}", f"--token={token}", f"--owner={owner}"]
     options += [f"--lease-ttl={lease_ttl_s}", f"--grace={grace_s}", f"--start-after={start_after_s}"]
-    with log_path.open("ab") as log:
+    with open(log_path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as log:
         guardian = subprocess.Popen(  # noqa: S603 - the command of a DAG file
             # -I -S: nothing of the environment or of site-packages can break it.
             [sys.executable, "-I", "-S", str(_GUARDIAN), *options, "--", *argv],
@@ -83,6 +85,7 @@ def launch(
             env=dict(names),
             cwd=PROJECT_ROOT,
             start_new_session=True,
+            umask=0o077,
         )
     _started.append(guardian)
     deadline = clock.monotonic_s() + _START_WITHIN_S

@@ -54,7 +54,7 @@ def eventually(condition: Callable[[], bool], what: str, within_s: float = 20.0)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[RunFolder]:
-    folder = RunFolder(tmp_path / "app")
+    folder = RunFolder(tmp_path / "state" / "run" / "app")
     yield folder
     seen = folder.observe()
     if seen.held and seen.run is not None:
@@ -111,6 +111,18 @@ def test_run_json_names_the_guardian_by_pid_and_start(folder: RunFolder) -> None
     guardian = psutil.Process(run["guardian_pid"])
     assert abs(guardian.create_time() - run["guardian_start"]) <= 1.0
     assert guardian.children()[0].pid == run["pid"]
+
+
+def test_nobody_else_reads_what_is_made_for_an_application(folder: RunFolder, tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        assert start(folder)
+        eventually(lambda: folder.progress()[0] != 0, "progress")
+    finally:
+        os.umask(before)
+    made = list((tmp_path / "state").rglob("*"))
+    assert {"app", "guardian.log", "app.log", "run.json", "progress.json"} <= {each.name for each in made}
+    assert [each for each in made if each.stat().st_mode & 0o077] == []
 
 
 def test_a_request_to_end_is_drained(folder: RunFolder) -> None:

@@ -183,6 +183,17 @@ def test_a_shell_completes_what_the_deployment_declares(
     assert capsys.readouterr().out.split() == [f"plain,{name}" for name in expected]
 
 
+def test_a_full_disk_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    @click.command()
+    def full() -> None:
+        with open("/dev/full", "w", encoding="utf-8") as disk:
+            disk.write("x")
+
+    monkeypatch.setattr(main.lyrebird, "get_command", lambda _context, _name: full)
+    assert run(monkeypatch, "up") == 75
+    assert capsys.readouterr().err.startswith("error: a disk is full (")
+
+
 def test_columns_are_as_wide_as_their_widest_cell() -> None:
     assert table(("a", "n"), [("x", "10"), ("long", "5")], right=("n",)) == "a      n\nx     10\nlong   5"
 
