@@ -13,6 +13,7 @@ import click
 
 from demo.extras import parts, services
 from demo.screen import Screen, screen
+from include.cli.json_option import json_option
 from include.clock import SystemClock
 from include.settings.environment import state_folder
 
@@ -28,7 +29,7 @@ __all__ = ["command"]
 @click.option("--seed", default=1, show_default=True, help="The same seed gives the same orders.")
 @click.option("--once", is_flag=True, help="Stop everything at the end; exit 0 only if search is the truth.")
 @click.option("--with", "extras", default="", metavar="A,B", help="Further parts of the platform to join in.")
-@click.option("--json", "as_json", is_flag=True, help="Only the summary, as one JSON object.")
+@json_option("Only the summary, as one JSON object.")
 def command(orders: int, rate: float, seed: int, once: bool, extras: str, as_json: bool) -> None:
     """Run the demo."""
     from demo.run import Demo

@@ -15,6 +15,7 @@ from demo.shop.counts import CommittedRow, ShopCounts
 from demo.shop.generator import Shop
 from demo.shop.schema import TABLES
 from demo.shop.truth import truth
+from include.cli.json_option import json_option
 from include.clock import SystemClock
 from include.errors import SettingsError
 
@@ -38,7 +39,6 @@ _SAID = {
 database_option = click.option(
     "--database", default="shop", show_default=True, help="Database of the shop on the server."
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 
 
 @click.group(name="shop", help="A shop that writes orders into MySQL, and what search must answer for them.")
@@ -48,7 +48,7 @@ def command() -> None:
 
 @command.command(name="apply")
 @database_option
-@json_option
+@json_option()
 def apply_shop(database: str, as_json: bool) -> None:
     """Make the shop's tables and reference data where they are missing; changes nothing that is there."""
     server = ShopServer.from_environment(database)
@@ -76,7 +76,7 @@ def apply_shop(database: str, as_json: bool) -> None:
     help="Mean time between two steps of an order, in seconds.",
 )
 @database_option
-@json_option
+@json_option()
 def run_shop(
     rate: float,
     seconds: float | None,
@@ -110,7 +110,7 @@ def run_shop(
 
 @command.command(name="truth")
 @click.option("--order", "order_id", type=click.IntRange(min=1), help="Only this order_id.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON array instead of one object per line.")
+@json_option("Print one JSON array instead of one object per line.")
 @click.option("--ndjson", is_flag=True, help="One JSON object per line (the default).")
 @database_option
 def print_truth(order_id: int | None, as_json: bool, ndjson: bool, database: str) -> None:

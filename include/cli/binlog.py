@@ -13,6 +13,7 @@ import click
 import orjson
 
 from include.cli.failing import tell_error
+from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
 from include.errors import SettingsError, Terminal
 
@@ -44,7 +45,7 @@ def command() -> None:
 @click.option("--table", "tables", multiple=True, metavar="DB.T", help="Only this table; may be given again.")
 @click.option("--avro", is_flag=True, help='Images as {"hex": …} of their Avro record, each schema before them.')
 @click.option("--all", "everything", is_flag=True, help="Rows that were rolled back or never committed, too.")
-@click.option("--json", "as_json", is_flag=True, help="What is printed is JSON in any case.")
+@json_option("What is printed is JSON in any case.")
 def cat(
     files: tuple[Path, ...],
     schema_file: Path | None,

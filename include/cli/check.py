@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from include.cli.json_option import json_option
 from include.settings.deployment import Deployment
 
 __all__ = ["SECTIONS", "check", "command"]
@@ -38,7 +39,7 @@ SECTIONS = (
 
 @click.command(name="check", help="Check the deployment files: keys, types, names.")
 @click.option("--deployment", type=click.Path(path_type=Path), help="Folder of the files.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option("Print one JSON object.")
 def command(deployment: Path | None, as_json: bool) -> None:
     """Parse every section with the model of its stage, then follow the names from one to the other."""
     from include.document.definition import definitions

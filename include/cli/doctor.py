@@ -9,6 +9,7 @@ from dataclasses import asdict
 import click
 
 from include.cli.colours import painted
+from include.cli.json_option import json_option
 from include.cli.table import table
 from include.settings.environment import state_folder
 
@@ -18,7 +19,7 @@ _SIGNS = {"ok": "ok", "note": "note", "missing": "MISSING", "wrong": "WRONG"}
 
 
 @click.command(name="doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option("Print one JSON object.")
 def command(as_json: bool) -> None:
     """Look for what the stack needs: Java, disk, memory, ports, libraries. Changes nothing.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from include.cli.colours import painted
+from include.cli.json_option import json_option
 from include.cli.table import duration, table
 from include.clock import Clock, SystemClock, iso
 from include.errors import SettingsError
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["down", "logs", "status", "up"]
 
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 _PAGES = {
     "airflow": "LYREBIRD_AIRFLOW",
     "mail": "LYREBIRD_MAIL",
@@ -42,7 +42,7 @@ def _names(_context: click.Context, _option: click.Parameter, value: str | None)
 @click.option("--only", callback=_names, metavar="A,B", help="Start these services alone.")
 @click.option("--without", callback=_names, metavar="A,B", help="Start all but these.")
 @click.option("--fetch", is_flag=True, help="Only download and build what is not there yet; start nothing.")
-@_json
+@json_option()
 def up(only: list[str], without: list[str], fetch: bool, as_json: bool) -> None:
     """Start the servers and wait until they answer. What runs already is left as it is.
 
@@ -87,7 +87,7 @@ def up(only: list[str], without: list[str], fetch: bool, as_json: bool) -> None:
 
 
 @click.command()
-@_json
+@json_option()
 def down(as_json: bool) -> None:
     """Stop servers and supervised applications that were started from this state folder, and nothing else."""
     from include.local.stack import Stack
@@ -100,7 +100,7 @@ def down(as_json: bool) -> None:
 
 
 @click.command()
-@_json
+@json_option()
 def status(as_json: bool) -> None:
     """Show servers (memory, uptime, deaths) and applications (lag, rows, restarts) that run from this state folder.
 
@@ -196,7 +196,7 @@ def _print_mails(seen: StackStatus) -> None:
 @click.argument("name")
 @click.option("-f", "--follow", is_flag=True, help="Go on showing new lines until Ctrl-C.")
 @click.option("-n", "--lines", default=50, show_default=True, help="How many of the last lines.")
-@_json
+@json_option()
 def logs(name: str, follow: bool, lines: int, as_json: bool) -> None:
     """Show the log of NAME: a server as in `lyrebird status`, `supervisor`, or a supervised application."""
     files = _log_files(state_folder(), name)

@@ -25,7 +25,8 @@ from include.clock import SystemClock
 from include.eventtime.committed import day_of
 from include.eventtime.rerun.rerun_spark import verify
 from include.eventtime.restored import RestoredSource
-from include.lake.restore.deployed import DeployedRestore, RestoreRequest
+from include.lake.restore.deployed import DeployedRestore
+from include.lake.restore.request import RestoreRequest
 from include.log.running.batches_spark import session
 from tests.support.application_process import ApplicationProcess
 from tests.support.eventtime.fleet_harness import JOBS, FleetHarness
@@ -150,7 +151,7 @@ def _restored(world: FleetHarness, s3: Any) -> dict[str, RestoredSource]:
         group.store.close()
     deployed, found = DeployedRestore.of(world.deployment, SystemClock()), {}
     for source in (each["topic"] for each in world.sources):
-        request = RestoreRequest(source, f"again.{source}")
+        request = RestoreRequest(topic=source, target=f"again.{source}")
         deployed.perform(deployed.plan(request), lambda _done, _total: None)
         found[source] = RestoredSource(request.target, deployed.spans(request))
     return found

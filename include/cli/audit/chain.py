@@ -11,7 +11,7 @@ import orjson
 from include.audit.chain.run_params import ChainAuditRun
 from include.cli.colours import painted
 from include.cli.failing import tell_error
-from include.cli.lake.options import json_option
+from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
 from include.clock import SystemClock
 from include.errors import LyrebirdError, SettingsError
@@ -36,7 +36,7 @@ CANNOT_AUDIT = 2
     help="Mend summaries (deletes by section `expiry`), and commits that only they have.",
 )
 @click.option("--report", type=click.Path(path_type=Path), help="Write the JSON there, too, and end with 0 if it is.")
-@json_option
+@json_option("Print JSON, nothing else.")
 def command(
     topics: tuple[str, ...],
     every: bool,

@@ -12,6 +12,7 @@ from include.audit.documents.run_params import MOST_SHARES, DocumentsAuditRun
 from include.cli.audit.options import Share
 from include.cli.colours import painted
 from include.cli.failing import tell_error
+from include.cli.json_option import json_option
 from include.settings.completion import names_of
 
 __all__ = ["command"]
@@ -23,7 +24,7 @@ CANNOT_AUDIT = 2
 @click.argument("topic", required=False, shell_complete=names_of("documents"))
 @DocumentsAuditRun.options("share", type=Share(MOST_SHARES), default="1/1", metavar="1/N")
 @DocumentsAuditRun.options("repair")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
+@json_option("Print one JSON object with the findings, nothing else.")
 def command(topic: str | None, share: int, repair: bool, as_json: bool) -> None:
     """Assemble the documents of TOPIC anew and compare them with the newest in the topic.
 

@@ -7,6 +7,7 @@ import json
 import click
 
 from include.cli.colours import painted
+from include.cli.json_option import json_option
 
 __all__ = ["command"]
 
@@ -18,7 +19,7 @@ _SHOWN = 20
 @click.option("--audit", help="Only this one: an audit's name, a table, or a topic of the chains' audit.")
 @click.option("--run", "run_id", help="Only this run of the kind's DAG, with all that it has found.")
 @click.option("--runs", type=click.IntRange(1, 100), default=_SHOWN, show_default=True, help="How many runs.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(kind: str, audit: str | None, run_id: str | None, runs: int, as_json: bool) -> None:
     """Show the newest runs of the DAGs of audits on this host: verdict, findings, positions."""
     from include.audit.history import KINDS, History, dag_of

@@ -14,6 +14,7 @@ from include.audit.nothing import exit_status
 from include.cli.audit.options import Share
 from include.cli.colours import painted
 from include.cli.failing import tell_error
+from include.cli.json_option import json_option
 from include.clock import SystemClock
 from include.errors import LyrebirdError
 from include.log.requests.asking import ask
@@ -30,7 +31,7 @@ CANNOT_AUDIT = 2
 @click.argument("name", shell_complete=names_of("joins", "audits"))
 @JoinAuditRun.options("sample", type=Share(), default="1/1", metavar="1/N")
 @click.option("--repair", is_flag=True, help="Ask the join to write what is wrong again.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
+@json_option("Print one JSON object with the findings, nothing else.")
 def command(name: str, sample: int, repair: bool, as_json: bool) -> None:
     """Compare the topic of join NAME, or of the audit of that name, with what SQL makes of its inputs.
 

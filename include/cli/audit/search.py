@@ -16,6 +16,7 @@ from include.audit.search.report import together
 from include.audit.search.run_params import SearchAuditRun
 from include.cli.colours import painted
 from include.cli.failing import tell_error
+from include.cli.json_option import json_option
 from include.errors import LyrebirdError
 from include.settings.completion import names_of
 from include.settings.deployment import Deployment
@@ -53,7 +54,7 @@ CANNOT_AUDIT = 2
     "rest, all of them, or none.",
 )
 @SearchAuditRun.options("repair")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every finding, nothing else.")
+@json_option("Print one JSON object with every finding, nothing else.")
 def command(name: str, repair: bool, as_json: bool, **how: Unpack[How]) -> None:
     """Compare topic and index of audit NAME, or of the topic NAME (e.g. assembled_order).
 

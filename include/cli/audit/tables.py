@@ -12,6 +12,7 @@ import orjson
 from include.audit.merkle.run_params import TableAuditRun
 from include.cli.colours import painted
 from include.cli.failing import tell_error
+from include.cli.json_option import json_option
 from include.settings.completion import names_of
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ CANNOT_AUDIT = 2
     help="What is right. `topic`: the lake's tables against their topics, without asking the server for a row.",
 )
 @TableAuditRun.options("where", "date_column", "date_from", "date_until", "repair")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
+@json_option("Print one JSON object with the findings, nothing else.")
 def command(
     source: str,
     tables: tuple[str, ...],

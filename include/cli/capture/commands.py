@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from include.cli.capture.options import json_option, source_option, tables_option
+from include.cli.capture.options import source_option, tables_option
 from include.cli.capture.policy import show_policy
 from include.cli.capture.requests import request_snapshot, reread_tables, resume_table, take_snapshot
 from include.cli.capture.status import show_status
 from include.cli.failing import tell_error
+from include.cli.json_option import json_option
 from include.clock import SystemClock
 from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Terminal
 
@@ -46,7 +47,7 @@ for _each in (take_snapshot, request_snapshot, reread_tables, resume_table, show
 @click.option("--snapshot", is_flag=True, help="Read the tables once and end, instead of following the binlog.")
 @click.option("--anew", is_flag=True, help="With --snapshot: read all again from now on, as after a purged binlog.")
 @tables_option
-@json_option
+@json_option()
 def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: bool) -> None:
     """Follow the binlog of a source until stopped; takes over from a capture that runs already.
 
@@ -103,7 +104,7 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
 
 @command.command(name="check")
 @source_option
-@json_option
+@json_option()
 def check_source(name: str, as_json: bool) -> None:
     """Say what on the server stands in capture's way, or needs care; exit code 1 when something refuses capture."""
     from include.source.database.binlog_files import BinlogFiles

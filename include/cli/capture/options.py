@@ -6,7 +6,7 @@ import click
 
 from include.settings.completion import names_of
 
-__all__ = ["json_option", "source_option", "tables_option"]
+__all__ = ["source_option", "tables_option"]
 
 source_option = click.option(
     "--source",
@@ -15,5 +15,4 @@ source_option = click.option(
     help="Name of the source in the deployment files.",
     shell_complete=names_of("sources"),
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else, on stdout.")
 tables_option = click.option("--tables", default="", help="Only these, with commas between: `orders,users`.")

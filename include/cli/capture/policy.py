@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from include.cli.capture.options import json_option, source_option
+from include.cli.capture.options import source_option
+from include.cli.json_option import json_option
 from include.cli.table import table
 from include.errors import Terminal, Transient
 
@@ -25,7 +26,7 @@ __all__ = ["show_policy"]
 @click.command(name="policy")
 @source_option
 @click.option("--explain", "explained", metavar="TABLE", help="This table, column by column: `orders`, `shop.orders`.")
-@json_option
+@json_option()
 def show_policy(name: str, explained: str | None, as_json: bool) -> None:
     """Say which tables pass the filter policy, without which columns, and which line of the file decided.
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
-from include.cli.capture.options import json_option, source_option, tables_option
+from include.cli.capture.options import source_option, tables_option
 from include.cli.capture.snapshot import refuse_unknown, require_condition, require_tables, show_plan, waiting
+from include.cli.json_option import json_option
 from include.clock import SystemClock
 from include.log.requests.records import RequestKind
 from include.source.run_params import SnapshotRun
@@ -34,7 +35,7 @@ _timeout_option = click.option(
 @_id_option
 @_wait_option
 @_timeout_option
-@json_option
+@json_option()
 def take_snapshot(
     name: str,
     tables: str,
@@ -70,7 +71,7 @@ request_snapshot = click.Command(
 @_id_option
 @_wait_option
 @_timeout_option
-@json_option
+@json_option()
 def resume_table(name: str, tables: tuple[str, ...], id_: str, wait: bool, timeout: float, as_json: bool) -> None:
     """Ask the running capture to take up tables again that it set aside, or that may lack changes by cascade.
 
@@ -92,7 +93,7 @@ def resume_table(name: str, tables: tuple[str, ...], id_: str, wait: bool, timeo
 @_id_option
 @_wait_option
 @_timeout_option
-@json_option
+@json_option()
 def reread_tables(
     name: str, tables: tuple[str, ...], keys: tuple[str, ...], id_: str, wait: bool, timeout: float, as_json: bool
 ) -> None:

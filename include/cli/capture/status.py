@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from include.cli.capture.options import json_option, source_option
+from include.cli.capture.options import source_option
 from include.cli.colours import painted
+from include.cli.json_option import json_option
 from include.clock import SystemClock
 from include.errors import LyrebirdError, Transient
 from include.metrics.progress import GAVE_UP, PROGRESS, last_run_folder, read_file
@@ -30,7 +31,7 @@ _PATIENCE_S = 5.0
 
 @click.command(name="status")
 @source_option
-@json_option
+@json_option()
 def show_status(name: str, as_json: bool) -> None:
     """Say what the source's copy is complete to and what it lacks, and how long the server keeps its binlog.
 

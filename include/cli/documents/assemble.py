@@ -7,7 +7,8 @@ from typing import Any
 import click
 import orjson
 
-from include.cli.documents.options import chosen, json_option, topic_option
+from include.cli.documents.options import chosen, topic_option
+from include.cli.json_option import json_option
 from include.document.assembler import Assembled, Assembler
 from include.document.definition import database_of
 from include.document.reading.lookup import PartSource
@@ -24,7 +25,7 @@ __all__ = ["command"]
 @click.command(name="assemble")
 @topic_option
 @click.option("--key", required=True, help="The document's id: its key's text, of several parts a JSON array.")
-@json_option
+@json_option()
 def command(topic: str | None, key: str, as_json: bool) -> None:
     """Assemble one document from the database as it is now, and print it with what it was read from.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 import orjson
 
-from include.cli.documents.options import chosen, json_option, topic_option
+from include.cli.documents.options import chosen, topic_option
+from include.cli.json_option import json_option
 from include.document.definition import database_of
 from include.document.indexes import looked_up, unindexed
 from include.document.reading.mysql import MysqlTables
@@ -17,7 +18,7 @@ __all__ = ["command"]
 
 @click.command(name="check")
 @topic_option
-@json_option
+@json_option()
 def command(topic: str | None, as_json: bool) -> None:
     """Ask the database for tables, columns and indexes that documents are read by.
 

@@ -21,14 +21,13 @@ from include.settings.completion import names_of
 from include.settings.connections import Kafka
 from include.settings.deployment import Deployment
 
-__all__ = ["ShownRequest", "chosen", "json_option", "read_requests", "topic_option"]
+__all__ = ["ShownRequest", "chosen", "read_requests", "topic_option"]
 
 topic_option = click.option(
     "--topic",
     shell_complete=names_of("documents"),
     help="The documents' topic, an entry of `documents`; not needed where there is one only.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else, on stdout.")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ import uuid
 import click
 import orjson
 
-from include.cli.documents.options import ShownRequest, chosen, json_option, read_requests, topic_option
+from include.cli.documents.options import ShownRequest, chosen, read_requests, topic_option
+from include.cli.json_option import json_option
 from include.clock import SystemClock
 from include.errors import Terminal, Transient
 from include.log.requests.asking import ask
@@ -25,7 +26,7 @@ _SAY_EVERY_S = 3.0
 @click.option("--key", "keys", multiple=True, help="Only this document; may be given several times.")
 @click.option("--id", "request_id", help="Id of the request; the same id again asks for nothing new.")
 @click.option("--wait", "wait_s", type=click.FloatRange(min=0), default=0.0, help="Wait so many seconds for its end.")
-@json_option
+@json_option()
 def command(topic: str | None, keys: tuple[str, ...], request_id: str | None, wait_s: float, as_json: bool) -> None:
     """Ask the running assembler to write all documents anew, or those of some keys.
 

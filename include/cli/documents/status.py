@@ -9,7 +9,8 @@ import click
 import orjson
 
 from include.cli.colours import painted
-from include.cli.documents.options import ShownRequest, chosen, json_option, read_requests, topic_option
+from include.cli.documents.options import ShownRequest, chosen, read_requests, topic_option
+from include.cli.json_option import json_option
 from include.clock import Clock, SystemClock, iso
 from include.document.definition import DocumentDefinition, database_of, definitions
 from include.log import topics
@@ -28,7 +29,7 @@ _DONE = ("done", "refused")
 
 @click.command(name="status")
 @topic_option
-@json_option
+@json_option()
 def command(topic: str | None, as_json: bool) -> None:
     """How far the assemblers are: position in the source, its age, documents, load on the database, open requests."""
     if topic is not None:

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
+from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ _WHOLE: Final = 500_000
     help="spark: through topics, state and tasks as it runs live, on servers that are started for it and stopped.",
 )
 @click.option("--late", type=click.File("wb"), help="Where late elements go; by itself to standard error.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(
     job: str,
     file: Path,

@@ -10,6 +10,7 @@ import orjson
 
 from include.cli.colours import painted
 from include.cli.failing import tell_error
+from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
 from include.settings.completion import names_of
 
@@ -38,7 +39,7 @@ CANNOT_VERIFY = 2
     metavar="DURATION",
     help="Wait so much longer for what comes late than the live run did, such as 2h: what lateness has changed.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(name: str, day: str | None, moved: tuple[str, ...], patience: str, as_json: bool) -> None:
     """Replay a day of job NAME from its savepoint, over the same records and verdicts, and compare all outputs.
 
@@ -92,10 +93,11 @@ def _restored(deployment: Deployment, text: str) -> tuple[str, RestoredSource]:
     from include.clock import SystemClock
     from include.errors import SettingsError
     from include.eventtime.restored import RestoredSource
-    from include.lake.restore.deployed import DeployedRestore, RestoreRequest
+    from include.lake.restore.deployed import DeployedRestore
+    from include.lake.restore.request import RestoreRequest
 
     source, equals, target = text.partition("=")
     if not equals:
         raise SettingsError("a restored source is SOURCE=TOPIC", got=text, option="--restored")
-    found = DeployedRestore.of(deployment, SystemClock()).spans(RestoreRequest(source, target))
+    found = DeployedRestore.of(deployment, SystemClock()).spans(RestoreRequest(topic=source, target=target))
     return source, RestoredSource(target, found)

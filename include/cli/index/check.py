@@ -11,6 +11,7 @@ from typing import Any
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.index.definition import IndexDefinition, index_named
 from include.index.generations.active import serving
 from include.index.mapping.check import MappingFinding
@@ -33,7 +34,7 @@ _SHOWN = ("refused", "coerced", "limited", "unsent")
 
 @click.command(name="check")
 @click.argument("name", shell_complete=names_of("indexes"))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(name: str, as_json: bool) -> None:
     """Compare live index NAME with its declaration, and its topics' schemas with its mapping.
 

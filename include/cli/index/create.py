@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.index.generations.create import make_index
 from include.settings.completion import names_of
 from include.settings.deployment import Deployment
@@ -14,7 +15,7 @@ __all__ = ["command"]
 
 @click.command(name="create")
 @click.argument("name", shell_complete=names_of("indexes"))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(name: str, as_json: bool) -> None:
     """Make the first index of NAME and its alias as the deployment declares them; one that serves is left as it is."""
     info, made = make_index(Deployment.load(), name)

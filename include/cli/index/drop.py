@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.settings.completion import names_of
 
 __all__ = ["command"]
@@ -14,7 +15,7 @@ __all__ = ["command"]
 @click.argument("name", shell_complete=names_of("indexes"))
 @click.option("--generation", type=click.IntRange(min=1), required=True, help="Its number.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else. Needs --yes.")
+@json_option("Print one JSON object, nothing else. Needs --yes.")
 def command(name: str, generation: int, yes: bool, as_json: bool) -> None:
     """Delete a generation of index NAME and feed it no more. The one that serves readers is refused.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.cli.table import size, table
 from include.settings.completion import names_of
 
@@ -13,7 +14,7 @@ __all__ = ["command"]
 
 @click.command(name="generations")
 @click.argument("name", shell_complete=names_of("indexes"))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(name: str, as_json: bool) -> None:
     """Show the generations of index NAME: which one serves, which are fed, how far and how large they are.
 

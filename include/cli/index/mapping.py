@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.errors import SettingsError, Terminal
 from include.index.definition import IndexTopic, declared_indexes
 from include.index.mapping.file import mapping_text
@@ -43,7 +44,7 @@ Declare it in the deployment, then make the index:
 @click.option("--value", type=click.Choice(["plain", "change"]), help="What its values are, likewise.")
 @click.option("--unsearched", multiple=True, metavar="PLACE", help="Keep order.tree in documents without searching it.")
 @click.option("--write", is_flag=True, help="Write it into the deployment folder; a file that is there is refused.")
-@click.option("--json", "as_json", is_flag=True, help="Print the mapping as JSON, without comments.")
+@json_option("Print the mapping as JSON, without comments.")
 def command(
     topic: str, entity: str | None, value: ValueForm | None, unsearched: tuple[str, ...], write: bool, as_json: bool
 ) -> None:

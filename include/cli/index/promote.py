@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.index.run_params import PromoteRun
 from include.settings.renamed import Renamed
 
@@ -26,7 +27,7 @@ __all__ = ["command"]
     help="Wait for it at most so long until it has what the topics hold now.",
 )
 @PromoteRun.options("accept_differences")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(
     index: str, generation: int | None, dry_run: bool, within_s: float, accept_differences: bool, as_json: bool
 ) -> None:

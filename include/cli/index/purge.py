@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
 from include.settings.completion import names_of
 
@@ -15,7 +16,7 @@ __all__ = ["command"]
 @click.argument("name", shell_complete=names_of("indexes"))
 @click.option("--per-second", type=click.IntRange(min=1), default=2000, show_default=True, help="Most deletions.")
 @click.option("--dry-run", is_flag=True, help="Delete nothing and note nothing: count what would go.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(name: str, per_second: int, dry_run: bool, as_json: bool) -> None:
     """Delete what index NAME keeps of deleted documents, where no older state of them can come any more.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.cli.progress_bar import ProgressBar, progress_bar
 from include.clock import SystemClock
 from include.index.run_params import RebuildRun
@@ -38,7 +39,7 @@ _TELL_EVERY_S = 1.0
     metavar="SECONDS",
     help="How long the application may take to follow.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON lines, nothing else; the last is the result.")
+@json_option("Print JSON lines, nothing else; the last is the result.")
 def command(index: str, dry_run: bool, new: bool, tasks: int, within_s: float, as_json: bool) -> None:
     """Make the next generation of index NAME as it is declared now, fill it from its topics, and compare it.
 

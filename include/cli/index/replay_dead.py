@@ -7,6 +7,7 @@ import sys
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
 from include.settings.completion import names_of
 
@@ -16,7 +17,7 @@ __all__ = ["command"]
 @click.command(name="replay-dead")
 @click.argument("name", shell_complete=names_of("indexes"))
 @click.option("--dry-run", is_flag=True, help="Write nothing: say what would be done, as far as it can be said.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(name: str, dry_run: bool, as_json: bool) -> None:
     """Index again what index NAME set aside, in every generation that is fed, after a mapping or a reader was mended.
 

@@ -10,6 +10,7 @@ import click
 import orjson
 
 from include.cli.colours import painted
+from include.cli.json_option import json_option
 from include.cli.table import table
 from include.errors import Terminal
 from include.index.definition import index_named
@@ -29,7 +30,7 @@ __all__ = ["command"]
 
 @click.command(name="status")
 @click.argument("name", shell_complete=names_of("indexes"))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(name: str, as_json: bool) -> None:
     """Show how far index NAME has come: offsets, source position, records waiting and set aside."""
     deployment = Deployment.load()

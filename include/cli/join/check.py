@@ -9,12 +9,14 @@ from typing import Any
 import click
 import orjson
 
+from include.cli.json_option import json_option
+
 __all__ = ["command"]
 
 
 @click.command(name="check")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(file: Path, as_json: bool) -> None:
     """Check the join of FILE against its topics, and show what it would write. Changes nothing.
 

@@ -7,6 +7,7 @@ import uuid
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.clock import SystemClock
 from include.errors import Terminal, Transient
 from include.log.requests.asking import answer_to, ask
@@ -25,7 +26,7 @@ _ASK_EVERY_S = 0.5
 @click.option("--outputs", is_flag=True, help="Read nothing: write all outputs again, of the rows that the state has.")
 @click.option("--id", "request_id", help="Id of the request; the same id again asks for nothing new.")
 @click.option("--wait", "wait_s", type=click.FloatRange(min=0), default=0.0, help="Wait so many seconds for its end.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(name: str, outputs: bool, request_id: str | None, wait_s: float, as_json: bool) -> None:
     """Ask the join NAME to read all its inputs from their beginnings, and to write all outputs again.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ __all__ = ["command"]
 @click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Changes of one batch.")
 @click.option("--shuffle", is_flag=True, help="Hand the outputs out in another order; --final is the same.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Which order `--shuffle` takes.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(
     config: Path, file: Path, engine: str, final: bool, batch: int, shuffle: bool, seed: int, as_json: bool
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from include.cli.json_option import json_option
 from include.cli.status_options import tell_status
 from include.settings.completion import names_of
 
@@ -12,7 +13,7 @@ __all__ = ["command"]
 
 @click.command(name="status")
 @click.argument("name", required=False, shell_complete=names_of("joins"))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(name: str | None, as_json: bool) -> None:
     """How far the join NAME is, or all: rows of its inputs, its state, incomplete keys, positions in the sources."""
     from include.join.config.deployed import declared_joins

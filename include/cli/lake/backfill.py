@@ -9,7 +9,7 @@ import click
 import orjson
 
 from include.cli.failing import tell_error
-from include.cli.lake.options import json_option
+from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
 from include.clock import SystemClock
 from include.lake.backfill.run_params import NOTHING_STATUS, BackfillRun
@@ -21,7 +21,7 @@ __all__ = ["command"]
 @BackfillRun.options("topic", "since", "until", "offsets")
 @BackfillRun.options("version", type=int)
 @BackfillRun.options("as_of", "source", "group", "raw", "topic_id", "run", "dry_run")
-@json_option
+@json_option("Print JSON, nothing else.")
 def command(dry_run: bool, as_json: bool, **asked: Any) -> None:
     """Make the cuts of TOPIC that hold records of some days (or offsets) again, as live would, beside it.
 

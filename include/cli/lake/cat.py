@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
-from include.cli.lake.options import json_option, open_store, registry_of
+from include.cli.json_option import json_option
+from include.cli.lake.options import open_store, registry_of
 from include.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _OUT_BYTES = 1 << 16
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many records.")
 @click.option("--raw", is_flag=True, help="Values alone, byte for byte, a line break behind each.")
 @click.option("--decode", is_flag=True, help="Framed Avro values as JSON, by the registry or schemas beside backups.")
-@json_option
+@json_option("Print JSON, nothing else.")
 def command(name: str, offset: int | None, limit: int | None, raw: bool, decode: bool, as_json: bool) -> None:
     """Print the records of OBJECT, one a line: its key in the bucket, `s3://bucket/key`, or a file of this machine.
 

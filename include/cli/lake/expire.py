@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import orjson
 
-from include.cli.lake.options import json_option
+from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
 from include.lake.backfill.run_params import BackfillRun
 from include.settings.completion import declared_topics, names_of
@@ -25,7 +25,7 @@ __all__ = ["command"]
     "--dry-run", cls=Renamed, before=("--plan",), is_flag=True, help="Say what would be removed, and remove nothing."
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
+@json_option("Print JSON, nothing else.")
 def command(topic: str, generation: int, group: str, topic_id: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Remove the data objects of a generation of TOPIC that readers do not read, after showing and asking.
 

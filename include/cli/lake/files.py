@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 import orjson
 
-from include.cli.lake.options import group_option, groups_meant, json_option, open_store
+from include.cli.json_option import json_option
+from include.cli.lake.options import group_option, groups_meant, open_store
 from include.cli.progress_bar import progress_bar
 from include.errors import SettingsError
 from include.settings.completion import declared_topics
@@ -41,7 +42,7 @@ _DAY = click.DateTime(["%Y-%m-%d"])
     help="Keys, s3:// addresses, DuckDB's SQL, or PySpark.",
 )
 @group_option
-@json_option
+@json_option("Print JSON, nothing else.")
 def command(
     topic: str,
     since: dt.datetime,

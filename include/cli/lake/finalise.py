@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
-from include.cli.lake.options import json_option, open_store
+from include.cli.json_option import json_option
+from include.cli.lake.options import open_store
 from include.clock import SystemClock
 from include.errors import SettingsError
 from include.lake.finalising.run_params import FinaliseRun
@@ -30,7 +31,7 @@ __all__ = ["command"]
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Note that those who wait were told of all that this report says, and do nothing else.",
 )
-@json_option
+@json_option("Print JSON, nothing else.")
 def command(
     topics: tuple[str, ...],
     groups: tuple[str, ...],

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 import orjson
 
-from include.cli.lake.options import json_option, open_store
+from include.cli.json_option import json_option
+from include.cli.lake.options import open_store
 from include.cli.progress_bar import progress_bar
 from include.errors import SettingsError
 from include.settings.completion import declared_topics
@@ -28,7 +29,7 @@ __all__ = ["command"]
 @click.option("--group", "names", multiple=True, help="This group alone; again for another. Default: all.")
 @click.option("--dry-run", is_flag=True, help="Say what would be forgotten, and forget nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@json_option
+@json_option("Print JSON, nothing else.")
 def command(
     topics: tuple[str, ...],
     before: dt.datetime | None,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from include.store.object_store import ObjectStore
     from include.store.s3 import S3Store
 
-__all__ = ["group_option", "groups_meant", "json_option", "means_of", "open_store", "registry_of", "run_option"]
+__all__ = ["group_option", "groups_meant", "means_of", "open_store", "registry_of", "run_option"]
 
 group_option = click.option(
     "--group",
@@ -26,7 +26,6 @@ group_option = click.option(
     shell_complete=names_of("lake"),
 )
 run_option = click.option("--run", required=True, help="The run's name, as `lake backfill` said it.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, nothing else, on stdout.")
 
 
 def groups_meant(deployment: Deployment, name: str | None, topic: str | None = None) -> dict[str, LakeGroup]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from include.cli.lake.options import group_option, groups_meant, json_option, means_of, open_store
+from include.cli.json_option import json_option
+from include.cli.lake.options import group_option, groups_meant, means_of, open_store
 from include.cli.table import table
 from include.clock import SystemClock
 from include.errors import SettingsError
@@ -29,7 +30,7 @@ _PATIENCE_S = 5.0
 @click.argument("topic", required=False, shell_complete=declared_topics)
 @click.option("--explain", is_flag=True, help="With what waits now, and when it is due; without TOPIC: of all topics.")
 @group_option
-@json_option
+@json_option("Print JSON, nothing else.")
 def command(topic: str | None, explain: bool, group_name: str | None, as_json: bool) -> None:
     """Say which rule of a group holds for TOPIC and which line of the deployment files says so.
 

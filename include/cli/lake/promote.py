@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 import orjson
 
-from include.cli.lake.options import json_option, run_option
+from include.cli.json_option import json_option
+from include.cli.lake.options import run_option
 from include.lake.backfill.run_params import BackfillRun
 
 __all__ = ["command"]
@@ -15,7 +16,7 @@ __all__ = ["command"]
 @BackfillRun.options("topic")
 @run_option
 @BackfillRun.options("group", "topic_id", "accept_differences")
-@json_option
+@json_option("Print JSON, nothing else.")
 def command(topic: str, run: str, group: str, topic_id: str, accept_differences: bool, as_json: bool) -> None:
     """Compare what a backfill of TOPIC made with what readers read, and let them follow it, all at once.
 

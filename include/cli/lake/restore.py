@@ -7,30 +7,19 @@ from typing import Any
 import click
 import orjson
 
-from include.cli.lake.options import json_option
+from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
 from include.clock import SystemClock
-from include.lake.backfill.run_params import BackfillRun
-from include.settings.completion import declared_topics
+from include.lake.restore.request import RestoreRequest
 
 __all__ = ["command"]
 
 
 @click.command(name="restore")
-@click.argument("topic", shell_complete=declared_topics)
-@click.option("--to", "target", required=True, help="The topic to write; made with as many partitions, if need be.")
-@click.option("--from", "since", default="", help="First day, by the records' Kafka timestamps. Default: all records.")
-@click.option("--until", default="", help="Last day, included. Default: the first.")
-@click.option("--zone", default="UTC", show_default=True, help="Whose days.")
-@click.option("--offsets", multiple=True, help="Instead of days: partition:from-until, again for another partition.")
-@click.option("--partitions", type=click.IntRange(min=1), help="How many TOPIC had, where Kafka has it no more.")
-@click.option("--group", default="", help="The backup group. Default: the only one with the topic.")
-@BackfillRun.options("topic_id")
-@click.option("--groups", default="", help="Consumer groups of TOPIC whose offsets are translated: a,b.")
-@click.option("--keep-ids", is_flag=True, help="Leave the ids of schemas in keys and values as they are.")
+@RestoreRequest.options()
 @click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
-@json_option
-def command(groups: str, dry_run: bool, as_json: bool, **asked: Any) -> None:
+@json_option("Print JSON, nothing else.")
+def command(dry_run: bool, as_json: bool, **asked: Any) -> None:
     """Write the records of TOPIC, as its backup has them, to another topic: each exactly once, in its partition.
 
     Key, value, headers and timestamp are as they were, but for schema ids that the registry has another schema for, or
@@ -38,11 +27,10 @@ def command(groups: str, dry_run: bool, as_json: bool, **asked: Any) -> None:
     when the same is asked for again. Consumer groups go on in the new topic where they were in the old one; stop them
     first.
     """
-    from include.lake.restore.deployed import DeployedRestore, RestoreRequest
+    from include.lake.restore.deployed import DeployedRestore
     from include.settings.deployment import Deployment
 
-    names = tuple(name for name in (each.strip() for each in groups.split(",")) if name)
-    request = RestoreRequest(**asked, groups=names)
+    request = RestoreRequest(**asked)
     deployed = DeployedRestore.of(Deployment.load(), SystemClock())
     standing = deployed.plan(request)
     if dry_run:

@@ -10,7 +10,8 @@ import click
 import orjson
 
 from include.cli.colours import painted
-from include.cli.lake.options import group_option, groups_meant, json_option, open_store
+from include.cli.json_option import json_option
+from include.cli.lake.options import group_option, groups_meant, open_store
 from include.cli.progress_bar import progress_bar
 from include.cli.table import duration, table
 from include.clock import SystemClock, iso
@@ -32,7 +33,7 @@ _RIGHT = ("p", "committed", "lag", "oldest", "open")
 @group_option
 @click.option("--topic", help="Only this topic.", shell_complete=declared_topics)
 @click.option("--all", "with_gone", is_flag=True, help="Topics that Kafka has no more, too.")
-@json_option
+@json_option("Print JSON, nothing else.")
 def command(group_name: str | None, topic: str | None, with_gone: bool, as_json: bool) -> None:
     """Say up to where each topic-partition is stored, what waits and for how long, and what to do where it stands.
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import orjson
 
-from include.cli.lake.options import group_option, groups_meant, json_option, means_of, open_store, registry_of
+from include.cli.json_option import json_option
+from include.cli.lake.options import group_option, groups_meant, means_of, open_store, registry_of
 from include.settings.completion import declared_topics
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ __all__ = ["command"]
 @click.argument("partition", type=click.IntRange(min=0))
 @click.argument("offset", type=click.IntRange(min=0))
 @group_option
-@json_option
+@json_option("Print JSON, nothing else.")
 def command(topic: str, partition: int, offset: int, group_name: str | None, as_json: bool) -> None:
     """Say where the record at OFFSET of a Kafka partition is, in each group that stores the topic.
 

@@ -13,8 +13,9 @@ import click
 import orjson
 
 from include.cli.failing import tell_error
+from include.cli.json_option import json_option
 from include.cli.progress_bar import ProgressBar, progress_bar
-from include.cli.search.options import in_option, json_option, target_named
+from include.cli.search.options import in_option, target_named
 from include.errors import BackPressure, LyrebirdError, SettingsError
 from include.settings.environment import state_folder
 
@@ -50,7 +51,7 @@ _THREADS = 8
     help="Ask nobody: add up reports that applications have written as JSON.",
 )
 @in_option
-@json_option
+@json_option()
 def command(
     samples: int,
     per_s: float,

@@ -8,7 +8,7 @@ import click
 import orjson
 
 from include.cli.failing import tell_error
-from include.cli.search.options import json_option
+from include.cli.json_option import json_option
 from include.errors import LyrebirdError, SettingsError
 from include.settings.completion import names_of
 
@@ -21,7 +21,7 @@ _CANNOT_SAY = 2
 @click.command(name="dark-rows")
 @click.argument("name", required=False, shell_complete=names_of("dark_rows"))
 @click.option("--deadline", "deadline_s", type=click.FloatRange(1), default=60.0, show_default=True, help="Seconds.")
-@json_option
+@json_option()
 def command(name: str | None, deadline_s: float, as_json: bool) -> None:
     """Compare each document's items with its rows, by the entry NAME of the section `dark_rows` (or the only one).
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
+from include.cli.json_option import json_option
 from include.cli.search.options import (
     box_option,
     filter_options,
     filters_of,
     fresh_search,
     in_option,
-    json_option,
     page_options,
     point_of,
     radius_m,
@@ -33,7 +33,7 @@ _SIGNED = {"ignore_unknown_options": True}
 @box_option
 @in_option
 @page_options
-@json_option
+@json_option()
 def near(
     point: str,
     within: str,
@@ -61,7 +61,7 @@ def near(
 @filter_options
 @in_option
 @page_options
-@json_option
+@json_option()
 def area(
     box: str,
     user: str | None,

@@ -9,7 +9,8 @@ import click
 import orjson
 
 from include.cli.failing import tell_error
-from include.cli.search.options import json_option, written_option
+from include.cli.json_option import json_option
+from include.cli.search.options import written_option
 from include.clock import SystemClock
 from include.errors import SettingsError, Terminal
 from include.index.definition import declared_indexes
@@ -29,7 +30,7 @@ __all__ = ["command"]
 @click.argument("entity", shell_complete=names_of("searches"))
 @click.argument("doc_id", metavar="ID")
 @written_option
-@json_option
+@json_option()
 def command(entity: str, doc_id: str, written: str | None, as_json: bool) -> None:
     """Print the document of ENTITY with key ID, e.g. `lyrebird search order 4711`; exit code 1 when there is none.
 

@@ -24,7 +24,6 @@ __all__ = [
     "filters_of",
     "fresh_search",
     "in_option",
-    "json_option",
     "page_options",
     "point_of",
     "radius_m",
@@ -37,7 +36,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 _UNITS = {"km": 1000.0, "m": 1.0}
 
 in_option = click.option("--in", "name", help="Entry of the section `searches`; needed when there are several.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else, on stdout.")
 written_option = click.option(
     "--written", metavar="GTID", help="Your write: is it not in the index yet, the database is asked too."
 )

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.cli.search.options import (
     box_option,
     filter_options,
     filters_of,
     fresh_search,
     in_option,
-    json_option,
     point_of,
     radius_m,
 )
@@ -37,7 +37,7 @@ _within = click.option("--within", default="2km", show_default=True, help="Radiu
 @_within
 @_size
 @in_option
-@json_option
+@json_option()
 def popular(
     category: str | None,
     near: str | None,
@@ -61,7 +61,7 @@ def popular(
 @_within
 @_size
 @in_option
-@json_option
+@json_option()
 def categories(near: str | None, within: str, size: int, name: str | None, as_json: bool, **filters: Any) -> None:
     """Rank categories by the lines of them, e.g. `lyrebird search categories --near 52.5,13.4 --within 5km`."""
     _say("category", None, near, within, size, name, as_json, filters)

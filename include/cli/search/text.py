@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
+from include.cli.json_option import json_option
 from include.cli.search.options import (
     box_option,
     filter_options,
     filters_of,
     fresh_search,
     in_option,
-    json_option,
     page_options,
     say_page,
 )
@@ -29,7 +29,7 @@ __all__ = ["command"]
 @box_option
 @in_option
 @page_options
-@json_option
+@json_option()
 def command(
     words: str,
     pieces: int | None,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from include.cli.search.options import fresh_search, in_option, json_option, page_options, say_page, written_option
+from include.cli.json_option import json_option
+from include.cli.search.options import fresh_search, in_option, page_options, say_page, written_option
 
 __all__ = ["command"]
 
@@ -15,7 +16,7 @@ __all__ = ["command"]
 @written_option
 @in_option
 @page_options
-@json_option
+@json_option()
 def command(
     user: str, latest: str | None, written: str | None, name: str | None, size: int, after: str | None, as_json: bool
 ) -> None:

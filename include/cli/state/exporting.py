@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
 from include.cli.state.options import state_of_join
 from include.settings.completion import names_of
@@ -18,7 +19,7 @@ __all__ = ["command"]
 @click.command(name="export")
 @click.argument("name", shell_complete=names_of("joins"))
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(name: str, folder: Path, as_json: bool) -> None:
     """Write the state of join NAME, as it is committed now, to FOLDER. Changes nothing; the join may run.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
 from include.cli.state.options import state_of_join
 from include.settings.completion import names_of
@@ -23,7 +24,7 @@ __all__ = ["command"]
 @click.argument("name", shell_complete=names_of("joins"))
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option("--buckets", type=click.IntRange(1, 4096), help="How many a stage has then.  [default: as many as now]")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(name: str, folder: Path, buckets: int | None, as_json: bool) -> None:
     """Put the state that `state export` wrote to FOLDER in the place of the one that join NAME has committed.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.cli.state.options import state_of_join
 from include.settings.completion import names_of
 
@@ -13,7 +14,7 @@ __all__ = ["command"]
 
 @click.command(name="inspect")
 @click.argument("name", shell_complete=names_of("joins"))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(name: str, as_json: bool) -> None:
     """The buckets of join NAME as they are committed: rows, bytes, logs behind the last snapshot. Opens none."""
     from include.cli.table import table

@@ -9,6 +9,7 @@ import orjson
 
 from include.cli.colours import painted
 from include.cli.failing import tell_error
+from include.cli.json_option import json_option
 from include.clock import SystemClock
 from include.errors import LyrebirdError
 from include.settings.completion import names_of
@@ -20,7 +21,7 @@ CANNOT_VERIFY = 2
 
 @click.command(name="verify")
 @click.argument("name", shell_complete=names_of("joins"))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the findings, nothing else.")
+@json_option("Print one JSON object with the findings, nothing else.")
 def command(name: str, as_json: bool) -> None:
     """Compare the state of join NAME with the newest rows of its inputs, row by row.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.settings.completion import declared_topics
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ As = Literal["uris", "sql", "delta", "spark"]
     default="uris",
     help="s3:// addresses, DuckDB's SQL over them, a Delta reader's lines, or PySpark's.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(topic: str, at: str, form: As, as_json: bool) -> None:
     """List the files of TOPIC's table, now or as it was, with the version and what that is complete to.
 

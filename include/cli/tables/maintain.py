@@ -7,6 +7,7 @@ from contextlib import closing
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
 from include.settings.completion import declared_topics
 
@@ -16,7 +17,7 @@ __all__ = ["command"]
 @click.command(name="maintain")
 @click.argument("topic", required=False, shell_complete=declared_topics)
 @click.option("--dry-run", is_flag=True, help="Say what would be removed.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(topic: str | None, dry_run: bool, as_json: bool) -> None:
     """Remove files and versions of TOPIC's table, or of all, that are older than its `time_travel_days`.
 

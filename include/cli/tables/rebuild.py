@@ -7,6 +7,7 @@ from contextlib import closing
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.settings.completion import declared_topics
 
 __all__ = ["command"]
@@ -15,7 +16,7 @@ __all__ = ["command"]
 @click.command(name="rebuild")
 @click.argument("topic", shell_complete=declared_topics)
 @click.option("--dry-run", is_flag=True, help="Say what would be done.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(topic: str, dry_run: bool, as_json: bool) -> None:
     """Begin a new generation of TOPIC's table: its application makes it from the topic's beginning.
 

@@ -7,6 +7,7 @@ from contextlib import closing
 import click
 import orjson
 
+from include.cli.json_option import json_option
 from include.settings.completion import declared_topics
 
 __all__ = ["command"]
@@ -14,7 +15,7 @@ __all__ = ["command"]
 
 @click.command(name="status")
 @click.argument("topic", required=False, shell_complete=declared_topics)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+@json_option()
 def command(topic: str | None, as_json: bool) -> None:
     """How far the table of TOPIC is, or all: version, rows, what it is complete to, how long ago that was."""
     from include.cli.lake.options import open_store

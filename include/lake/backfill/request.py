@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from include.errors import SettingsError
-from include.lake.backfill.selection import BackfillSelection, Days, Origin, parse_offsets
+from include.lake.backfill.selection import BackfillSelection, Origin, days_of, parse_offsets
 from include.lake.definition import Kind, LakeGroup
 from include.settings.run import DATE, NULL, RunParams, knob
 
@@ -64,13 +64,10 @@ class BackfillRequest(RunParams):
 
     def asked(self, groups: Mapping[str, LakeGroup]) -> BackfillSelection:
         """What is asked for of these groups, all that are declared; `SettingsError` for what cannot be."""
-        if self.until and not self.since:
-            raise SettingsError("a last day without a first one", until=self.until, fix="Give --from, too.")
-        first = _day(self.since) if self.since else None
         return BackfillSelection(
             group=group_of(groups, self.topic, "partition", self.group, "--group"),
             topic=self.topic,
-            days=None if first is None else Days(first, _day(self.until) if self.until else first),
+            days=days_of(self.since, self.until),
             offsets=parse_offsets(self.offsets),
             version=self.version,
             as_of=_time(self.as_of) if self.as_of else None,
@@ -106,13 +103,6 @@ def group_of(groups: Mapping[str, LakeGroup], topic: str, kind: Kind, name: str,
             fix=f"Name one by {option}.",
         )
     return chosen[0]
-
-
-def _day(text: str) -> dt.date:
-    try:
-        return dt.date.fromisoformat(text)
-    except ValueError:
-        raise SettingsError("not a day", got=text, fix="Write YYYY-MM-DD.") from None
 
 
 def _time(text: str) -> dt.datetime:

@@ -12,7 +12,7 @@ from include.lake.dates.event_hours import Period
 from include.lake.parsing.zones import zone
 from include.lake.protocol.canonical import choice, offset, text
 
-__all__ = ["BackfillSelection", "Days", "Offsets", "Origin", "parse_offsets", "span_ms"]
+__all__ = ["BackfillSelection", "Days", "Offsets", "Origin", "days_of", "parse_offsets", "span_ms"]
 
 Origin = Literal["raw", "kafka", "secor"]
 """raw: the objects of a backup group; kafka: the log, while it has the records; secor: an archive that Secor wrote."""
@@ -42,6 +42,22 @@ class Days:
 
     def __str__(self) -> str:
         return f"{self.first}" if self.first == self.last else f"{self.first} to {self.last}"
+
+
+def days_of(since: str, until: str) -> Days | None:
+    """The days as a person writes them, YYYY-MM-DD; None without a first one. `SettingsError` for what are none."""
+    if until and not since:
+        raise SettingsError("a last day without a first one", until=until, fix="Give --from, too.")
+    if not since:
+        return None
+    return Days(_day(since), _day(until or since))
+
+
+def _day(written: str) -> dt.date:
+    try:
+        return dt.date.fromisoformat(written)
+    except ValueError:
+        raise SettingsError("not a day", got=written, fix="Write YYYY-MM-DD.") from None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +11,6 @@ from include.errors import SettingsError
 from include.lake.backfill.live_cuts import only_life
 from include.lake.backfill.planning import LakeStore
 from include.lake.backfill.request import group_of
-from include.lake.backfill.selection import Days, parse_offsets
 from include.lake.definition import declared_groups
 from include.lake.protocol.inventory import require_stored
 from include.lake.protocol.runner import Runner
@@ -20,49 +18,21 @@ from include.lake.restore.copying import RestoreLog, Tell, TransactionLimits, co
 from include.lake.restore.groups import committed_of, translate
 from include.lake.restore.manifest import Restore, begin, check_target
 from include.lake.restore.offset_map import OffsetSpan, committed_parts, read_part
-from include.lake.restore.plan import RestoreAsked, RestorePlan
+from include.lake.restore.plan import RestorePlan
 from include.lake.restore.planning import make_plan
+from include.lake.restore.request import RestoreRequest
 from include.lake.restore.result import RestoreResult
 from include.lake.restore.schema_ids import SchemaIds
 from include.lake.writing.task import patience
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import SchemaRegistry
 from include.log.registry.confluent import ConfluentRegistry
-from include.log.topics import declared
 from include.settings.connections import Kafka as KafkaSettings
 from include.settings.connections import Registry, StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of
 
-__all__ = ["DeployedRestore", "RestoreRequest", "RestoreState", "kafka_of"]
-
-
-@dataclass(frozen=True)
-class RestoreRequest:
-    """Texts as the command has them; what is "" or None is left out. Days are included; `group` is the backup's."""
-
-    topic: str
-    target: str
-    since: str = ""
-    until: str = ""
-    zone: str = "UTC"
-    offsets: tuple[str, ...] = ()
-    partitions: int | None = None
-    group: str = ""
-    topic_id: str = ""
-    groups: tuple[str, ...] = ()
-    keep_ids: bool = False
-
-    def asked(self, *, keep_ids: bool) -> RestoreAsked:
-        """What is asked for; `SettingsError` for what cannot be. `keep_ids`: whether it can do nothing else."""
-        if self.until and not self.since:
-            raise SettingsError("a last day without a first one", until=self.until, fix="Give --from, too.")
-        first = _day(self.since) if self.since else None
-        days = None if first is None else Days(first, _day(self.until) if self.until else first)
-        offsets = parse_offsets(self.offsets)
-        return RestoreAsked(
-            self.topic, declared(self.target), days, self.zone, offsets, keep_ids=keep_ids or self.keep_ids
-        )
+__all__ = ["DeployedRestore", "RestoreState", "kafka_of"]
 
 
 @dataclass(frozen=True)
@@ -132,7 +102,7 @@ class DeployedRestore:
         plan = make_plan(self.bucket, self.kafka.admin, source, asked, request.partitions)
         begun = check_target(self.bucket, self.kafka.reader, self.kafka.admin, plan)
         there = begun is None and self.kafka.admin.describe(asked.target) is not None
-        committed = committed_of(self.kafka, source, request.groups)
+        committed = committed_of(self.kafka, source, request.consumer_groups)
         ids = self._ids(begun.plan if begun else plan)
         lacking = tuple(ids.lacking) if ids else ()
         return RestoreState(begun.plan if begun else plan, begun, there, committed, lacking)
@@ -199,10 +169,3 @@ def kafka_of(settings: KafkaSettings) -> RestoreLog:
 
 def _few(ids: Sequence[int]) -> str:
     return ", ".join(map(str, ids[:5])) + (", …" if len(ids) > 5 else "")
-
-
-def _day(text: str) -> dt.date:
-    try:
-        return dt.date.fromisoformat(text)
-    except ValueError:
-        raise SettingsError("not a day", got=text, fix="Write YYYY-MM-DD.") from None

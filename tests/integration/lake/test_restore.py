@@ -19,11 +19,12 @@ from include.lake.protocol.chain_key import TopicKey
 from include.lake.reading.kafka_ranges import KafkaRanges
 from include.lake.reading.kept_schemas import SchemaKeeper
 from include.lake.restore.copying import RestoreLog, TransactionLimits, copy
-from include.lake.restore.deployed import DeployedRestore, RestoreRequest, kafka_of
+from include.lake.restore.deployed import DeployedRestore, kafka_of
 from include.lake.restore.groups import committed_of, translate
 from include.lake.restore.manifest import begin
 from include.lake.restore.plan import RestoreAsked
 from include.lake.restore.planning import make_plan
+from include.lake.restore.request import RestoreRequest
 from include.lake.restore.result import RestoreResult
 from include.lake.restore.schema_ids import SchemaIds
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
@@ -228,7 +229,7 @@ def test_who_has_kept_offsets_is_told_which_records_are_where(group: DrivenGroup
     deployment, kafka = Deployment.load(tmp_path, {}), kafka_of(KafkaSettings(bootstrap=group.kafka))
     deployed, request = (
         DeployedRestore(deployment, LakeStore(group.store), kafka, SystemClock()),
-        RestoreRequest(topic, target),
+        RestoreRequest(topic=topic, target=target),
     )
     with pytest.raises(SettingsError, match="was not restored there"):
         deployed.spans(request)
