@@ -35,7 +35,7 @@ _WHOLE: Final = 500_000
 )
 @click.option("--timeout", help="The job's setting `timeout`, such as 30m.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any setting of the job.")
-@click.option("--disorder", help="How much earlier than one before it an element may be; 5s, or as the entry says.")
+@click.option("--disorder", help="How far out of order elements may come; 5s, or as the entry says.")
 @click.option("--batch", type=click.IntRange(min=1), help="Most lines of one batch; by itself 1, on Spark all.")
 @click.option("--interleave", is_flag=True, help="Let the partitions arrive at other speeds; the outputs are the same.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Which order `--interleave` takes.")
