@@ -1,4 +1,4 @@
-"""What the source's policy says of a definition's columns: a document obeys it as topics do.
+"""Holds a definition's columns against the source's policy, which a document obeys as topics do.
 
 | the source's policy | a column that the document shows | one that rows are found, chosen or sorted by |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""How deep a schema's values are, how many of them take no bytes, and how long it is: bounds that hold whoever reads.
+"""Bounds a schema's depth, its values without bytes and its length with all names written out, for every reader.
 
 A schema of a few kilobytes may nest thousands of types, each named once and used by the next, or twice, so that it
 doubles with each; and an array of values that take no bytes may say in eight bytes that it has 2⁶² of them. Readers in

@@ -1,4 +1,4 @@
-"""What supervision needs of Airflow's own settings: judged here, read where Airflow is and where it is not."""
+"""Judges Airflow's own settings by what supervision needs; they are read where Airflow is and where it is not."""
 
 from __future__ import annotations
 
