@@ -62,7 +62,20 @@ class CaptureSession:
         clock: Clock,
         watcher: SessionWatcher,
     ) -> None:
-        """Steps 1 and 2."""
+        """Steps 1 and 2.
+
+        Args:
+            name: the source's.
+            source: as it is declared.
+            log: the log of this source; closed when this is closed.
+            upstream: the server.
+            clock: for times and pauses.
+            watcher: hears of commits, and may stop the session.
+
+        Raises:
+            Transient: log or server does not answer.
+            Terminal: the log does not tell where the session before ended.
+        """
         self._name, self._source, self._log, self._upstream = name, source, log, upstream
         self._clock, self._watcher = clock, watcher
         self._inflow: Flow | None = None

@@ -93,6 +93,7 @@ class StreamingOperator(BaseOperator):
         renew_after_s: a run in Airflow that is older hands the application, as it runs, over to a new run of its DAG,
             and ends well: before a clean-up of Airflow's database takes it. 0: never.
         alerts: who is mailed about incidents that the application reports while it runs; None: only the log says.
+        kwargs: those of every operator of Airflow.
     """
 
     template_fields: Sequence[str] = ("application", "argv")
