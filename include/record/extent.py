@@ -67,12 +67,12 @@ class Extents:
             return Extent(1 + item.depth, types=_written([item]))
         if kind in ("record", "error"):
             self._named[schema["name"]] = None
-            self._named[schema["name"]] = found = self._of_record([self.of(each["type"]) for each in schema["fields"]])
-            return found
+            self._named[schema["name"]] = extent = self._of_record([self.of(each["type"]) for each in schema["fields"]])
+            return extent
         if kind in ("enum", "fixed"):
             empty = kind == "fixed" and schema["size"] == 0
-            self._named[schema["name"]] = found = Extent(1, empty, int(empty))
-            return found
+            self._named[schema["name"]] = extent = Extent(1, empty, int(empty))
+            return extent
         return self.of(kind)
 
     def _of_name(self, name: str) -> Extent:

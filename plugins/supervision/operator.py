@@ -308,7 +308,7 @@ class StreamingOperator(BaseOperator):
             self._folder.touch_lease()
         keep_watcher(context["ti"])
         run = self._folder.observe().run
-        place = run.place if run is not None else Place()
+        run_place = run.place if run is not None else Place()
         self.defer(
             trigger=ApplicationTrigger(
                 folder=str(self._folder.path),
@@ -317,8 +317,8 @@ class StreamingOperator(BaseOperator):
                 poll_s=self.poll_s,
                 stall_after_s=self.stall_after_s,
                 start_within_s=self.start_within_s,
-                host=place.host,
-                boot_id=place.boot_id,
+                host=run_place.host,
+                boot_id=run_place.boot_id,
                 alerts=self.alerts.model_dump(by_alias=True) if self.alerts is not None else None,
                 renew_at_us=self._renew_at_us(context),
                 end_within_s=end_within_s,
