@@ -85,7 +85,16 @@ class Summary:
 
 
 class Demo:
-    """One run of the demo on a stack that is up, whose values are `env`."""
+    """One run of the demo on a stack that is up.
+
+    Args:
+        stack: the servers.
+        env: the stack's values, by name.
+        parts: further parts of the platform that join in.
+        screen: shows how far the demo is.
+        clock: for times and waits.
+        begun_s: when the demo began, by the clock's monotonic seconds.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Whether a lock file is held: by it a process says that it lives, and the kernel takes it back however that ends."""
+"""Tells if a lock file is held: a process says by it that it lives, and the kernel takes it back however that ends."""
 
 from __future__ import annotations
 

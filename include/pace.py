@@ -1,4 +1,4 @@
-"""How fast things may go: waits that grow from try to try, and units a second."""
+"""Paces work: waits that grow from try to try, and units a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What DAG files and tasks need of Lyrebird: the schedule of backfills, and the links from a task to its page.
+"""Gives Airflow the schedule of backfills, and the links from a task to its page, which DAG files and tasks need.
 
 Every process of Airflow loads this plugin. It imports nothing of the pages (`lyrebird_pages_plugin.py`), whose faults
 must not take a DAG's timetable away.

@@ -60,6 +60,20 @@ def await_begun(
     """As `require_begun` of `traces_of`; what is gone is lost only when it stays gone for some seconds.
 
     Capture deletes a topic, makes it anew and only then says so (`lyrebird capture resume-table`).
+
+    Args:
+        topic: its name.
+        reader: reads what the topic holds, and what its writer has said of it.
+        admin: tells which topics are there.
+        clock: measures those seconds, and waits between two looks.
+        beside: a further topic of the writer, "" without one.
+        start: what to do where nothing is there yet.
+        mend: what to do where something is gone.
+
+    Raises:
+        NothingToJudge: the writer has not begun, or has written nothing and said nothing yet.
+        Terminal: what was there is gone, and stays gone.
+        Transient: the log does not answer.
     """
     until_s = clock.monotonic_s() + _SETTLES_S
     while True:

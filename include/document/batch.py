@@ -52,7 +52,21 @@ _LONGEST_PAUSE_S: Final = 4.0
 
 
 class BatchRunner:
-    """Runs batches one after the other. `start` first; an error of `run` ends the process, which may start again."""
+    """Runs batches one after the other. `start` first; an error of `run` ends the process, which may start again.
+
+    Args:
+        inputs: the topics that are read, and the definition of the documents.
+        publisher: the writer of the documents' topic.
+        tables: the source's database.
+        reader: reads the documents' topic and the source's resolved records.
+        registry: of the schemas of inputs and documents.
+        clock: for times and waits.
+        metrics: of the application.
+        find: looks for old documents in the output topic; None: this process reads it.
+        make: makes documents of all chunks of a batch but the first; None: this process does.
+        tell: hears now and then that a long batch goes on, and what it waits for, '' for nothing.
+        stopping: whether to wait no longer.
+    """
 
     def __init__(
         self,
@@ -69,14 +83,6 @@ class BatchRunner:
         tell: Callable[[str], None] = lambda waiting_for: None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`find` looks for old documents in the output topic; without, this process reads it.
-
-        `make` makes documents of all chunks of a batch but the first; without, this process does.
-
-        `tell` hears now and then that a long batch goes on, and what it waits for, '' for nothing.
-
-        `stopping`: whether to wait no longer.
-        """
         self.inputs = inputs
         self.unheard = Counter[str]()
         """Table that signals nothing → changes and deletes of its rows, in batches that are done; callers clear it."""

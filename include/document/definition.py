@@ -329,17 +329,19 @@ def _columns(fields: Fields) -> Iterator[str]:
 
 def _reads(lookups: Mapping[str, Lookup], above: str, place: tuple[str, ...]) -> Iterator[ColumnRead]:
     for name, lookup in lookups.items():
-        at, table = (*place, name), above
+        lookup_place, table = (*place, name), above
         for hop in lookup.hops:
             for column, of in hop.where.items():
-                yield ColumnRead(table, of, (*at, "where"))
-                yield ColumnRead(hop.table, column, (*at, "where"), above=(table, of))
+                yield ColumnRead(table, of, (*lookup_place, "where"))
+                yield ColumnRead(hop.table, column, (*lookup_place, "where"), above=(table, of))
             table = hop.table
-        yield from (ColumnRead(table, column, (*at, "order_by")) for column in lookup.order_by)
+        yield from (ColumnRead(table, column, (*lookup_place, "order_by")) for column in lookup.order_by)
         if lookup.value is not None:
-            yield ColumnRead(table, lookup.value, (*at, "value"), shown=True)
-        yield from (ColumnRead(table, column, (*at, "fields"), shown=True) for column in _columns(lookup.fields))
-        yield from _reads(lookup.lookups, table, (*at, "lookups"))
+            yield ColumnRead(table, lookup.value, (*lookup_place, "value"), shown=True)
+        yield from (
+            ColumnRead(table, column, (*lookup_place, "fields"), shown=True) for column in _columns(lookup.fields)
+        )
+        yield from _reads(lookup.lookups, table, (*lookup_place, "lookups"))
 
 
 def _walk(lookups: Mapping[str, Lookup], above: tuple[Hop, ...]) -> Iterator[Path]:

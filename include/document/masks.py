@@ -1,4 +1,4 @@
-"""What the source's policy says of a definition's columns: a document obeys it as topics do.
+"""Holds a definition's columns against the source's policy, which a document obeys as topics do.
 
 | the source's policy | a column that the document shows | one that rows are found, chosen or sorted by |
 |---|---|---|
@@ -151,13 +151,13 @@ def obeyed(
     governed: set[str] = set()
     reads = list(reads)
     for read in reads:
-        table, at = policy.of(database, read.table), (read.table, read.column)
+        table, table_column = policy.of(database, read.table), (read.table, read.column)
         ignored, mask = table.ignores(read.column), table.mask(read.column)
         if not ignored and mask is None:
             continue
         governed.add(read.name)
         verdict = "ignores" if ignored else "masks"
-        if at in told:
+        if table_column in told:
             raise error(
                 read.place,
                 f"the source {verdict} a column whose values documents are found by, as its topic tells them",
@@ -178,9 +178,9 @@ def obeyed(
             if read.shown:
                 shown.setdefault(read.table, {})[read.column] = mask
                 continue
-            inside[at] = mask
+            inside[table_column] = mask
         if not isinstance(mask, Hash):
-            hidden.add(at)
+            hidden.add(table_column)
     for number, name in enumerate(unmasked):
         if name not in governed:
             meant = f"Did you mean {nearest(name, governed)[0]}? " if governed else ""

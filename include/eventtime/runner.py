@@ -213,13 +213,13 @@ class JobRunner:
         """A replay's: what was decided of partitions comes from the verdicts that were written down."""
         verdicts: dict[Place, list[IdleVerdict]] = {}
         reached = dict(lows)
-        for place in lows:
-            start, end = ranges.get(place, (starts.get(place, 0),) * 2)
-            for verdict in (self._verdicts or {}).get(place, ()):
+        for topic_partition in lows:
+            start, end = ranges.get(topic_partition, (starts.get(topic_partition, 0),) * 2)
+            for verdict in (self._verdicts or {}).get(topic_partition, ()):
                 if verdict.next_offset <= start:
-                    reached[place] = max(reached[place], verdict.time)
+                    reached[topic_partition] = max(reached[topic_partition], verdict.time)
                 elif verdict.next_offset <= end:
-                    verdicts.setdefault(place, []).append(verdict)
+                    verdicts.setdefault(topic_partition, []).append(verdict)
         return JobBatch(ranges, reached, self.committed.watermark, Closing(), self.committed.pointers, verdicts)
 
     def _unread(self, places: Mapping[Place, int]) -> frozenset[Place]:

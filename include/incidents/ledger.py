@@ -48,12 +48,12 @@ class IncidentLedger:
 
     def __init__(self, folder: RunFolder, clock: Clock) -> None:
         self._folder, self._clock = folder, clock
-        found = folder.kept(_FILE)
-        self._saved: dict[str, dict[str, Any]] = found.get("open") or _of_capture(found)
+        kept = folder.kept(_FILE)
+        self._saved: dict[str, dict[str, Any]] = kept.get("open") or _of_capture(kept)
         self._open = dict(self._saved)
         # Those that nobody was told before, and that have not been noted since: the restart may have ended them.
         self._unheard = {key for key, entry in self._saved.items() if entry.get("pending")}
-        self.heard: dict[str, int] = dict(found.get("heard") or {})
+        self.heard: dict[str, int] = dict(kept.get("heard") or {})
         self._saved_us, self._saved_places = clock.now_us(), len(self.heard)
         self._last_us = 0
         self._counted = {each.id for each in self.all()}

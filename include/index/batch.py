@@ -41,7 +41,16 @@ _STILL_S: Final = 600.0
 class Settlement:
     """Steps 2 to 4 for one index and all its topics. One process at a time: keepers and the writer fence older ones.
 
-    Its methods may be called from several threads. `refresh_s` is the least time between two refreshes.
+    Its methods may be called from several threads.
+
+    Args:
+        info: the index, as it was opened.
+        index: the server that holds it.
+        keepers: topic → keeper of the index's progress document.
+        progress: topic → what the index is complete to, as its progress document has it.
+        letters: the writer of dead letters.
+        clock: measures time between refreshes, and between writes of progress.
+        refresh_s: least seconds between two refreshes.
     """
 
     def __init__(

@@ -34,9 +34,15 @@ def dead_group(application: str, index: IndexInfo | None = None, part: str = "")
 
 
 class DeadLetters:
-    """The one writer of an application's dead letters; `limits` by topic stop a stage that sets too much aside.
+    """The one writer of an application's dead letters.
 
-    `part`: as of `dead_group`.
+    Args:
+        application: its name.
+        limits: topic → limit that stops a stage which sets too much aside.
+        writer: writes the letters, under the transactional id that `dead_group` names.
+        reader: tells which letters are written already.
+        clock: says when a record was set aside.
+        part: as of `dead_group`.
     """
 
     def __init__(

@@ -46,9 +46,23 @@ Tasks = Callable[[WorkerPlan, Sequence[Slice]], TaskOutcome]
 
 
 class Indexing:
-    """One process at a time; a second one is fenced. `live` stand where the stream starts, or ahead of it.
+    """One process at a time; a second one is fenced.
 
-    `on_part` hears of each part of a long batch that is indexed: the index, how many offsets are done, and of how many.
+    Args:
+        plan: what workers need; index, feeds and offsets in it are set anew for each generation.
+        tasks: has records indexed.
+        live: generations that stand where the stream starts, or ahead of it.
+        behind: generations that have to be brought there.
+        fed: reads which generations are to be fed now.
+        opened: opens one that is new.
+        begins: gives the first offset that the log holds of each partition of a topic.
+        patience: waits for a server that is away.
+        metrics: of the application.
+        clock: measures how long parts take.
+        incidents: of the application.
+        on_part: hears of each part of a long batch that is indexed: the index, how many offsets are done, and of how
+            many.
+        size: of the parts; None: as `PartSize` has it.
     """
 
     def __init__(

@@ -24,10 +24,18 @@ INCOMPLETE: Final = IncidentKind("incomplete", _STAGE, "error", _PAGE,
 
 
 class JoinIncidents(StreamIncidents):
-    """The open incidents of one join; `after_batch` once a batch."""
+    """The open incidents of one join; `after_batch` once a batch.
+
+    Args:
+        join: its name.
+        topic: the topic that it makes.
+        application: the one that runs it; names the topics of records that were set aside.
+        lag_s: seconds; a delay that is longer is told of.
+        folder: of its run.
+        clock: when things were noticed.
+    """
 
     def __init__(self, join: str, topic: str, application: str, lag_s: float, folder: RunFolder, clock: Clock) -> None:
-        """`lag_s`: a delay that is longer is told of."""
         super().__init__(join, topic, folder, clock)
         self._application, self._lag_s = application, lag_s
 

@@ -29,8 +29,15 @@ _NO_LAG: Final[Mapping[str, LagOffsets]] = MappingProxyType({})
 class GroupHost:
     """One application with its groups.
 
-    `stop`: whether it was asked to end, besides by its run folder; `lag`: by group, where its heads are shown;
-    `incidents`: heard what the drivers' watchers did, and are told with the progress.
+    Args:
+        application: its name.
+        hosted: each group's driver, and the report that counts what it does.
+        run_folder: where progress goes and a request to end comes from.
+        clock: for pauses, and times between reports.
+        stop: whether the application was asked to end, besides by its run folder.
+        metrics: of the groups; None: nobody reads them.
+        lag: group → where its heads are shown.
+        incidents: heard what the drivers' watchers did, and are told with the progress; None: nobody hears of any.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Which account runs each server of the local stack where root starts it, and why one stays with root.
+"""Decides which account runs each server of the local stack where root starts it, and why one stays with root.
 
 Each server of the account's owns its own folder and nothing else. One that has to stay with root is told by `up` and
 `doctor`, with its next step.

@@ -144,15 +144,15 @@ class Outbox:
     def waiting(self) -> list[str]:
         """Names of the files that are to be sent, the oldest first. One that `sent` has is gone when this returns."""
         folder = self._folder("waiting")
-        found = []
+        unsent = []
         for name in _names(folder):
             # Told again in the moment in which it went out.
             if (self._folder("sent") / name).exists():
                 (folder / name).unlink(missing_ok=True)
             else:
                 with contextlib.suppress(FileNotFoundError):
-                    found.append(((folder / name).stat().st_mtime_ns, name))
-        return [name for _, name in sorted(found)]
+                    unsent.append(((folder / name).stat().st_mtime_ns, name))
+        return [name for _, name in sorted(unsent)]
 
     def letter(self, name: str) -> Letter:
         """One that waits. Raises ValueError when its file is none."""

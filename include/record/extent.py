@@ -1,4 +1,4 @@
-"""How deep a schema's values are, how many of them take no bytes, and how long it is: bounds that hold whoever reads.
+"""Bounds a schema's depth, its values without bytes and its length with all names written out, for every reader.
 
 A schema of a few kilobytes may nest thousands of types, each named once and used by the next, or twice, so that it
 doubles with each; and an array of values that take no bytes may say in eight bytes that it has 2⁶² of them. Readers in
@@ -67,12 +67,12 @@ class Extents:
             return Extent(1 + item.depth, types=_written([item]))
         if kind in ("record", "error"):
             self._named[schema["name"]] = None
-            self._named[schema["name"]] = found = self._of_record([self.of(each["type"]) for each in schema["fields"]])
-            return found
+            self._named[schema["name"]] = extent = self._of_record([self.of(each["type"]) for each in schema["fields"]])
+            return extent
         if kind in ("enum", "fixed"):
             empty = kind == "fixed" and schema["size"] == 0
-            self._named[schema["name"]] = found = Extent(1, empty, int(empty))
-            return found
+            self._named[schema["name"]] = extent = Extent(1, empty, int(empty))
+            return extent
         return self.of(kind)
 
     def _of_name(self, name: str) -> Extent:

@@ -1,4 +1,4 @@
-"""What supervision needs of Airflow's own settings: judged here, read where Airflow is and where it is not."""
+"""Judges Airflow's own settings by what supervision needs; they are read where Airflow is and where it is not."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class AirflowSettings:
             shortest_lease_s: the smallest `lease_ttl_s` of the applications.
             one_host: whether somebody says that all workers and the triggerer are on one host, whatever the executor.
         """
-        found: list[SettingFault] = []
+        faults: list[SettingFault] = []
         foreign = [name for name in self._executors() if name not in _ONE_HOST]
         if foreign and not one_host:
             told = f"{', '.join(foreign)} may spread streams over hosts: on a second host each is refused"
@@ -87,11 +87,11 @@ class AirflowSettings:
                 "Set [core] executor to LocalExecutor; or, where all workers and the triggerer are on one host, set "
                 "LYREBIRD_HOST to its name for all of Airflow's processes."
             )
-            found.append(SettingFault(told, fix))
+            faults.append(SettingFault(told, fix))
         if self.min_heartbeat_interval_s > _LONGEST_INTERVAL_S:
             told = f"each event of a stream waits for min_heartbeat_interval, {self.min_heartbeat_interval_s:g} s"
             fix = f"Set [workers] min_heartbeat_interval to 1; {_LONGEST_INTERVAL_S:g} at most."
-            found.append(SettingFault(told, fix))
+            faults.append(SettingFault(told, fix))
         most_s = shortest_lease_s - _STARTED_AGAIN_WITHIN_S
         if self.heartbeat_timeout_s > most_s:
             told = (
@@ -102,8 +102,8 @@ class AirflowSettings:
                 f"Set [scheduler] task_instance_heartbeat_timeout to {min(90.0, max(most_s, 10.0)):g}, or a longer "
                 "lease_ttl_s."
             )
-            found.append(SettingFault(told, fix))
-        return found
+            faults.append(SettingFault(told, fix))
+        return faults
 
     def _executors(self) -> list[str]:
         """Class names, without teams, aliases and modules: `team=alias:module.Class,Other;…`."""

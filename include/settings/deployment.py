@@ -107,17 +107,17 @@ class Deployment:
         For who does for each entry something that the others need not wait for. Raises nothing.
         """
         errors = [file.error for file in self.broken if file.may_hold(name)]
-        found: dict[str, M] = {}
+        parsed: dict[str, M] = {}
         try:
             entries = self._entries(name)
         except SettingsError as error:
-            return found, [*errors, error]
+            return parsed, [*errors, error]
         for key, value in entries.items():
             try:
-                found[str(key)] = self._parse(model, value, (name, key))
+                parsed[str(key)] = self._parse(model, value, (name, key))
             except SettingsError as error:
                 errors.append(error)
-        return found, errors
+        return parsed, errors
 
     def one(self, name: str, model: type[M]) -> M:
         """A section that is one value (`kafka`, `registry`, …); raises `SettingsError` when it is missing."""

@@ -1,4 +1,4 @@
-"""What must not be shown: the names of settings that hold secrets, and logins inside of addresses."""
+"""Keeps secrets from being shown: settings that are named as such, and logins inside of addresses."""
 
 from __future__ import annotations
 

@@ -46,6 +46,18 @@ class Replicator:
 
     `window` is told of what changes while a snapshot is under way. (It is set from outside, for the snapshot's length.)
     After an abort this object is of no use: begin a new one from the last committed record.
+
+    Args:
+        name: the source's.
+        source: as it is declared.
+        catalog: tells what tables are.
+        encoders: make records of rows.
+        clock: says when records were made.
+        position: that the stream goes on from.
+        state: of capture at that position.
+        drain: takes the records of a group that is not complete yet, whenever they come to `group_bytes`. They belong
+            to the group all the same: so one huge transaction passes without lying in memory. None: they are kept.
+        server_now_us: the server's own clock, µs UTC.
     """
 
     def __init__(
@@ -60,11 +72,6 @@ class Replicator:
         drain: Callable[[Sequence[OutgoingRecord]], None] | None = None,
         server_now_us: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`server_now_us` is the server's own clock.
-
-        `drain` takes the records of a group that is not complete yet, whenever they come to `group_bytes`. They belong
-        to the group all the same: so one huge transaction passes without lying in memory.
-        """
         self.name = name
         self.position = position
         self.state = state

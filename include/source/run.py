@@ -47,6 +47,15 @@ class Capture:
     So does the first `Terminal` of a stream that has begun, as what was read may have been spoilt on its way; another
     one without progress in between ends the run, `Fenced` at once. What no restart mends is told. Where another capture
     has written since the last session, a next one does not begin: it would fence that one.
+
+    Args:
+        name: the source's.
+        source: as it is declared.
+        capture_log: the log of this source.
+        clock: for times and pauses.
+        reporter: told how far capture is; tells whether it is to stop.
+        patience_s: seconds for which servers are waited for that were never reached; None: a minute.
+        between: gives a random number between two; makes pauses differ.
     """
 
     def __init__(

@@ -62,7 +62,20 @@ class CaptureSession:
         clock: Clock,
         watcher: SessionWatcher,
     ) -> None:
-        """Steps 1 and 2."""
+        """Steps 1 and 2.
+
+        Args:
+            name: the source's.
+            source: as it is declared.
+            log: the log of this source; closed when this is closed.
+            upstream: the server.
+            clock: for times and pauses.
+            watcher: hears of commits, and may stop the session.
+
+        Raises:
+            Transient: log or server does not answer.
+            Terminal: the log does not tell where the session before ended.
+        """
         self._name, self._source, self._log, self._upstream = name, source, log, upstream
         self._clock, self._watcher = clock, watcher
         self._inflow: Flow | None = None
@@ -245,14 +258,14 @@ class CaptureSession:
         A crash before 3 is followed by 1 to 3 again. Done before the first event is taken.
         """
         captured, known = core.state.captured, core.state.topics
-        found = self._encoders.topics(captured)
+        infos = self._encoders.topics(captured)
         # Of a version that kept no ids, the schema of a table's key tells that its topic was there.
-        gone = {table for table, key_id in captured.items() if table not in found and (key_id or table in known)}
+        gone = {table for table, key_id in captured.items() if table not in infos and (key_id or table in known)}
         if gone:
             # One broker may answer before it has heard of a topic.
             self._clock.sleep(_TOPICS_SETTLE_S)
-            found |= self._encoders.topics(gone)
-        ids = {table: info.topic_id for table, info in found.items()}
+            infos |= self._encoders.topics(gone)
+        ids = {table: info.topic_id for table, info in infos.items()}
         lost = sorted((gone - ids.keys()) | {table for table, id_ in ids.items() if known.get(table, id_) != id_})
         if lost:
             core.state = self._with_topics(core, ids | dict.fromkeys(lost, ""))

@@ -34,6 +34,28 @@ class S3Store(ObjectStore):
 
     Conditional writes are sent once: a repetition by the client itself would meet the object that the lost first
     try has made, and report a refusal for what succeeded.
+
+    All arguments but the last two are settings of section `store` (`settings.connections.StoreSettings`).
+
+    Args:
+        endpoint: the store's URL, without a login.
+        bucket: its name.
+        access_key: with `secret_key`; None: botocore's own chain finds keys.
+        secret_key: with `access_key`.
+        session_token: of keys that were given for some hours.
+        profile: of `~/.aws/config`; instead of keys.
+        region: as the store calls it.
+        addressing: where the bucket stands, in the URL's path or in its host; auto: as botocore finds fit.
+        ca_file: file of certificates (PEM) that the store's is verified by; None: the public ones.
+        encryption: asked for with each object; None: what the bucket does by itself.
+        kms_key: id or ARN of the key for `aws:kms`; None: the account's own.
+        storage_class: of objects of 128 KiB or more; None: what the store does by itself.
+        checksums: when_required: the request's signature covers a body; always: a CRC is kept beside the object too.
+        timeout_s: seconds to connect, and seconds to wait for bytes.
+        page_keys: most keys in a page of a listing.
+
+    Raises:
+        Terminal: the profile or `ca_file` is not on this host.
     """
 
     def __init__(
@@ -55,10 +77,6 @@ class S3Store(ObjectStore):
         timeout_s: float = 30.0,
         page_keys: int = 1000,
     ) -> None:
-        """What they mean stands at the section `store` (`settings.connections.ObjectStore`), whose names these are.
-
-        `page_keys`: of a listing. Raises `Terminal` for a profile or a `ca_file` that is not on this host.
-        """
         self.endpoint = endpoint
         self._page_keys = page_keys
         self.bucket = bucket

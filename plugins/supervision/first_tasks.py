@@ -103,7 +103,15 @@ def check_upload(
     logical_date: Any = None,
     prev_data_interval_end_success: Any = None,
 ) -> dict[str, Any]:
-    """The upload's arguments: of a run that Airflow has scheduled, groups whose time has come; `by_schedule`: cron.
+    """The upload's arguments: of a run that Airflow has scheduled, groups whose time has come.
+
+    Args:
+        groups: names that the run may choose among.
+        by_schedule: group → cron, of those on a schedule.
+        params: of the run.
+        dag_run: Airflow's run of the DAG.
+        logical_date: of the run; None of one that nobody has given a date.
+        prev_data_interval_end_success: end of the last run's interval that went well; None: none did.
 
     Raises:
         AirflowSkipException: no group was named, and none is on a schedule.

@@ -227,12 +227,12 @@ class Guardian:
         return now_s - self._lease_seen_s > self._lease_ttl_s
 
     def _run(self, *, pid: int | None, earlier: list[str]) -> dict[str, Any]:
-        me, place = os.getpid(), here()
+        me, machine = os.getpid(), here()
         return {
             "token": self._token,
             "owner": self._owner,
-            "host": place.host,
-            "boot_id": place.boot_id,
+            "host": machine.host,
+            "boot_id": machine.boot_id,
             "guardian_pid": me,
             "guardian_start": start_time(me),
             "guardian_ticks": start_ticks(me),

@@ -67,11 +67,11 @@ def look_after(
         ti: the keeper's own, which asks Airflow.
     """
     started, now_us = [], SystemClock().now_us()
-    for each in (Kept(**fields) for fields in applications):
-        folder = run_folder(each.application)
+    for kept in (Kept(**fields) for fields in applications):
+        folder = run_folder(kept.application)
         seen = folder.observe()
         dag, _, rest = seen.run.owner.partition("|") if seen.run is not None else ("", "", "")
-        if seen.run is None or dag != each.dag or seen.run.place.is_elsewhere(here()):
+        if seen.run is None or dag != kept.dag or seen.run.place.is_elsewhere(here()):
             # Nobody has started it yet; or by hand, or for a snapshot; or it is another host's.
             continue
         state = _state(ti, dag, *rest.split("|")[:2])
@@ -83,19 +83,19 @@ def look_after(
             news = [one for one in incidents(folder.progress()[1]) if one["id"] != ends_with]
             tell(folder, Alerts.model_validate(alerts), news)
         if state == "active":
-            _tell_crashes(folder, each.application, Alerts.model_validate(alerts), now_us)
+            _tell_crashes(folder, kept.application, Alerts.model_validate(alerts), now_us)
         elif state == "over":
             _is_down_no_more(folder)
         if keep.tell_paused:
-            post(_paused(each, Alerts.model_validate(alerts)))
+            post(_paused(kept, Alerts.model_validate(alerts)))
         # Behind a hand-over Airflow may not have made the run yet that takes it over.
         if keep.start and now_us - folder.handed_over_us() >= _HANDING_OVER_US:
             # The same for the same loss, another one when this run is lost, too.
             run = f"{KEEPERS}{seen.run.token}_{sha256(seen.run.owner.encode()).hexdigest()[:8]}"
-            _LOGGER.warning("the run that kept %s is gone: starting %s", each.application, run)
+            _LOGGER.warning("the run that kept %s is gone: starting %s", kept.application, run)
             if seen.held:
-                folder.hand_over(seen.run.token, f"{dag}|{run}|{each.task}|-1")
-            started.append({"trigger_dag_id": dag, "trigger_run_id": run, "conf": dict(each.conf)})
+                folder.hand_over(seen.run.token, f"{dag}|{run}|{kept.task}|-1")
+            started.append({"trigger_dag_id": dag, "trigger_run_id": run, "conf": dict(kept.conf)})
     ensure_sender()
     return started
 

@@ -65,6 +65,17 @@ def launch(
 
     Returns False when another guardian was faster: look again. Blocks up to 30 s.
 
+    Args:
+        folder: of the application's run; made where it is missing.
+        argv: the application's command.
+        names: the environment of guardian and application, all of it.
+        owner: whose the application is: `dag|run|task|map_index`.
+        token: names this generation.
+        grace_s: seconds between the request to end and SIGTERM.
+        lease_ttl_s: seconds that the application may run without a touch of its lease.
+        clock: measures the wait.
+        start_after_s: seconds that the guardian waits before it starts the application.
+
     Raises:
         Transient: the guardian did not come up; details name its log.
     """

@@ -93,6 +93,7 @@ class StreamingOperator(BaseOperator):
         renew_after_s: a run in Airflow that is older hands the application, as it runs, over to a new run of its DAG,
             and ends well: before a clean-up of Airflow's database takes it. 0: never.
         alerts: who is mailed about incidents that the application reports while it runs; None: only the log says.
+        kwargs: those of every operator of Airflow.
     """
 
     template_fields: Sequence[str] = ("application", "argv")
@@ -307,7 +308,7 @@ class StreamingOperator(BaseOperator):
             self._folder.touch_lease()
         keep_watcher(context["ti"])
         run = self._folder.observe().run
-        place = run.place if run is not None else Place()
+        run_place = run.place if run is not None else Place()
         self.defer(
             trigger=ApplicationTrigger(
                 folder=str(self._folder.path),
@@ -316,8 +317,8 @@ class StreamingOperator(BaseOperator):
                 poll_s=self.poll_s,
                 stall_after_s=self.stall_after_s,
                 start_within_s=self.start_within_s,
-                host=place.host,
-                boot_id=place.boot_id,
+                host=run_place.host,
+                boot_id=run_place.boot_id,
                 alerts=self.alerts.model_dump(by_alias=True) if self.alerts is not None else None,
                 renew_at_us=self._renew_at_us(context),
                 end_within_s=end_within_s,

@@ -1,4 +1,4 @@
-"""Who watches an application: kept by its task in Airflow's database, asked by the trigger that is told to kill."""
+"""Keeps in Airflow's database which task watches an application, for the trigger that is told to kill it."""
 
 from __future__ import annotations
 

@@ -41,10 +41,19 @@ class Unreadable(NamedTuple):
 
 
 class CommitReader:
-    """Reads one chain once. `summed` says whether it is one that has summaries; they are made where they are missing.
+    """Reads one chain once.
 
-    With an `eraser` a wrong summary is written anew, and a commit that only a summary has is put back as that has it.
+    With an eraser a wrong summary is written anew, and a commit that only a summary has is put back as that has it.
     Where both are there and differ nobody knows which of them was changed: a person has to say.
+
+    Args:
+        store: the bucket of the lake.
+        folder: what was listed of the chain; a summary that must not be believed is taken out of it.
+        findings: gets what is wrong with single objects.
+        progress: hears how many commits were read.
+        summed: whether the chain is one that has summaries; they are made where they are missing.
+        eraser: deletes what is written anew; None: what is wrong is noted, and stays.
+        kept_from: offset; what ends up to there is forgotten, so nobody misses its commits.
     """
 
     def __init__(
@@ -58,7 +67,6 @@ class CommitReader:
         eraser: Eraser | None = None,
         kept_from: int = 0,
     ) -> None:
-        """`kept_from`: what ends up to there is forgotten, so nobody misses its commits."""
         self._store, self._folder, self._findings, self._progress = store, folder, findings, progress
         self._summed, self._eraser, self._kept_from = summed, eraser, kept_from
         self._etags_tell = True

@@ -36,7 +36,16 @@ _TRIES: Final = 5
 
 
 class GroupAudit:
-    """First `walk`, then `check_objects`, then `read_objects`; `segments` are what readers find, with counts."""
+    """First `walk`, then `check_objects`, then `read_objects`; `segments` are what readers find, with counts.
+
+    Args:
+        store: the bucket of the lake.
+        name: the group's.
+        group: as it is declared.
+        topic: name of the topic that is audited.
+        progress: hears how far the audit is.
+        eraser: as of `CommitReader`.
+    """
 
     def __init__(
         self,

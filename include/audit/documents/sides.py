@@ -106,7 +106,17 @@ class AssembledDocuments:
 class TopicDocuments:
     """As `judge.Topic`: begins with what was found below some ends, and reads on from there.
 
-    `unreadable` counts records that nobody can read.
+    It knows the keys of `stands`, and no others. `unreadable` counts records that nobody can read.
+
+    Args:
+        reader: of the log.
+        topic: the documents'.
+        source: name of the database in the deployment files.
+        decode: decodes keys and values of records.
+        stands: key → what was found of it below the ends; its version is -1 where there is no record.
+        at: (what the topic speaks for at these ends, partition → end offset).
+        clock: for waiting.
+        patience_s: seconds for which the assembler is waited for.
     """
 
     def __init__(
@@ -120,10 +130,6 @@ class TopicDocuments:
         clock: Clock,
         patience_s: float,
     ) -> None:
-        """Of the keys of `stands`, version -1 where there is no record, and no others.
-
-        `at`: what the topic speaks for at these ends; `patience_s`: so long the assembler is waited for.
-        """
         self._reader, self._topic, self._source, self._decode = reader, topic, source, decode
         self._stands, self._clock, self._patience_s = dict(stands), clock, patience_s
         self.spoken, self._next = at[0], dict(at[1])

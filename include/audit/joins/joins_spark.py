@@ -62,7 +62,20 @@ _REPAIRED: Final = 10_000
 def judged_or_nothing(
     spark: SparkSession, deployment: Deployment, name: str, join: DeployedJoin, *, clock: Clock, sample: int = 1
 ) -> JoinReport | NothingJudged:
-    """The report of `audit_join`, or that nothing is there yet that could be judged; raises as that otherwise."""
+    """The report of `audit_join`, or that nothing is there yet that could be judged.
+
+    Args:
+        spark: made by `stream.session`.
+        deployment: the deployment files.
+        name: the audit's.
+        join: what is declared.
+        clock: for the report.
+        sample: one of so many outputs is compared.
+
+    Raises:
+        Transient: the join has resolved nothing yet, or a server does not answer.
+        Terminal: what the join has written is gone, or the log does not hold the inputs as they were then.
+    """
     at = iso(clock.now_us())
     try:
         report = audit_join(spark, deployment, name, join, clock=clock, sample=sample)

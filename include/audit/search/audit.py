@@ -84,14 +84,14 @@ def judged_or_nothing(
 
     An audit that finds both sides without a record has judged nothing either. Raises as `examine` otherwise.
     """
-    at = iso(sides.clock.now_us())
+    began_at = iso(sides.clock.now_us())
     try:
         report = (audit_and_repair if repair else audit_search)(spec, sides, **how)
     except NothingToJudge as nothing:
-        return NothingJudged.of(spec.name, at, nothing, spec.topic)
+        return NothingJudged.of(spec.name, began_at, nothing, spec.topic)
     if report.clean and not any(report.window.values()):
         why = f"the topic {spec.topic} has no record yet, and {report.index} no document."
-        return NothingJudged(spec.name, at, why, spec.topic)
+        return NothingJudged(spec.name, began_at, why, spec.topic)
     return report
 
 

@@ -91,13 +91,13 @@ def attach(
             values = functools.partial(_values, tables, masks, hop)
             telling = on_source and _telling(on_source, places, where, hop.table, values)
             rows_by_place = _step(tables, hop, columns, above, telling)
-            for place, rows_above, rows in zip(places, above, rows_by_place, strict=True):
+            for lookup_place, rows_above, rows in zip(places, above, rows_by_place, strict=True):
                 if not rows and rows_above and lookup.required and not lookup.many:
-                    on_missing(place.root, Missing(where, hop.table, values(rows_above[0])))
+                    on_missing(lookup_place.root, Missing(where, hop.table, values(rows_above[0])))
         below: list[LookupPlace] = []
         show = functools.partial(masks.row, lookup.table, columns=tables.columns)
-        for place, rows in zip(places, rows_by_place, strict=True):
-            place.body[name] = _value(lookup, rows, place.root, below, show)
+        for lookup_place, rows in zip(places, rows_by_place, strict=True):
+            lookup_place.body[name] = _value(lookup, rows, lookup_place.root, below, show)
         if below and lookup.lookups:
             attach(tables, lookup.lookups, below, on_missing, on_source, f"{where}.", masks)
 

@@ -57,6 +57,9 @@ class Element:
         partition: in that topic.
         offset: in that partition.
         key: of the process; in general not the record's own key.
+
+    Args:
+        json: its fields, as JSON; they are parsed when `value` is first asked for.
     """
 
     __slots__ = ("_json", "_value", "key", "offset", "partition", "time", "topic")

@@ -20,10 +20,18 @@ _AHEAD = 2
 
 
 class Delivery:
-    """Delivers to one index; for one thread. `send` never raises for what a server does: no answer is status 0.
+    """Delivers to one index; for one thread.
 
-    Without a pool requests go one after the other in the caller's thread. `concurrency` is shared by the deliveries of
-    a process, so that the next one starts with what the last one found.
+    Args:
+        send: sends the body of a bulk request; never raises for what a server does: no answer is status 0.
+        clock: for waits.
+        index: its name.
+        bulk_bytes: about how many bytes a request has.
+        patience_s: seconds without a line that the server takes, after which the others are given up.
+        jitter: spreads waits; None: a generator of its own.
+        pool: threads that send; None: requests go one after the other in the caller's thread.
+        concurrency: shared by the deliveries of a process, so that the next one starts with what the last one found;
+            None: one request at a time.
     """
 
     def __init__(

@@ -72,6 +72,15 @@ class Evolver:
 
     Any number of processes may do the same at once: putting a field twice is harmless, and who finds that another was
     quicker plans again. It is made anew when the index is.
+
+    Args:
+        describe: of an index's name gives the index as it is; None: it is not there.
+        put_mapping: adds fields to an index's mapping.
+        index: name of the generation.
+        entity: name of the body's field in documents.
+        value: what the topic's values are: bodies, or change envelopes.
+        declared: the whole declared mapping.
+        accepted: places whose values may be coerced.
     """
 
     def __init__(

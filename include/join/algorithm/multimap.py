@@ -17,9 +17,16 @@ _Groups = dict[tuple[bytes, ...], dict[bytes, OutputShare]]
 class JoinSide:
     """The rows of one input under one join key.
 
-    `input` is its position, `slot` the number by which the state knows it. `kept`: rows that were looked up before,
-    None where there is none. The others are read once somebody asks for all of them, so a record of an input with many
-    rows under the join key does not read its neighbours for nothing.
+    Rows that nobody looked up are read once somebody asks for all of them, so a record of an input with many rows under
+    the join key does not read its neighbours for nothing.
+
+    Args:
+        input: position of the input.
+        slot: the number by which the state knows it.
+        join_key: its bytes.
+        state: of the bucket.
+        projection: makes of rows what they bring to outputs.
+        kept: primary key → row that was looked up before, None where there is none; changed by `put` and `shown`.
     """
 
     def __init__(

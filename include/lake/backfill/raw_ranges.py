@@ -41,6 +41,19 @@ class RawRanges(LogRanges):
     """[first, until) of one Kafka partition. An object is held in memory while it is read, and until the next one.
 
     Not for several threads. Raises `Terminal` where the copy has a hole, does not reach, or is not as committed.
+
+    Args:
+        store: the bucket of the lake.
+        raw: the topic in the backup group.
+        partition: number of the Kafka partition.
+        first: first offset that is wanted.
+        until: offset after the last one.
+        pause: decides how long to go on with a store that does not answer; without it the first error is raised.
+
+    Raises:
+        Terminal: the copy has a hole, or does not reach over all of the range.
+        Transient: the store does not answer, as `pause` decides.
+        BackPressure: the store asks to slow down, likewise.
     """
 
     def __init__(

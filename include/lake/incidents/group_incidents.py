@@ -41,7 +41,17 @@ _GROWN: Final = 10
 
 
 class GroupIncidents(GroupWatcher):
-    """Hears as a watcher of the group's driver, and looks at its planner once a second or so."""
+    """Hears as a watcher of the group's driver, and looks at its planner once a second or so.
+
+    Args:
+        name: the group's.
+        group: as it is declared.
+        ledger: of the application's incidents.
+        troubles: of the application: systems that do not answer.
+        untold: finds cuts that nobody told of, of the same group.
+        clock: when things were noticed.
+        beside: hears all that this one hears.
+    """
 
     def __init__(
         self,

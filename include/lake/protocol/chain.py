@@ -37,10 +37,15 @@ def give_up(_attempt: int, error: Transient | BackPressure) -> None:
 class Chain:
     """The chain of one Kafka partition in one generation. One thread at a time; any number of processes.
 
-    `start` is where it begins when nothing is committed: from its entry in the pointer. `last`: the `first` of any of
-    its commits, where one is known; those before it need not be listed then. `pause` decides how long to
-    go on with a store that does not answer; without it the first such error is raised. A run that ended with an
-    error may be started again, here or elsewhere: it goes on where the bucket stands.
+    A run that ended with an error may be started again, here or elsewhere: it goes on where the bucket stands.
+
+    Args:
+        store: the bucket of the lake.
+        key: of the chain.
+        start: offset where it begins when nothing is committed: from its entry in the pointer.
+        last: the `first` of any of its commits, where one is known; those before it need not be listed then.
+        pause: decides how long to go on with a store that does not answer; without it the first such error is raised.
+        sending: how files go up.
     """
 
     def __init__(

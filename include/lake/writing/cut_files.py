@@ -38,10 +38,18 @@ def whole(names: Names) -> Sorter:
 
 
 class CutFiles:
-    """Writes the files of the cut at `first` into `folder`, which is its own and empty.
+    """Writes the files of one cut.
 
-    A message that the format cannot hold is refused, too. Records refused are written by `aside`, whole, with the
-    reason in the header `REFUSED_HEADER`.
+    A message that the format cannot hold is refused, too. Records refused are written whole, with the reason in the
+    header `REFUSED_HEADER`.
+
+    Args:
+        folder: where files are written; its own, and empty.
+        chain: of the cut.
+        first: the cut's first offset.
+        sorter: says where messages go.
+        kept: format of what is kept.
+        aside: format of what is refused.
     """
 
     def __init__(self, folder: Path, chain: ChainKey, first: int, sorter: Sorter, kept: Format, aside: Format) -> None:

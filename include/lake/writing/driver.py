@@ -64,7 +64,18 @@ class GroupWatcher(Protocol):
 
 
 class Driver:
-    """One group. `step` it again and again, some ten times a second. Not for use from several threads."""
+    """One group. `step` it again and again, some ten times a second. Not for use from several threads.
+
+    Args:
+        name: the group's.
+        group: as it is declared.
+        log: tells topics, and where they begin and end.
+        store: the bucket of the lake.
+        pool: where tasks run.
+        clock: for times and pauses.
+        watcher: hears what a person may have to know.
+        writer: noted in intents: host and process, say.
+    """
 
     def __init__(
         self,
@@ -77,7 +88,6 @@ class Driver:
         watcher: GroupWatcher,
         writer: str,
     ) -> None:
-        """`writer` is noted in intents: host and process, say."""
         self._name, self._group, self._writer = name, group, writer
         self._log, self._store, self._pool = log, store, pool
         self._clock, self._watcher = clock, watcher

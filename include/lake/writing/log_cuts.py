@@ -48,10 +48,16 @@ class Logics(Protocol):
 
 
 class LogCuts:
-    """The cuts of one chain, one after the other. `folder` is its own: what lies there is removed with each cut.
+    """The cuts of one chain, one after the other.
 
-    A cut that nobody promised ends where its files have `max_bytes`, a batch of the log's client more at most, and
-    before the message that would open a folder beyond `max_folders`.
+    Args:
+        log: where messages are read.
+        chain: whose cuts they are.
+        logics: all of the topic that the deployment declares.
+        folder: where files are written; its own: what lies there is removed with each cut.
+        max_bytes: a cut that nobody promised ends where its files have so many, a batch of the log's client more at
+            most.
+        max_folders: such a cut ends before the message that would open a folder beyond so many.
     """
 
     def __init__(

@@ -63,7 +63,7 @@ class KafkaAdmin(KafkaClient, TopicAdmin):
             return {}
         with self._connection.asking("describe topics"):
             futures = self._client.describe_topics(TopicCollection(sorted(topics)), request_timeout=self._timeout_s)
-        found: dict[str, TopicInfo] = {}
+        described: dict[str, TopicInfo] = {}
         for name, future in futures.items():
             try:
                 with self._connection.asking("describe a topic", topic=name):
@@ -72,8 +72,8 @@ class KafkaAdmin(KafkaClient, TopicAdmin):
                 if _code(error) in UNKNOWN_TOPIC:
                     continue
                 raise
-            found[name] = TopicInfo(name, str(answer.topic_id), len(answer.partitions))
-        return found
+            described[name] = TopicInfo(name, str(answer.topic_id), len(answer.partitions))
+        return described
 
     @override
     def largest(self, topic: str) -> int | None:

@@ -32,15 +32,25 @@ _Record = tuple[bytes | None, bytes | None, Headers, int | None]
 
 
 class KafkaWriter(KafkaClient, LogWriter):
-    """`LogWriter` over an idempotent transactional producer; opening it fences older ones of `transactional_id`.
+    """`LogWriter` over an idempotent transactional producer. Not for use from several threads.
 
     An outage shorter than `timeout_s` is waited out inside the call that meets it. After a longer one `abort` may
     raise `Restart`: the client has lost track of what the broker knows, and opening anew by itself could fence a
     process that has taken over meanwhile. Its owner, who can tell, opens another, or ends: its next start resumes.
 
-    Partitions are computed here, as librdkafka's default partitioner differs from the Java client's. `timeout_s`
-    bounds every call. `transaction_timeout_s`: after so long without a commit the broker aborts by itself.
-    Not for use from several threads.
+    Partitions are computed here, as librdkafka's default partitioner differs from the Java client's.
+
+    Args:
+        bootstrap: the brokers.
+        transactional_id: the writer's; opening it fences older ones of that id.
+        options: librdkafka's own.
+        timeout_s: seconds; bounds every call.
+        transaction_timeout_s: after so many seconds without a commit the broker aborts by itself.
+        clock: measures them; None for the system's.
+
+    Raises:
+        Transient: Kafka does not answer for `timeout_s`.
+        Terminal: it refuses.
     """
 
     def __init__(

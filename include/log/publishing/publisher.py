@@ -58,7 +58,20 @@ class _Said:
 
 
 class Publisher:
-    """Writes one topic. `open` before anything else, and again after `Transient` from any call."""
+    """Writes one topic. `open` before anything else, and again after `Transient` from any call.
+
+    Args:
+        topic: the one that is written.
+        application: its name; names the transactional id and the group of offsets, with the topic.
+        sources: those that the topic is made of.
+        inputs: topics that the application reads.
+        own: further topics that nobody else writes to.
+        open_writer: opens the writer of a transactional id.
+        finish: writes the end of a transaction that was left without one.
+        reader: of the log.
+        admin: makes and describes topics.
+        clock: for times and waits.
+    """
 
     def __init__(
         self,
@@ -74,7 +87,6 @@ class Publisher:
         admin: TopicAdmin,
         clock: Clock,
     ) -> None:
-        """`sources`: those that the topic is made of. `own`: further topics that nobody else writes to."""
         self.topic = topic
         self.application = application
         self.group = f"{application}.{topic}.0"

@@ -108,13 +108,13 @@ class ConfluentRegistry(SchemaRegistry):
                     allowed="AVRO, JSON",
                 )
             try:
-                found = json.loads(good["schema"])
+                parsed = json.loads(good["schema"])
                 others = self._referenced(good)
                 if others:
-                    found = whole_avro(found, others) if language == "AVRO" else whole_json_schema(found, others)
+                    parsed = whole_avro(parsed, others) if language == "AVRO" else whole_json_schema(parsed, others)
             except RecursionError as error:
                 raise InvalidRecord("schema is too deep", reason="depth", schema_id=schema_id) from error
-            self._schemas[schema_id] = language, found if isinstance(found, dict) else {"type": found}
+            self._schemas[schema_id] = language, parsed if isinstance(parsed, dict) else {"type": parsed}
         return self._schemas[schema_id]
 
     def _referenced(self, answer: Mapping[str, Any]) -> dict[str, Any]:

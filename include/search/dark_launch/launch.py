@@ -103,7 +103,16 @@ _Step = tuple[Callable[[_Sample], _Verdict | None], _Sample]
 
 
 class DarkLaunch:
-    """Compares samples on threads of its own (`start`), or as `settle_next` is called."""
+    """Compares samples on threads of its own (`start`), or as `settle_next` is called.
+
+    Args:
+        stores: both sides.
+        rules: how answers are compared.
+        clock: for times and waits.
+        limits: of samples; None: those of `Limits`.
+        metrics: counts verdicts, and samples that were dropped; None: nobody reads them.
+        rng: draws samples; None: a generator of its own.
+    """
 
     def __init__(
         self,

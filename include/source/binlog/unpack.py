@@ -123,8 +123,8 @@ class _Xz:
         self._machine = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
 
     def read(self, size: int, /) -> bytes:
-        found = b""
-        while not found:
+        unpacked = b""
+        while not unpacked:
             data = b""
             if self._machine.eof:
                 data = self._machine.unused_data.lstrip(b"\0")
@@ -138,8 +138,8 @@ class _Xz:
                 data = self._source.read(_PIECE)
                 if not data:
                     raise EOFError("xz stream is cut short")
-            found = self._unpacked(data, size)
-        return found
+            unpacked = self._unpacked(data, size)
+        return unpacked
 
     def _unpacked(self, data: bytes, size: int) -> bytes:
         try:

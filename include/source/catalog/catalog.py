@@ -32,8 +32,15 @@ ChangesOthers = Callable[[str, str], bool]
 class TableCatalog:
     """Layouts of captured tables, cached until `forget`. Not for several threads at once, but for `shape`.
 
-    `load` is asked at the first need of all tables, or when many were needed one by one; `describe` whenever one is not
-    known, was forgotten, or does not fit a map. Without `describe`, `load` is asked again.
+    Args:
+        load: gives all captured tables; asked at the first need of all, or when many were needed one by one.
+        server: the source's.
+        policy: says what leaves of each table.
+        cascades: whether a foreign key cascades into a table.
+        describe: gives one table; asked whenever one is not known, was forgotten, or does not fit a map. None: `load`
+            is asked again.
+        changes_others: whether a change of a table may change other tables.
+        untraced: whether a foreign key changes rows of a table of which the binlog has no trace.
     """
 
     def __init__(

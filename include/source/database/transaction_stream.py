@@ -52,7 +52,20 @@ class Inflow:
         survives: SurvivesRollback,
         clock: Clock,
     ) -> None:
-        """Ask for what follows `position`; `waiting` are the XA transactions that were prepared there."""
+        """Ask for what follows `position`.
+
+        Args:
+            source: the server, and what is captured of it.
+            replica_id: the dump's; another dump under the same id is ended.
+            position: that capture stands at.
+            waiting: the XA transactions that were prepared there, the oldest first.
+            survives: whether a table's engine keeps rows that a transaction rolls back.
+            clock: measures the server's silence.
+
+        Raises:
+            Transient: the server does not answer.
+            Terminal: the server does not give what follows.
+        """
         self._source, self._position, self._clock = source, position, clock
         start = _nameable(waiting[0].after if waiting else position)
         self._behind = start is not position

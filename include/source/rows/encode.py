@@ -44,8 +44,17 @@ def _times(us: int) -> bytes:
 class Stamp:
     """The parts that the envelopes of one source transaction share: source block and times, as bytes.
 
-    Args of the constructor are the fields of `record.change.SourceBlock` that do not depend on the row; `made_us` is
-    when capture made the records.
+    Most of its arguments are the fields of `record.change.SourceBlock` that do not depend on the row.
+
+    Args:
+        server_id: of the server that the transaction was made on.
+        file: binlog file.
+        pos: place in that file.
+        commit_us: when the transaction was committed, µs UTC.
+        made_us: when capture made the records, µs UTC.
+        gtid: the transaction's name; None: its changes name no transaction.
+        snapshot: how rows of a snapshot are marked; None for those of the binlog.
+        thread: id of the connection that made it, None where the server does not log it.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ class _Unwanted(Transient):
 
 
 class ChunkReaders:
-    """`now` is the stream's place, kept up by the stream's thread; `shape` tells what leaves of a table.
+    """`now` is the stream's place, kept up by the stream's thread.
 
     `expected`: about how many rows the tables have, None until the server was asked.
     """
@@ -59,7 +59,17 @@ class ChunkReaders:
         now: Now,
         reader: OpenReader = SnapshotReader,
     ) -> None:
-        """Begin to read, in the order of `tables`; `rows_per_s` 0: no limit."""
+        """Begin to read.
+
+        Args:
+            source: the server, and how many threads read it.
+            clock: for pauses.
+            tables: what is left of each; read in this order.
+            rows_per_s: most rows a second, of all threads together; 0: no limit.
+            shape: tells what leaves of a table.
+            now: the stream's place.
+            reader: opens a connection that reads tables.
+        """
         self.now = now
         self.expected: int | None = None
         self._source, self._clock, self._shape, self._open = source, clock, shape, reader

@@ -72,7 +72,17 @@ class StreamGroup(Protocol):
 
 
 class Copying:
-    """Carries one job of `core.state` out; `close` it in every case."""
+    """Carries one job of `core.state` out; `close` it in every case.
+
+    Args:
+        job: the one that is carried out.
+        core: the group that the stream gathers, which rows go into.
+        source: the server, and how fast tables are read.
+        shape: tells what leaves of a table.
+        clock: for times and pauses.
+        watcher: hears how far the job is.
+        reader: opens a connection that reads tables.
+    """
 
     def __init__(
         self,

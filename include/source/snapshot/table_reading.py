@@ -27,7 +27,15 @@ class TableReading:
     What asks the server (`prepare`, `boundary`, `recut`, `pieces`) may wait long for it; nothing else does. Whoever
     cuts the table holds `cutting` meanwhile.
 
-    `sorted_by` is what the ranges `left` were cut by; should the key be another now, all is read from its beginning.
+    Args:
+        table: `database.table`.
+        left: ranges of keys that are not in the log yet.
+        sorted_by: what those ranges were cut by; should the key be another now, all is read from its beginning.
+        where: `Condition` that chooses the rows; "": all.
+        rows: most of a chunk.
+        size_bytes: most of a chunk, by the server's estimate of a row.
+        keys: of the only rows that are wanted, in one chunk; of those that have no row the last piece but one tells.
+            (): all rows.
     """
 
     def __init__(
@@ -40,10 +48,6 @@ class TableReading:
         size_bytes: int,
         keys: tuple[str, ...] = (),
     ) -> None:
-        """`rows`, `size_bytes`: most of a chunk; the bytes by the server's estimate of a row.
-
-        `keys`: of the only rows that are wanted, in one chunk; of those that have no row the last piece but one tells.
-        """
         self.table = table
         self.cutting = threading.Lock()
         self.sorted_by = sorted_by

@@ -123,16 +123,16 @@ def _row(name: str, folder: RunFolder) -> Markup:
             _told(key, value) for key, value in report.items() if key != "incidents" and value not in _UNSAID
         ),
     )
-    found = incidents(report)
+    shown_incidents = incidents(report)
     gave_up = seen.ended.gave_up if seen.ended is not None and seen.ended.rc else None
-    if gave_up is not None and gave_up.get("id") not in {each["id"] for each in found}:
-        found.append(gave_up)
+    if gave_up is not None and gave_up.get("id") not in {each["id"] for each in shown_incidents}:
+        shown_incidents.append(gave_up)
     if seen.held and (down := folder.down()[1]):
-        found.append(down)
+        shown_incidents.append(down)
     return Markup('<tr class="application"><th scope="row">{}<td>{}</tr>{}').format(
         link(name, "lyrebird", "applications", name, "log"),
         Markup("<td>").join(cells),
-        Markup("").join(map(_incident, found)),
+        Markup("").join(map(_incident, shown_incidents)),
     )
 
 

@@ -69,20 +69,20 @@ def _trees(kept: KeptRun) -> Markup:
 
 
 def _row(kind: Kind, kept: KeptRun, row: HistoryRow) -> Markup:
-    at = f"{row.at[:19].replace('T', ' ')} UTC" if row.at else time_text(kept.ended_us)
+    shown_time = f"{row.at[:19].replace('T', ' ')} UTC" if row.at else time_text(kept.ended_us)
     wide = Markup('<span class="wide">{}</span>')
     cells = (row.said, row.effort, wide.format(row.position), wide.format(_run(kind, row.run_id)))
     detail = Markup('<tr class="{}"><td colspan="{}">{}</tr>')
-    found = [detail.format("note" if row.incomplete else "incident", len(_COLUMNS), each) for each in row.details]
+    details = [detail.format("note" if row.incomplete else "incident", len(_COLUMNS), each) for each in row.details]
     if row.next_command:
-        found.append(detail.format("incident", len(_COLUMNS), Markup("<code>{}</code>").format(row.next_command)))
+        details.append(detail.format("incident", len(_COLUMNS), Markup("<code>{}</code>").format(row.next_command)))
     verdict = "clean" if row.clean else "nothing" if row.nothing else "open" if row.incomplete else "found"
     return Markup('<tr class="{}"><td>{}<th scope="row">{}<td>{}</tr>{}').format(
         verdict,
-        link(at, "lyrebird", "audits", kind, kept.run_id),
+        link(shown_time, "lyrebird", "audits", kind, kept.run_id),
         row.what,
         Markup("<td>").join(cells),
-        Markup("").join(found),
+        Markup("").join(details),
     )
 
 
