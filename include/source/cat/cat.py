@@ -6,6 +6,8 @@ whole of its own with it, as nobody can tell whether that was committed.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +25,6 @@ from include.source.binlog.reader import Event, EventReader
 from include.source.binlog.statement import Statement
 from include.source.binlog.step import RowsEvent
 from include.source.binlog.transaction import SourceTransaction, TransactionBuilder
-from include.source.cat.refusals import Refusals
 from include.source.cat.rows import RowTexts
 from include.source.database.table_info import TableInfo
 
@@ -38,6 +39,9 @@ _INSIDE: Final = _ROWS | _TEXTS | {EventType.TABLE_MAP}
 _MEMORY_BYTES: Final = 64 << 20
 _TYPE_AT: Final = 4
 _LEFT_OUT: Final = "Its transaction is left out; --all prints what can be read of it."
+_CAUSE: Final = ("table", "column", "database")
+# Advice to who runs a capture is none to who reads files.
+_ELSEWHERE: Final = re.compile(r"capture|--snapshot|`tables`|binlog_format|Nothing was skipped")
 
 
 @dataclass
@@ -56,7 +60,7 @@ class Cat:
     avro: bool = False
 
     def __post_init__(self) -> None:
-        self.refusals = Refusals(self.tell)
+        self.refusals = _Refusals(self.tell)
         self._reader = EventReader()
         self._texts = RowTexts(self.described, self.avro)
         self._builder = TransactionBuilder(self._captures, lambda *_: False, _MEMORY_BYTES, self.spill_folder)
@@ -233,3 +237,31 @@ class Cat:
                 "before": before,
                 "after": after,
             }
+
+
+class _Refusals:
+    """`tell` gets the first of each cause: message, table and column; what names no table is told each time."""
+
+    def __init__(self, tell: Callable[[Terminal], None]) -> None:
+        self._tell = tell
+        self._counted: Counter[tuple[Any, ...]] = Counter()
+
+    def __bool__(self) -> bool:
+        """Whether anything was refused."""
+        return bool(self._counted)
+
+    def note(self, error: Terminal, fix: str = "", **place: Any) -> None:
+        """Take in a refusal; `place` is what the error itself could not say of where it was."""
+        cause = tuple(str(error.details.get(name, "")) for name in _CAUSE)
+        if not any(cause):
+            cause = (*cause, str(error), str(place))
+        key = (error.message, *cause)
+        self._counted[key] += 1
+        if self._counted[key] == 1:
+            advice = fix or ("" if _ELSEWHERE.search(error.fix) else error.fix)
+            self._tell(Terminal(error.message, fix=advice, **{**place, **error.details}))
+
+    @property
+    def more(self) -> int:
+        """Number of refusals that came after the first of their cause."""
+        return self._counted.total() - len(self._counted)

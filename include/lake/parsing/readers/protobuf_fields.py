@@ -12,13 +12,12 @@ as absent, so that records of another schema would be filed under a zero.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 from include.lake.parsing.fields import Instant, Read, WantedValue, invalid, shown
 from include.lake.parsing.readers.descriptor_set import DescriptorSet, FieldType, MessageType
 from include.lake.parsing.readers.thrift_compact import varint
-from include.lake.parsing.readers.wire import FIXED32, FIXED64, SIZED, VARINT, fields_of, skip
 
 __all__ = ["ProtobufFraming", "protobuf_reader"]
 
@@ -27,6 +26,9 @@ ProtobufFraming = Literal["none", "confluent"]
 
 _TIMESTAMP: Final = "google.protobuf.Timestamp"
 _GROUP, _MESSAGE, _ENUM = 10, 11, 14
+# Types on the wire. Groups, which nobody makes any more, are passed over; numbers come unsigned.
+_VARINT, _FIXED64, _SIZED, _GROUP_TYPE, _END, _FIXED32 = range(6)
+_MOST_DEPTH: Final = 64
 
 
 def _signed(bits: int) -> Callable[[int], int]:
@@ -42,21 +44,21 @@ def _zigzag(bits: int) -> Callable[[int], int]:
 
 # By `FieldDescriptorProto.Type`: wire type, what makes a value of its raw number or bytes, zero.
 _KINDS: Final[dict[int, tuple[int, Callable[[Any], Any], Any]]] = {
-    1: (FIXED64, lambda raw: struct.unpack("<d", raw.to_bytes(8, "little"))[0], 0.0),
-    2: (FIXED32, lambda raw: struct.unpack("<f", raw.to_bytes(4, "little"))[0], 0.0),
-    3: (VARINT, _signed(64), 0),
-    4: (VARINT, int, 0),
-    5: (VARINT, _signed(32), 0),
-    6: (FIXED64, int, 0),
-    7: (FIXED32, int, 0),
-    8: (VARINT, bool, False),
-    9: (SIZED, bytes.decode, ""),
-    12: (SIZED, bytes, b""),
-    13: (VARINT, lambda raw: raw & 0xFFFFFFFF, 0),
-    15: (FIXED32, _signed(32), 0),
-    16: (FIXED64, _signed(64), 0),
-    17: (VARINT, _zigzag(32), 0),
-    18: (VARINT, _zigzag(64), 0),
+    1: (_FIXED64, lambda raw: struct.unpack("<d", raw.to_bytes(8, "little"))[0], 0.0),
+    2: (_FIXED32, lambda raw: struct.unpack("<f", raw.to_bytes(4, "little"))[0], 0.0),
+    3: (_VARINT, _signed(64), 0),
+    4: (_VARINT, int, 0),
+    5: (_VARINT, _signed(32), 0),
+    6: (_FIXED64, int, 0),
+    7: (_FIXED32, int, 0),
+    8: (_VARINT, bool, False),
+    9: (_SIZED, bytes.decode, ""),
+    12: (_SIZED, bytes, b""),
+    13: (_VARINT, lambda raw: raw & 0xFFFFFFFF, 0),
+    15: (_FIXED32, _signed(32), 0),
+    16: (_FIXED64, _signed(64), 0),
+    17: (_VARINT, _zigzag(32), 0),
+    18: (_VARINT, _zigzag(64), 0),
 }
 
 # Of a message, by field number: (wire type, conversion, places) or (_MESSAGE, plan below, ()).
@@ -126,7 +128,7 @@ def _add(types: DescriptorSet, root: MessageType, want: WantedValue, place: int,
                 raise ValueError(f"{shown(want.path)} is the message {field.type_name}: name a field of it")
             if want.time and not want.instant:
                 raise ValueError(f"{shown(want.path)} says its unit itself: declare unit: instant")
-            _leaf(level, field.number, SIZED, _instant, place)
+            _leaf(level, field.number, _SIZED, _instant, place)
             return None, numbers
         below: _Plan = {}
         found = level.setdefault(field.number, (_MESSAGE, below, []))
@@ -148,7 +150,7 @@ def _kind(types: DescriptorSet, field: FieldType) -> tuple[int, Callable[[Any], 
     if field.kind != _ENUM:
         return _KINDS[field.kind]
     names, signed = types.enums.get(field.type_name, {}), _signed(32)
-    return VARINT, lambda raw: names.get(signed(raw), signed(raw)), names.get(0, 0)
+    return _VARINT, lambda raw: names.get(signed(raw), signed(raw)), names.get(0, 0)
 
 
 def _walk(
@@ -163,36 +165,36 @@ def _walk(
             tag, at = varint(data, at)
         number, kind = tag >> 3, tag & 7
         start = at
-        if kind == SIZED and number:
+        if kind == _SIZED and number:
             size, start = varint(data, at)
             at = start + size
         else:
-            at = skip(data, at, number, kind)
+            at = _skip(data, at, number, kind)
         if at > end:
             raise IndexError
         wanted = tree.get(number)
         if wanted is None:
             continue
         expected, convert, places = wanted
-        if kind != (SIZED if expected == _MESSAGE else expected):
+        if kind != (_SIZED if expected == _MESSAGE else expected):
             raise ValueError(f"field {number} has wire type {kind}, not that of its type")
         if expected == _MESSAGE:
             inside = (*here, number)
             met.add(inside)
             _walk(data, start, at, convert, values, met, inside)
             continue
-        if kind == SIZED:
+        if kind == _SIZED:
             # Parts of one message are put together.
             body = data[start:at]
             value = convert(body) if convert is not _instant else _instant(body, values[places[0]])
         else:
-            value = convert(varint(data, start)[0] if kind == VARINT else int.from_bytes(data[start:at], "little"))
+            value = convert(varint(data, start)[0] if kind == _VARINT else int.from_bytes(data[start:at], "little"))
         for place in places:
             values[place] = value
 
 
 def _instant(body: bytes, before: Instant | None) -> Instant:
-    parts = dict(fields_of(body))
+    parts = dict(_fields_of(body))
     known = divmod(before.ns if before else 0, 1_000_000_000)
     seconds, nanos = parts.get(1, known[0]), parts.get(2, known[1])
     if isinstance(seconds, bytes) or isinstance(nanos, bytes) or nanos > 999_999_999:
@@ -213,3 +215,46 @@ def _unframe(data: bytes, root: MessageType) -> int:
     if tuple(index) != root.index:
         raise ValueError(f"it is the message at {index} of its file, {root.name} stands at {list(root.index)}")
     return begin
+
+
+def _fields_of(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Field number and value of each field in turn, groups left out; `ValueError` or `IndexError` for a bad message."""
+    offset, size = 0, len(data)
+    while offset < size:
+        tag, offset = varint(data, offset)
+        number, kind = tag >> 3, tag & 7
+        start = offset
+        offset = _skip(data, offset, number, kind)
+        if offset > size:
+            raise ValueError("the message is cut short")
+        if kind == _VARINT:
+            yield number, varint(data, start)[0]
+        elif kind == _SIZED:
+            length, start = varint(data, start)
+            yield number, data[start : start + length]
+        elif kind != _GROUP_TYPE:
+            yield number, int.from_bytes(data[start:offset], "little")
+
+
+def _skip(data: bytes, at: int, number: int, kind: int, depth: int = 0) -> int:
+    """Where the value at `at` of the field `number` ends; beyond the data when it is cut short."""
+    if not 0 < number < 1 << 29:
+        raise ValueError(f"no field number {number}")
+    if kind == _VARINT:
+        return varint(data, at)[1]
+    if kind == _SIZED:
+        size, at = varint(data, at)
+        return at + size
+    if kind == _FIXED64:
+        return at + 8
+    if kind == _FIXED32:
+        return at + 4
+    if kind != _GROUP_TYPE or depth > _MOST_DEPTH:
+        raise ValueError(f"wire type {kind} of field {number} at byte {at}")
+    while True:
+        tag, at = varint(data, at)
+        if tag & 7 == _END:
+            if tag >> 3 != number:
+                raise ValueError(f"group {number} ends as {tag >> 3}")
+            return at
+        at = _skip(data, at, tag >> 3, tag & 7, depth + 1)
