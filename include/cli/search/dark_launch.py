@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ from include.cli.json_option import json_option
 from include.cli.progress_bar import ProgressBar, progress_bar
 from include.cli.search.options import in_option, target_named
 from include.errors import BackPressure, LyrebirdError, SettingsError
+from include.pace import TokenBucket
 from include.settings.environment import state_folder
 
 if TYPE_CHECKING:
@@ -158,11 +160,12 @@ def _write_page(page: Path, search: str, report: DarkReport, bound: float, least
 def _run(dark: DarkLaunch, questions: Iterable[Question], per_s: float, clock: Clock, bar: ProgressBar) -> DarkReport:
     """Ask at an even pace, deciding samples beside it."""
     dark.start(_THREADS)
-    began_s = clock.monotonic_s()
+    # However long an answer takes, questions keep their number a second.
+    pace = TokenBucket(per_s, clock, burst_s=math.inf)
     refused = 0
     try:
         for number, question in enumerate(questions, 1):
-            clock.sleep(max(0.0, began_s + number / per_s - clock.monotonic_s()))
+            pace.pay(1)
             try:
                 dark.ask(question)
             except BackPressure:

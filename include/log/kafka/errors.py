@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -116,11 +116,15 @@ class Connection:
             "logger": LOGGER,
         }
 
-    def consumer(self, group: str, **ours: str | int | bool) -> Any:
-        """One of committed records that neither joins its group nor commits to it."""
+    def consumer(
+        self, group: str, on_commit: Callable[[Any, Any], None] | None = None, **ours: str | int | bool
+    ) -> Any:
+        """One of committed records that does not join its group; what it commits to it is told to `on_commit`."""
         usual: dict[str, str | int | bool] = {"isolation_level": "read_committed", "enable_auto_commit": False}
-        with self.asking("make a reader"):
-            return Consumer(self.configuration(group_id=group, **{**usual, "auto_offset_reset": "error", **ours}))
+        hears = {"on_commit": on_commit} if on_commit else {}
+        with self.asking("make a reader", group=group):
+            settings = self.configuration(group_id=group, **{**usual, "auto_offset_reset": "error", **ours})
+            return Consumer({**settings, **hears})
 
     def range_consumer(self, group: str, *, fetch_wait_max_ms: int) -> Any:
         """A `consumer` that tells where partitions end, and is soon ready for the next ranges."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 
 from include.errors import LyrebirdError
 from include.log.kafka.errors import Connection, Options
@@ -24,9 +24,7 @@ class KafkaOffsets:
         self._connection, self._group = Connection(bootstrap, options), group
         self._answers: list[LyrebirdError | None] = []
         self._unanswered = 0
-        ours = self._connection.configuration(group_id=group, enable_auto_commit=False)
-        with self._connection.asking("make a reader", group=group):
-            self._consumer: Any = Consumer({**ours, "on_commit": self._heard})
+        self._consumer = self._connection.consumer(group, self._heard)
 
     def commit(self, offsets: Mapping[tuple[str, int], int]) -> None:
         """Send them, by topic and partition; one answer follows unless it raises."""
