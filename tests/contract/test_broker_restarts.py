@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ def test_every_call_of_the_product_outlives_a_broker_that_is_killed_five_times(t
 
         for _ in range(RESTARTS):
             before = [each.answers() for each in clients]
-            eventually(lambda before=before: answered_anew(before))
+            eventually(partial(answered_anew, before))
             kafka.kill()
             kafka.start()
             lives()
@@ -135,6 +136,9 @@ def test_writers_that_commit_offsets_go_on_after_a_broker_is_killed(tmp_path: Pa
                     writer = None
                 time.sleep(0.05)
 
+        def all_went_on(before: dict[int, int]) -> bool:
+            return all(done[number] > before[number] for number in done)
+
         threads = [threading.Thread(target=commits, args=(number,), daemon=True) for number in done]
         for thread in threads:
             thread.start()
@@ -144,7 +148,7 @@ def test_writers_that_commit_offsets_go_on_after_a_broker_is_killed(tmp_path: Pa
             time.sleep(pause_s)
             kafka.start()
             before = dict(done)
-            eventually(lambda before=before: all(done[number] > before[number] for number in done))
+            eventually(partial(all_went_on, before))
         stop.set()
         for thread in threads:
             thread.join(60)

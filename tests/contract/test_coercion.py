@@ -94,7 +94,7 @@ def seen(server: Server, rows: list[tuple[Leaf, str, Any]]) -> list[Any]:
     """What searches see of each value alone in its field: REFUSED, None for nothing, UNSEEN where nobody can tell."""
     statuses = server.statuses([{name: value} for _, name, value in rows])
     told = [name for name in FIELDS if name not in ("text", "object", "nested", "flattened", "kept", "binary")]
-    fields = [
+    fields: list[Any] = [
         {"field": name, "format": "strict_date_optional_time_nanos"} if name.startswith(("date", "millis")) else name
         for name in told
     ]

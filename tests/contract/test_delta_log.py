@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pydantic import SecretStr
 
 from include.clock import SystemClock
 from include.errors import SettingsError, Transient
@@ -34,7 +35,7 @@ def log(secure: SecureBucket, folder: str, ca_file: str | None) -> DeltaLog:
         endpoint=secure.endpoint,
         bucket="tables",
         access_key=secure.access_key,
-        secret_key=secure.secret_key,
+        secret_key=SecretStr(secure.secret_key),
         ca_file=ca_file,
     )
     return DeltaLog(f"s3://tables/{folder}", storage_options(store), SystemClock())

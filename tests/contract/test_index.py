@@ -10,7 +10,6 @@ import pytest
 
 from include.errors import Terminal, Transient
 from include.index.bulk.request import BulkLine, document_line, line_bytes, probe_of
-from include.index.definition import IndexDefinition
 from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import creation
 from include.index.metadata import LIVING
@@ -20,9 +19,9 @@ from include.index.server.memory import MemoryIndex
 from include.index.server.port import BulkAnswer, IndexedDocument, IndexInfo, SearchIndex
 from include.index.upkeep.purge import delete_line
 from include.settings.connections import Elasticsearch
-from tests.support.documents.topic import MAPPING
+from tests.support.documents.topic import MAPPING, one_topic
 
-DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
+DEFINITION = one_topic("t")
 
 
 class Harness:

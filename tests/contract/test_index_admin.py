@@ -11,7 +11,6 @@ import pytest
 
 from include.errors import Terminal, Transient
 from include.index.bulk.request import document_line
-from include.index.definition import IndexDefinition
 from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import creation
 from include.index.metadata import LIVING
@@ -23,9 +22,9 @@ from include.index.server.elasticsearch_admin import ElasticsearchAdmin
 from include.index.server.memory_admin import MemoryAdmin
 from include.index.server.port import SearchIndex
 from include.settings.connections import Elasticsearch
-from tests.support.documents.topic import MAPPING
+from tests.support.documents.topic import MAPPING, one_topic
 
-DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
+DEFINITION = one_topic("t")
 
 
 @dataclass

@@ -15,16 +15,15 @@ from include.audit.search.views.memory import MemoryView
 from include.audit.search.views.range_count import IndexView, SeenDocument
 from include.errors import Terminal
 from include.index.bulk.request import document_line
-from include.index.definition import IndexDefinition
 from include.index.identity import DocumentIdentity
 from include.index.mapping.declared import creation
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import SearchIndex
 from include.settings.connections import Elasticsearch
-from tests.support.documents.topic import MAPPING
+from tests.support.documents.topic import MAPPING, one_topic
 
-DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
+DEFINITION = one_topic("t")
 ALL: Window = {0: 1000, 1: 1000}
 
 

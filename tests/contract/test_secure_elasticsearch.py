@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from include.errors import Terminal
 from include.index import worker
@@ -107,7 +108,7 @@ def test_a_certificate_that_is_not_on_this_host_is_named(node: SecureNode, tmp_p
 
 
 def test_no_secret_is_shown_by_settings(node: SecureNode) -> None:
-    registry = Registry(url="https://registry:8081", user="u", password="pass-word")
+    registry = Registry(url="https://registry:8081", user="u", password=SecretStr("pass-word"))
     for shown in (repr(settings(node)), str(settings(node)), repr(registry)):
         assert node.api_key not in shown
         assert "pass-word" not in shown

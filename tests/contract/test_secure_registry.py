@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import SecretStr
 
 from include.cli.lake.options import registry_of
 from include.errors import Terminal
@@ -43,7 +44,7 @@ def test_commands_of_the_lake_are_let_in_as_the_section_says(registry_url: str, 
 
 def test_who_is_not_let_in_is_told_so_and_shows_no_secret(registry_url: str, tmp_path: Path) -> None:
     with https_proxy(registry_url, tmp_path, "Bearer t0ken") as front:
-        registry = ConfluentRegistry(Registry(url=front.url, ca_file=front.authority, token="an0ther"))
+        registry = ConfluentRegistry(Registry(url=front.url, ca_file=front.authority, token=SecretStr("an0ther")))
         with pytest.raises(Terminal, match=r"refuses.*Check `registry`") as refused:
             registry.schema(1)
         assert refused.value.details["status"] == 401
@@ -53,7 +54,7 @@ def test_who_is_not_let_in_is_told_so_and_shows_no_secret(registry_url: str, tmp
 
 def test_an_unknown_authority_is_told_at_once(registry_url: str, tmp_path: Path) -> None:
     with https_proxy(registry_url, tmp_path, "Bearer t0ken") as front:
-        registry = ConfluentRegistry(Registry(url=front.url, token="t0ken"))
+        registry = ConfluentRegistry(Registry(url=front.url, token=SecretStr("t0ken")))
         with pytest.raises(Terminal, match="ca_file") as refused:
             registry.schema(1)
         assert isinstance(refused.value.__cause__, ssl.SSLCertVerificationError)

@@ -15,7 +15,6 @@ from include.audit.search.views.elasticsearch.states import ElasticsearchStates
 from include.audit.search.views.memory import MemoryStates
 from include.audit.search.views.state_view import FarAhead, IndexState, StateView
 from include.errors import Terminal
-from include.index.definition import IndexDefinition
 from include.index.digest import BUCKET_BITS, bucket, state_hash
 from include.index.mapping.declared import creation
 from include.index.metadata import Metadata, TopicOrigin
@@ -23,9 +22,9 @@ from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import SearchIndex
 from include.settings.connections import Elasticsearch
-from tests.support.documents.topic import MAPPING
+from tests.support.documents.topic import MAPPING, one_topic
 
-DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
+DEFINITION = one_topic("t")
 BODY = b'{"state":"completed"}'
 
 

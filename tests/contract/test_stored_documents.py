@@ -11,16 +11,15 @@ import pytest
 from include.audit.search.scrub import StoredDocument, StoredDocuments, is_altered
 from include.audit.search.views.elasticsearch.documents import ElasticsearchDocuments
 from include.audit.search.views.memory import MemoryDocuments
-from include.index.definition import IndexDefinition
 from include.index.mapping.declared import creation
 from include.index.metadata import Metadata, TopicOrigin
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import SearchIndex
 from include.settings.connections import Elasticsearch
-from tests.support.documents.topic import MAPPING
+from tests.support.documents.topic import MAPPING, one_topic
 
-DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json", shards=1)
+DEFINITION = one_topic("t", shards=1)
 BODY = b'{"order_id":9007199254740993,"state":"\xc3\xbc","total_price":0.1}'
 
 

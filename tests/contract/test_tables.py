@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from include.document.database import DatabaseAddress as Server
 from include.document.reading.mysql import MysqlTables
@@ -214,7 +215,7 @@ def test_texts_fold_exactly_as_the_server_compares_them(mariadb: Any, unique: st
                 assert apart == {texts[n] for n in equal}
                 same = {n for n, each in enumerate(texts) if found[(each,)] == found[(text,)]}
                 assert same == equal, text
-            keys = []
+            keys: list[tuple[Any, ...]] = []
             while page := now.keys_after("t", ["k"], keys[-1] if keys else None, 2):
                 keys += page
             assert len(keys) == len(set(found.values()))
@@ -284,11 +285,11 @@ def test_mariadb_says_what_is_wrong_and_what_to_do(mariadb: Any, unique: str) ->
             held.tables.columns("nothing")
         with held.tables.snapshot() as now, pytest.raises(Terminal, match="nothing"):
             now.rows("things", ["nothing"], ["a"], [(1,)])
-        server = Server(host=mariadb.host, port=mariadb.port, user="root", password="wrong")
+        server = Server(host=mariadb.host, port=mariadb.port, user="root", password=SecretStr("wrong"))
         with pytest.raises(Terminal, match="refuses the account"):
             opened(MysqlTables(server, unique).snapshot())
         with pytest.raises(Transient, match=r"does not answer.*lyrebird status"):
-            opened(MysqlTables(Server(host="127.0.0.1", port=1, user="u", password=""), unique).snapshot())
+            opened(MysqlTables(Server(host="127.0.0.1", port=1, user="u", password=SecretStr("")), unique).snapshot())
     finally:
         held.close()
 

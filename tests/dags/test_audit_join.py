@@ -16,12 +16,12 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from include.audit.joins.report import JoinReport
 from include.audit.nothing import NothingJudged
 from include.settings.environment import state_folder
-from supervision import audit_tasks
 from supervision.alerts import EndMail
 from supervision.audit_tasks import AuditJobOperator
 from supervision.join_audit import check_join_audit, judge_join_audit
 from supervision.pages.audits import audit_page
 from supervision.refusing import refusing
+from supervision.spark_operators import SparkJobOperator
 from tests.support.paths import ROOT
 
 WHY = "there is no such topic yet (topic='shop.sales'). Start the application join_shop."
@@ -118,7 +118,7 @@ def test_a_stack_whose_joins_do_not_run_skips_the_verdict_without_a_mail(monkeyp
         written(list(operator.application_args or ())[-1], nothing("joined_orders"))
 
     mails: list[str] = []
-    monkeypatch.setattr(audit_tasks.SparkJobOperator, "execute", job)
+    monkeypatch.setattr(SparkJobOperator, "execute", job)
     monkeypatch.setattr(EndMail, "__call__", lambda _self, context: mails.append(context["ti"].task_id))
     initdb()
     bag = DagBag(dag_folder=str(ROOT / "dags" / "audit_join.py"))

@@ -16,12 +16,13 @@ from airflow.sdk.exceptions import AirflowFailException
 from include.audit.nothing import NothingJudged
 from include.audit.search.report import together as reported
 from include.settings.environment import state_folder
-from supervision import alerts, audit_tasks
+from supervision import alerts
 from supervision.alerts import EndMail
 from supervision.audit_tasks import AuditJobOperator, judge_expectation
 from supervision.pages.audits import audit_page
 from supervision.refusing import GaveUp, refusing
 from supervision.search_audit import check_search_audit, judge_search_audit
+from supervision.spark_operators import SparkJobOperator
 from tests.support.paths import ROOT
 
 TOTALS, ONCE = "assembled_order.expect_totals_add_up", "assembled_order.expect_each_order_once"
@@ -157,11 +158,11 @@ def test_each_failure_is_its_own_tasks_and_is_mailed_once(
         else:
             Path(given[-1]).write_text(json.dumps(result(totals, DOUBLED)))
 
-    monkeypatch.setattr(audit_tasks.SparkJobOperator, "execute", job)
+    monkeypatch.setattr(SparkJobOperator, "execute", job)
     monkeypatch.setattr(alerts, "post", lambda mail: mails.append(f"{mail.subject}\n{mail.html}"))
     run = known_to_airflow.test(run_conf={"audits": [], "mode": "digest", "repair": False})
     states = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
-    links = XComModel.get_many(run_id=run.run_id, key="_link_AuditResultLink")
+    links: Any = XComModel.get_many(run_id=run.run_id, key="_link_AuditResultLink")
     with create_session() as session:
         linked = {each.task_id for each in session.scalars(links)}
     assert linked == {"audit", "verdict", "assembled_order.expectations", TOTALS, ONCE}
@@ -193,7 +194,7 @@ def test_an_index_in_which_nothing_is_yet_skips_verdict_and_expectations_without
         asked = {**result(), "nothing": ["assembled_order"]}
         Path(given[given.index("--expectations") + 2]).write_text(json.dumps(asked))
 
-    monkeypatch.setattr(audit_tasks.SparkJobOperator, "execute", job)
+    monkeypatch.setattr(SparkJobOperator, "execute", job)
     monkeypatch.setattr(EndMail, "__call__", lambda _self, context: mails.append(context["ti"].task_id))
     run = known_to_airflow.test(run_conf={"audits": [], "mode": "digest", "repair": False})
     states = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}

@@ -130,8 +130,9 @@ def test_choices_come_from_the_deployment_files(bag: DagBag) -> None:
 
 def test_a_snapshot_comes_before_the_replication(bag: DagBag) -> None:
     dag = bag.dags["source_snapshot"]
-    assert dag.get_task("replicate").trigger_dag_id == "source_replicate"
-    assert dag.get_task("replicate").upstream_task_ids == {"taken"}
+    replicate: Any = dag.get_task("replicate")
+    assert replicate.trigger_dag_id == "source_replicate"
+    assert replicate.upstream_task_ids == {"taken"}
     assert dag.get_task("taken").upstream_task_ids == {"request", "start"}
     assert dag.get_task("check").upstream_task_ids == set()
 
@@ -165,7 +166,7 @@ def test_only_one_run_of_an_application_is_active(bag: DagBag) -> None:
 
 
 def test_a_streams_settings_reach_its_operator(bag: DagBag) -> None:
-    run = bag.dags["stream_index_orders"].get_task("run")
+    run: Any = bag.dags["stream_index_orders"].get_task("run")
     assert (run.entry, run.arguments) == ("spark_apps/index_documents.py", ["--application", "index_orders"])
     assert run.conf == {"spark.sql.shuffle.partitions": 2}
     assert (run.restarts.most, run.restarts.window_s) == (2, 60)

@@ -90,7 +90,7 @@ def test_a_generation_below_one_is_refused() -> None:
 
 def test_the_fill_gets_its_arguments_from_the_check_and_comes_behind_the_plan(bag: DagBag) -> None:
     dag = bag.dags["index_rebuild"]
-    fill = dag.get_task("fill")
+    fill: Any = dag.get_task("fill")
     assert {"goes_on", "check"} == fill.upstream_task_ids
     assert str(fill.application).endswith("spark_apps/rebuild_index.py")
     assert dag.max_active_runs == 1

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pendulum
 import pytest
 
 from include.outbox.folder import outbox
@@ -293,7 +294,7 @@ class Metadata(Airflow):
         from airflow.utils.session import create_session
 
         with create_session() as session:
-            return get_task_instance_count(dag, session, None, run_ids=run_ids, task_ids=task_ids)
+            return get_task_instance_count(dag, session, None, run_ids=run_ids, task_ids=task_ids)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("run_type", ["manual", "operator_triggered"])
@@ -344,7 +345,7 @@ def test_airflows_clean_up_over_a_stream_that_runs_costs_it_its_run_and_nothing_
         )
     assert scene.look(Metadata()) == []
     run_cleanup(
-        clean_before_timestamp=datetime.now(UTC) - timedelta(days=30),
+        clean_before_timestamp=pendulum.now("UTC").subtract(days=30),
         table_names=["dag_run", "task_instance", "trigger"],
         skip_archive=True,
         confirm=False,

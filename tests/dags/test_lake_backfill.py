@@ -144,7 +144,7 @@ def test_airflow_takes_it_for_a_backfill_and_makes_a_run_of_each_day(bag: DagBag
     )
     with create_session() as session:
         runs = list(session.scalars(select(DagRun).where(DagRun.backfill_id == made.id).order_by(DagRun.logical_date)))
-        found = [(run.logical_date.date(), run.run_type, run.conf) for run in runs]
+        found = [(run.logical_date and run.logical_date.date(), run.run_type, run.conf) for run in runs]
     assert found == [
         (DAY.date() - dt.timedelta(days=before), "backfill", {"topic": "t", "version": 2}) for before in (400, 399, 398)
     ]

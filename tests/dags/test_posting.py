@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.providers.smtp.hooks.smtp import SmtpHook
 
 from include.clock import ManualClock, SystemClock
 from include.local import status
@@ -128,6 +129,6 @@ def test_settings_are_those_of_airflows_own_hook(
     extra: dict[str, Any], settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", json.dumps({"conn_type": "smtp", "host": "h", "extra": extra}))
-    made = posting.settings_of(posting.SmtpHook.get_connection("smtp_default"))
+    made = posting.settings_of(SmtpHook.get_connection("smtp_default"))
     assert {name: getattr(made, name) for name in settings} == settings
     assert (made.host, made.port) == ("h", 0)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import pendulum
 import pytest
 from airflow.models import DagBag
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
@@ -39,7 +40,7 @@ class Watched:
         from airflow.models.xcom import XComModel
 
         task = self.task
-        at = {"dag_id": DAG, "run_id": RUN, "task_id": "run", "map_index": -1}
+        at: dict[str, Any] = {"dag_id": DAG, "run_id": RUN, "task_id": "run", "map_index": -1}
 
         def push(key: str, value: object) -> None:
             XComModel.set(key, value, session=self.session, **at)
@@ -80,7 +81,7 @@ class Watched:
 
         self.session.commit()
         run_cleanup(
-            clean_before_timestamp=datetime.now(UTC) - timedelta(days=30),
+            clean_before_timestamp=pendulum.now("UTC").subtract(days=30),
             table_names=["dag_run", "task_instance", "trigger"],
             skip_archive=True,
             confirm=False,
@@ -154,7 +155,8 @@ def watched(dag: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
 
         def states(dag_id: str, run_ids: list[str], task_ids: list[str]) -> dict[str, Any]:
             answer = get_task_instance_states(
-                dag_id, session, dag_bag=None, map_index=None, task_ids=task_ids, task_group_id=None,
+                dag_id, session, dag_bag=None, map_index=None, task_ids=task_ids,  # type: ignore[arg-type]
+                task_group_id=None,
                 logical_dates=None, run_ids=run_ids,
             )  # fmt: skip
             return answer.task_states

@@ -56,7 +56,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 # Whole, as a test run leaves what it was asked for in the DAG's Params.
-PLAIN = {"source": "shop", "tables": [], "where": "", "rows_per_s": None, "plan": False}
+PLAIN: dict[str, Any] = {"source": "shop", "tables": [], "where": "", "rows_per_s": None, "plan": False}
 
 
 def states(run: Any) -> dict[str, str]:

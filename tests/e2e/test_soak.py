@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email import message_from_bytes
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -126,7 +127,7 @@ def streams_are_paused_and_unpaused(soak: Soak) -> None:
         soak.kill(INDEXER)
         killed_s = time.monotonic()
         for application in APPLICATIONS:
-            eventually(f"mail of {application}", lambda a=application: soak.platform.mails("PAUSED", f" {a} "), 200)
+            eventually(f"mail of {application}", partial(soak.platform.mails, "PAUSED", f" {application} "), 200)
         time.sleep(max(0.0, killed_s + KEEPER_LOOKS_S - time.monotonic()))
         assert not soak.folder(INDEXER).held()
     finally:
@@ -145,7 +146,7 @@ def airflow_cleans_its_database(soak: Soak) -> None:
     done = subprocess.run(asked, env=psutil.Process(pid).environ(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     for dag in STREAMS:
-        eventually(f"{dag} has a run", lambda d=dag: soak.platform.airflow.running(d), 300)
+        eventually(f"{dag} has a run", partial(soak.platform.airflow.running, dag), 300)
     assert {each: soak.guardian(each) for each in APPLICATIONS} == before
 
 
@@ -174,6 +175,7 @@ def another_host_has_the_state_folder(soak: Soak) -> None:
     """Its run was started elsewhere, it seems: nobody starts a second one here, until the folder is ours again."""
     folder, dag = soak.folder(INDEXER), f"stream_{INDEXER}"
     run = soak.platform.airflow.running(dag)
+    assert run is not None
     before = len(soak.platform.mails("FAILED", INDEXER, "elsewhere"))
     path = folder.path / "run.json"
     ours = path.read_text()
@@ -206,7 +208,7 @@ def thirty_incidents_open_at_once(soak: Soak) -> None:
         *[f"UPDATE {name} SET v = 'c' WHERE id = 1" for name in names],
     )
     for name in names:
-        eventually(f"mail of {name}", lambda n=name: soak.platform.mails("INCIDENT", "aside", f"shop.{n}"), WITHIN_S)
+        eventually(f"mail of {name}", partial(soak.platform.mails, "INCIDENT", "aside", f"shop.{name}"), WITHIN_S)
     tables = [f"shop.{name}" for name in names]
     done = soak.platform.lyrebird("capture", "resume-table", "--source", "shop", *tables, "--wait", "--timeout", "120")
     assert done.returncode == 0, done.stderr

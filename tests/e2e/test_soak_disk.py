@@ -6,9 +6,11 @@ import shutil
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pymysql
 import pytest
+from pydantic import SecretStr
 
 from include.errors import Transient
 from include.index.server.elasticsearch import ElasticsearchIndex
@@ -27,7 +29,7 @@ def test_writes_that_met_a_full_disk_end_within_half_a_minute_of_its_end() -> No
         stack = Stack(state, free_ports=True)
         try:
             env = stack.up(["mariadb"])
-            login = {"user": "shop", "password": env["LYREBIRD_SHOP_PASSWORD"], "database": "shop"}
+            login: dict[str, Any] = {"user": "shop", "password": env["LYREBIRD_SHOP_PASSWORD"], "database": "shop"}
 
             def connected() -> pymysql.Connection:
                 return pymysql.connect(host="127.0.0.1", port=int(env["LYREBIRD_MYSQL_PORT"]), autocommit=True, **login)
@@ -71,8 +73,8 @@ def test_a_note_that_met_a_full_disk_is_read_as_it_was_last_acknowledged() -> No
         stack = Stack(disk / "state", free_ports=True)
         try:
             env = stack.up(["elasticsearch"])
-            login = {"user": env["LYREBIRD_ELASTICSEARCH_USER"], "password": env["LYREBIRD_ELASTICSEARCH_PASSWORD"]}
-            index = ElasticsearchIndex(Elasticsearch(url=env["LYREBIRD_ELASTICSEARCH"], **login))
+            user, password = env["LYREBIRD_ELASTICSEARCH_USER"], SecretStr(env["LYREBIRD_ELASTICSEARCH_PASSWORD"])
+            index = ElasticsearchIndex(Elasticsearch(url=env["LYREBIRD_ELASTICSEARCH"], user=user, password=password))
             index.create("notes", {"settings": {"number_of_replicas": 0, "search.idle.after": "1s"}})
             last = None
             # Read as they are written, so that the newest is in its log and not in its index.
@@ -99,6 +101,7 @@ def test_a_note_that_met_a_full_disk_is_read_as_it_was_last_acknowledged() -> No
                     time.sleep(1)
             assert refused, "its log of writes was not closed"
             assert found is not None
+            assert last is not None
             assert found.source == last.source
             index.close()
         finally:

@@ -12,6 +12,7 @@ import orjson
 import pytest
 import yaml
 from click.testing import CliRunner
+from pydantic import SecretStr
 
 from demo.shop.connection import ShopServer
 from demo.shop.generator import Shop
@@ -37,7 +38,7 @@ class Counted:
     def __init__(self, inner: MysqlTables) -> None:
         self._inner, self.reads = inner, list[tuple[str, int]]()
         self.columns = inner.columns
-        self.keys_after, self.folded = inner.keys_after, inner.folded
+        self.keys_after, self.folded, self.newest = inner.keys_after, inner.folded, inner.newest
 
     @contextmanager
     def snapshot(self) -> Iterator[Counted]:
@@ -75,7 +76,9 @@ def definition(shop: ShopServer) -> DocumentDefinition:
 
 @pytest.fixture
 def tables(shop: ShopServer) -> Iterator[Counted]:
-    inner = MysqlTables(Server(host=shop.host, port=shop.port, user="root", password=shop.password), shop.database)
+    inner = MysqlTables(
+        Server(host=shop.host, port=shop.port, user="root", password=SecretStr(shop.password)), shop.database
+    )
     yield Counted(inner)
     inner.close()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from include.errors import Terminal
 from include.source.database.connection import asked
@@ -121,7 +122,7 @@ def test_a_password_that_the_server_has_not_cached_is_accepted(tls: Any, server:
     """MySQL's caching_sha2_password: over TLS as it is, without TLS behind the server's RSA key."""
     given = server("mysql-9.7")
     source = SourceDefinition(
-        host=given.host, port=given.port, user="root", password=given.root_password, databases=["x"], tls=tls
+        host=given.host, port=given.port, user="root", password=SecretStr(given.root_password), databases=["x"], tls=tls
     )
     for _ in range(2):
         ((_, cipher),) = asked(source, lambda ask: ask("SHOW SESSION STATUS LIKE 'Ssl_cipher'"))
@@ -132,7 +133,12 @@ def test_a_password_that_the_server_has_not_cached_is_accepted(tls: Any, server:
 def test_a_certificate_of_nobody_known_is_refused(server: Give) -> None:
     given = server("mysql-9.7")
     source = SourceDefinition(
-        host=given.host, port=given.port, user="root", password=given.root_password, databases=["x"], tls="verified"
+        host=given.host,
+        port=given.port,
+        user="root",
+        password=SecretStr(given.root_password),
+        databases=["x"],
+        tls="verified",
     )
     with pytest.raises(Terminal, match="certificate is not good"):
         asked(source, lambda ask: ask("SELECT 1"))

@@ -56,7 +56,8 @@ def read(path: Path, schema: Iterable[dict[str, Any]] = ()) -> tuple[list[dict[s
     refused: list[Terminal] = []
     cat = Cat(refused.append, Path(gettempdir()), described(schema))
     cat.on_file(path.name)
-    size, lines = 4, []
+    size = 4
+    lines: list[dict[str, Any]] = []
     for data in read_events(path):
         size += len(data)
         lines += cat.on_event(data)

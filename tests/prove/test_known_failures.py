@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pymysql
 import pytest
+from pydantic import SecretStr
 
 from include.source.binlog.ddl import TableEffect, effects
 from include.source.binlog.files import read_events
@@ -17,7 +18,7 @@ from include.source.database.connection import connect, query
 from include.source.definition import SourceDefinition
 from tests.support.binlog.builder import builder
 from tests.support.servers.fixture import Give, server
-from tests.support.source.database import Database
+from tests.support.servers.running import Server
 
 __all__ = ["server"]
 
@@ -143,9 +144,13 @@ def test_no_setting_of_the_server_cuts_pads_or_ends_what_is_selected(server: Giv
         _selects_all(database)
 
 
-def _selects_all(database: Database) -> None:
+def _selects_all(database: Server) -> None:
     source = SourceDefinition(
-        host=database.host, port=database.port, user="root", password=database.root_password, databases=["settings"]
+        host=database.host,
+        port=database.port,
+        user="root",
+        password=SecretStr(database.root_password),
+        databases=["settings"],
     )
     with connect(source) as ours:
         assert query(ours, source, "SELECT c FROM settings.t ORDER BY c") == [("a",), ("b",), ("c",)]

@@ -94,7 +94,8 @@ def read_alone(path: Path, splits: int, key_class: str) -> Any:
 @pytest.mark.timeout(240)
 def test_a_marker_that_is_not_counted_loses_records_in_splits(tmp_path: Path) -> None:
     """Why markers are counted: with the first one kept, a split begins inside a payload."""
-    from tests.support.lake.hadoop_sequence_files import IDENTITY, sync_markers
+    from include.lake.formats.sequence.sequence_writer import sync_markers
+    from tests.support.lake.hadoop_sequence_files import IDENTITY
 
     format_, batch = SequenceFile(**LAYOUTS[0]), messages(2_000, 3_000, hostile=True)
     path = tmp_path / "file"

@@ -86,8 +86,8 @@ def each_once(places: list[ClickIndexHarness]) -> None:
     ids = list[str]()
     for place in places:
         for number in read_fed(place.index, place.name):
-            found, own = place.clicks(f"{place.name}-v{number}")
-            assert found == place.topic.numbers()
+            numbers, own = place.clicks(f"{place.name}-v{number}")
+            assert numbers == place.topic.numbers()
         ids += own
     assert len(set(ids)) == len(ids)
     together = places[0].index.client.count(index=",".join(place.name for place in places)).body["count"]

@@ -13,6 +13,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -129,13 +130,17 @@ def test_each_kind_of_fault_is_found_with_key_and_column_and_mended(
     with scene.lake(monkeypatch):
         scene.until_labelled()
         for against in SIDES:
-            scene.world.wait(lambda against=against: scene.audit("quiet", against).verdict == "clean", 120)
+            scene.world.wait(partial(_clean, scene, against), 120)
             faults = _planted(scene, against)
             report = scene.audit("quiet", against)
             assert {(e.kind, e.key["id"], tuple(e.columns)) for e in report.found} == faults, report.lines()
             mended = scene.audit("quiet", against, repair=f"mend-{against}")
             assert mended.verdict == "clean", mended.lines()
             assert scene.audit("quiet", against).verdict == "clean"
+
+
+def _clean(scene: TableAuditScenario, against: Against) -> bool:
+    return scene.audit("quiet", against).verdict == "clean"
 
 
 def _planted(scene: TableAuditScenario, against: Against) -> set[tuple[str, str, tuple[str, ...]]]:

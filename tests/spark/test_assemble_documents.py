@@ -183,7 +183,12 @@ def test_what_the_shop_did_comes_out_once_and_equal_over_a_restart(
     monkeypatch.setattr(making, "CHUNK", 10)
     monkeypatch.setattr(batch, "CHUNK", 10)
     make, by_tasks = stream.made, list[int]()
-    monkeypatch.setattr(stream, "made", lambda *each: (by_tasks.append(len(each[-1])), make(*each))[1])
+
+    def counted(*each: Any) -> Any:
+        by_tasks.append(len(each[-1]))
+        return make(*each)
+
+    monkeypatch.setattr(stream, "made", counted)
     with Shop(scene.server.connect, 7, writers=2, pace_s=0.01) as shop:
         shop.prepare()
         scene.open_capture()

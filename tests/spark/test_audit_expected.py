@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow
 import pytest
@@ -14,14 +15,12 @@ from pyspark.sql import SparkSession
 from include.audit.search import expected_spark as stream
 from include.audit.search.bisect import bisect
 from include.audit.search.bounds import Bounds, PartitionShare
-from include.audit.search.expected import FoldedExpected, RecordState, fold, reading_of, records_below
+from include.audit.search.expected import FoldedExpected, Kind, RecordState, fold, reading_of, records_below
 from include.audit.search.expected_spark import NEWEST_SCHEMA, SparkExpected
 from include.audit.search.views import key_ranks_spark as ranks
 from include.audit.search.views.key_list import ListedKeys
-from include.audit.search.views.key_range import DocIdRange
 from include.audit.search.views.key_ranks_spark import SparkKeys
-from include.audit.search.views.range_count import SeenDocument
-from include.index.definition import IndexDefinition, IndexTopic
+from include.index.definition import IndexTopic
 from include.index.digest import bucket, limbs, of_limbs, state_hash
 from include.index.feed import Feed
 from include.index.metadata import TopicOrigin
@@ -31,7 +30,8 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.planning.slices import Slice
 from include.log.ports import Record
 from include.settings.connections import Cluster, Registry
-from tests.support.documents.topic import DocumentTopic
+from tests.support.documents.topic import DocumentTopic, one_topic
+from tests.support.search.listed_view import ListedView
 
 FEED = Feed(TopicOrigin("c", "t", "docs", 1), IndexTopic(entity="order"))
 KEYS = sorted({*(f"{n:05}" for n in range(3_000)), "", "Z", "a", "ü", "\ufffd", "\U0001f600", "a\0", "'; --"})
@@ -40,10 +40,12 @@ KEYS = sorted({*(f"{n:05}" for n in range(3_000)), "", "Z", "a", "ü", "\ufffd",
 def made(count: int) -> list[RecordState]:
     """Every kind, several records of a key, and versions up to the greatest that there is."""
     chance = random.Random(3)
+    living: list[Kind] = ["living"]
+    kinds: list[Kind] = [*living * 8, "deleted", "spoilt"]
     out = []
     for n in range(count):
         doc_id, version = f"k{chance.randrange(count // 2)}", (1 << 53) - count + n
-        kind = chance.choice(["living"] * 8 + ["deleted", "spoilt"])
+        kind = chance.choice(kinds)
         state = state_hash(doc_id, version, b"{}") if kind == "living" else 0
         out.append(RecordState(doc_id, version, n % 3, n, kind, state))
     return out
@@ -55,7 +57,7 @@ def sides(spark: SparkSession) -> tuple[FoldedExpected, SparkExpected]:
     for record in made(2_000):
         folded.add(record)
         newest[record.doc_id] = record
-    rows = [
+    rows: list[tuple[Any, ...]] = [
         (r.doc_id, 1, r.version, r.offset, r.partition, r.kind, *limbs(r.state), bucket(r.state, 0), bucket(r.state, 1))
         for r in newest.values()
     ]
@@ -204,7 +206,7 @@ def test_a_task_makes_of_its_slices_what_one_process_reads(monkeypatch: pytest.M
     monkeypatch.setattr(stream, "cached_consumer", lambda *_: contextlib.nullcontext(Consumer()))
     monkeypatch.setattr(stream, "ConfluentRegistry", lambda _: registry)
     monkeypatch.setattr(stream, "_ROWS", 7)
-    definition = IndexDefinition(application="a", topic="docs", entity="order", mapping="m.json")
+    definition = one_topic("docs")
     feed = feed_of(Cluster(name="c", type="t"), definition, "docs", IndexProgress("docs"))
     plan = stream.StatesPlan(feed, "nowhere:9092", {}, Registry(url="http://nowhere"))
     slices = [{"topic": "docs", "topic_id": "", "partition": p, "start": 0, "end": end} for p, end in ends.items()]
@@ -228,29 +230,8 @@ def test_a_task_makes_of_its_slices_what_one_process_reads(monkeypatch: pytest.M
     assert list(stream.states(plan, [])) == []
 
 
-class View:
-    """An index that lacks some keys."""
-
-    def __init__(self, ids: set[str]) -> None:
-        self.requests = 0
-        self.received = 0
-        self._ids = sorted(ids)
-
-    def counts(self, ranges: list[DocIdRange]) -> list[int]:
-        return [len(one.of(self._ids)) for one in ranges]
-
-    def ids(self, ranges: list[DocIdRange], most: int) -> list[list[str]]:
-        return [list(one.of(self._ids)[:most]) for one in ranges]
-
-    def now(self, doc_ids: list[str]) -> dict[str, SeenDocument]:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        pass
-
-
 def test_a_walk_over_ranks_finds_what_one_over_a_list_finds(keys: SparkKeys) -> None:
     gone = {KEYS[5], KEYS[6], KEYS[1_500], KEYS[-1]}
-    found = bisect(keys, View(set(KEYS) - gone), leaf=20)
+    found = bisect(keys, ListedView(set(KEYS) - gone), leaf=20)
     assert found.missing == sorted(gone)
-    assert found.one_by_one == bisect(ListedKeys(KEYS), View(set(KEYS) - gone), leaf=20).one_by_one
+    assert found.one_by_one == bisect(ListedKeys(KEYS), ListedView(set(KEYS) - gone), leaf=20).one_by_one

@@ -17,6 +17,7 @@ from include.log.planning.plan import BatchPlan
 from include.log.planning.slices import slices_of
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.running import batches_spark as stream
+from include.settings.connections import Registry
 from tests.spark.conftest import Runner
 from tests.support.documents.order_harness import DEFINITION, SCHEMAS
 from tests.support.source.captured_changes import CapturedChanges
@@ -60,7 +61,7 @@ def test_a_backlog_is_read_in_steps_by_several_tasks_and_in_little_memory(
 ) -> None:
     monkeypatch.setattr(assembling, "_OFFSETS_A_SHARE", 2_000)
     monkeypatch.setattr(assembling, "_SHARES_A_CORE", 1)
-    task = functools.partial(fold, inputs, kafka, {}, registry_url)
+    task = functools.partial(fold, inputs, kafka, {}, Registry(url=registry_url))
     found: list[Signals] = []
     sizes: list[int] = []
     told: list[int] = []

@@ -94,7 +94,7 @@ def test_a_file_gives_through_the_platform_what_it_gives_without(
     world: DeviceTracksHarness, spark: SparkSession
 ) -> None:
     lines = made_lines(400)
-    process = Offline(Offline.settings_type(timeout="5m"))
+    process = Offline(Offline.settings_type.model_validate({"timeout": "5m"}))
     expected, told = replay(process, lines, bound_us=5_000_000), list[int]()
     assert len(expected.emitted) > 100
     assert len(expected.late) > 10

@@ -187,7 +187,7 @@ def test_a_bucket_that_is_none_is_refused(spark: SparkSession) -> None:
 
 
 def test_nothing_is_kept_once_results_were_taken_or_given_up(spark: SparkSession) -> None:
-    kept = spark.sparkContext._jsc.getPersistentRDDs  # type: ignore[attr-defined]
+    kept = spark.sparkContext._jsc.getPersistentRDDs
     before = set(kept())
     shares = [share(0)]
     assert len(list(exchange(spark, read, shares, lambda *got: b"x", buckets=BUCKETS, keep=True))) == 8

@@ -323,7 +323,7 @@ def test_an_application_of_two_indexes_fills_both_and_one_that_fails_ends_the_ot
     def lives() -> tuple[int, int]:
         indexer.index.refresh(one)
         indexer.index.refresh(two)
-        return tuple(indexer.index.client.count(index=name).body["count"] for name in (one, two))  # type: ignore[return-value]
+        return tuple(indexer.index.client.count(index=name).body["count"] for name in (one, two))
 
     indexer.index.create(f"{two}-v1", creation(two, definition, mapping_of(deployment, definition)))
     try:

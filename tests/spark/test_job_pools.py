@@ -10,13 +10,13 @@ from pyspark.sql import SparkSession
 
 from include.errors import LyrebirdError
 from include.log.running.failure import first_line
-from include.log.running.job_pool import JobPool
+from include.log.running.job_pool import OwnedJobPool
 from include.log.running.job_pool_spark import SparkJobPool
 from include.log.running.processes import Processes, ProcessPool
 from tests.support.pooled_work import DEADLY, OURS, squared
 
 Result = tuple[int, int | str]
-Pool = JobPool[int, Result]
+Pool = OwnedJobPool[int, Result]
 _WITHIN_S = 100.0
 
 

@@ -184,8 +184,10 @@ def assert_verify_finds_what_was_planted(scene: JoinHarness, spark: SparkSession
     place = state_place(join.topic, scene.folder / "erring")
     committed = committed_of(join, reader)
     before = dict(committed.pointers)
-    versions = {(stage, bucket): BucketPointer.from_bytes(each).uid for (stage, bucket), each in before.items()}
-    rows = {}
+    versions: dict[tuple[str, int], str] = {
+        (stage, bucket): BucketPointer.from_bytes(each).uid for (stage, bucket), each in before.items()
+    }
+    rows: dict[bytes, tuple[int, bytes]] = {}
     for (stage, bucket), pointer in before.items():
         if stage == "rows":
             with open_bucket(place, scene.bucket, stage, bucket, pointer) as opened:

@@ -45,6 +45,8 @@ def printed(folder: Path, *options: str) -> str:
 def random_changes(draw: random.Random, count: int) -> list[dict[str, Any]]:
     """Of the inputs of `LEFT`: rows that change their join key, have none, go and come again, and old ones."""
     changes: list[dict[str, Any]] = []
+    key: dict[str, Any]
+    row: dict[str, Any]
     for version in range(10, 10 + count):
         town, buyer, number = draw.choice(["a", "b", None]), draw.randrange(2), draw.randrange(5)
         input = draw.choice([0, 0, 1, 1, 2])

@@ -21,8 +21,8 @@ _POLL_S: Final = 0.1
 _BATCH: Final = 1000
 _COMMITTED: Final = IsolationLevel.READ_COMMITTED
 _ALL: Final = IsolationLevel.READ_UNCOMMITTED
-_EARLIEST: Final[Any] = admin.OffsetSpec.earliest()  # type: ignore[attr-defined, no-untyped-call]
-_LATEST: Final[Any] = admin.OffsetSpec.latest()  # type: ignore[attr-defined, no-untyped-call]
+_EARLIEST: Final[Any] = admin.OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_LATEST: Final[Any] = admin.OffsetSpec.latest()  # type: ignore[no-untyped-call]
 # librdkafka does not count them among the retriable errors of a single partition, or of a group.
 _PASSING: Final = {
     KafkaError.UNSTABLE_OFFSET_COMMIT,

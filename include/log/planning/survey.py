@@ -124,7 +124,7 @@ class KafkaSurvey(Survey):
 
 
 def _spec(edge: Edge) -> Any:
-    offsets: Any = admin.OffsetSpec  # type: ignore[attr-defined]
+    offsets: Any = admin.OffsetSpec
     return (
         offsets.for_timestamp(edge)
         if isinstance(edge, int)

@@ -65,7 +65,7 @@ class ClickHarness(NodeAuditHarness):
     def numbers(self) -> list[int]:
         """Of all documents, sorted."""
         self.index.refresh(self.name)
-        hits = self.real.client.search(index=self.name, size=10_000, source=["order"]).body["hits"]["hits"]
+        hits = self.real.client.search(index=self.name, size=10_000, source_includes=["order"]).body["hits"]["hits"]
         return sorted(hit["_source"]["order"]["order_id"] for hit in hits)
 
 

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -86,7 +87,7 @@ def test_tombstones_go_once_their_mark_is_old_and_the_audit_stays_clean(
         assert there is not None
         keeper = ProgressKeeper(server, info, unique, "test", SystemClock())
         claimed = keeper.claim()
-        at = {"acked": {0: end}, "searchable": {0: end}, "topic_ids": {unique: there.topic_id}}
+        at: dict[str, Any] = {"acked": {0: end}, "searchable": {0: end}, "topic_ids": {unique: there.topic_id}}
         keeper.save(dataclasses.replace(claimed, generation=1, cluster="local/test", **at))
         assert told()["since"] is None
         note = server.note(NOTES, f"{note_id(info, unique)}.purge")

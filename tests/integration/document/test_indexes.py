@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
+from pydantic import SecretStr
 
 from include.cli.documents.commands import command
 from include.document.database import DatabaseAddress
@@ -46,7 +47,9 @@ def test_what_an_index_would_find_is_known_whether_tables_have_rows_or_not(
 ) -> None:
     at = server(name)
     ask(at, "DROP DATABASE IF EXISTS depot", "CREATE DATABASE depot", "USE depot", *TABLES)
-    tables = MysqlTables(DatabaseAddress(host=at.host, port=at.port, user="root", password=at.root_password), "depot")
+    tables = MysqlTables(
+        DatabaseAddress(host=at.host, port=at.port, user="root", password=SecretStr(at.root_password)), "depot"
+    )
     assert lacking(tables) == []
     assert check(at, tmp_path)[:2] == (
         0,

@@ -140,6 +140,7 @@ class Depot:
             tuple(decode(r.key).values()): r.value and decode(r.value)
             for p, end in reader.end_offsets(TOPIC).items()
             for r in reader.read(TOPIC, p, 0, end)
+            if r.key is not None
         }
 
     def close(self) -> None:

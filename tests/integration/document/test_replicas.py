@@ -47,7 +47,7 @@ def replicating(name: str, folder: Path) -> Iterator[ReplicaPair]:
 
 
 def opened(server: Server, **more: Any) -> MysqlTables:
-    account = {"user": "root", "password": server.root_password}
+    account: dict[str, Any] = {"user": "root", "password": server.root_password}
     return MysqlTables(DatabaseAddress(host=server.host, port=server.port, **account, **more), "shop")
 
 
@@ -128,7 +128,7 @@ def test_the_server_that_took_over_is_read_once_the_first_is_gone(tmp_path: Path
 
 
 def reads_from_the_second(pair: ReplicaPair) -> None:
-    server = {"fallbacks": [f"127.0.0.1:{pair.second.port}"], "wait_s": 20}
+    server: dict[str, Any] = {"fallbacks": [f"127.0.0.1:{pair.second.port}"], "wait_s": 20}
     tables = opened(pair.first, **server)
     ask(pair.first, "INSERT INTO shop.orders VALUES (50, 'first')")
     last = position(pair)
@@ -136,7 +136,7 @@ def reads_from_the_second(pair: ReplicaPair) -> None:
     pair.applied(pair.end())
     pair.kill_first()
     pair.promote()
-    account = {"user": "root", "password": pair.second.root_password}
+    account: dict[str, Any] = {"user": "root", "password": pair.second.root_password}
     # Both servers of such a pair have the same accounts; here each made a password of its own.
     tables.close()
     tables = MysqlTables(DatabaseAddress(host="127.0.0.1", port=pair.first.port, **account, **server), "shop")

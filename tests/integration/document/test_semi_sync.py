@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from include.document.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
@@ -42,7 +43,7 @@ def test_a_snapshot_waits_for_a_commit_that_stands_in_the_binlog_only(server: Gi
             ask(f"GRANT SELECT ON performance_schema.log_status TO {unique}@'%'")
         ask(f"SET GLOBAL rpl_semi_sync_source_timeout = {HELD_BACK_MS}")
         ask("SET GLOBAL rpl_semi_sync_source_enabled = ON")
-        account = DatabaseAddress(host=at.host, port=at.port, user=unique, password="Secret-1")
+        account = DatabaseAddress(host=at.host, port=at.port, user=unique, password=SecretStr("Secret-1"))
         tables = MysqlTables(account, unique)
         try:
             ((file, before, *_),) = ask("SHOW BINARY LOG STATUS")

@@ -79,7 +79,7 @@ def live(elasticsearch_url: str, unique: str) -> Iterator[Live]:
 
 
 def test_a_new_column_is_in_the_mapping_before_the_first_document_that_has_it(live: Live) -> None:
-    gift = {**LINE, "fields": [*LINE["fields"], {"name": "gift", "type": ["null", "boolean"], "default": None}]}  # type: ignore[misc]
+    gift = {**LINE, "fields": [*LINE["fields"], {"name": "gift", "type": ["null", "boolean"], "default": None}]}
     schema = newer(("note", "string"), ("notes", {"type": "map", "values": "string"}), lines=gift)
     body = {"id": 1, "lines": [{"n": 1, "gift": True}], "counts": {"a": 1}, "note": "x", "notes": {"a.b": "2026-11-02"}}
     assert live.status(body) == 400

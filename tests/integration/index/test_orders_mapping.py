@@ -148,7 +148,7 @@ def test_words_without_a_fields_name_find_lines_and_places(orders: Orders) -> No
 
 def test_prices_are_numbers_by_fields_and_a_hit_is_the_order_alone_where_that_is_asked(orders: Orders) -> None:
     orders.write(body())
-    fields = ["order.total_price", "order.lines.price"]
+    fields: list[Any] = ["order.total_price", "order.lines.price"]
     found = orders.index.client.search(index=orders.name, source_includes=["order"], fields=fields)
     (hit,) = found.body["hits"]["hits"]
     assert hit["_source"] == {"order": body()}
@@ -159,6 +159,10 @@ def test_prices_are_numbers_by_fields_and_a_hit_is_the_order_alone_where_that_is
 def test_a_runtime_field_without_a_script_makes_a_number_of_a_text(orders: Orders) -> None:
     orders.write(body())
     runtime = {"order.delivery_address.postal_code": {"type": "long"}}
-    asked = {"fields": ["order.delivery_address.postal_code"], "source": False, "runtime_mappings": runtime}
+    asked: dict[str, Any] = {
+        "fields": ["order.delivery_address.postal_code"],
+        "source": False,
+        "runtime_mappings": runtime,
+    }
     (hit,) = orders.index.client.search(index=orders.name, **asked).body["hits"]["hits"]
     assert hit["fields"] == {"order.delivery_address.postal_code": [12345]}

@@ -23,11 +23,12 @@ from include.lake.protocol.cut import Commit
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
 from include.lake.writing.report import GroupReport
-from include.lake.writing.worker import TaskPlace, store_of
+from include.lake.writing.worker import TaskPlace
 from include.log.kafka.log import KafkaAdmin
 from include.log.ports import TopicSpec
 from include.metrics.progress import RunFolder
 from include.settings.connections import Kafka, StoreSettings
+from include.store.s3 import store_of
 from tests.support.lake.hosted_application import Threads
 
 GOOD, REFUSED = b'{"at": "2026-11-01T00:00:00Z"}', b"no JSON"

@@ -96,7 +96,7 @@ def test_kafka_registry_and_s3_run_as_the_account_and_have_what_root_left(site: 
             assert owners_of(site.folder(row)) == {wanted(site)}
         assert stranger.stat().st_uid == os.geteuid()
         kafka = Deployment.load(ROOT / "include" / "deployment", env).one("kafka", Kafka)
-        asked = {"bootstrap.servers": kafka.bootstrap, **kafka.options}
+        asked: dict[str, str | int | float | bool] = {"bootstrap.servers": kafka.bootstrap, **kafka.options}
         assert AdminClient(asked).list_topics(timeout=20).cluster_id == identity
         user, password = env["LYREBIRD_REGISTRY_USER"], env["LYREBIRD_REGISTRY_PASSWORD"]
         subjects = f"{env['LYREBIRD_REGISTRY']}/subjects"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+from pydantic import SecretStr
 
 from include.clock import SystemClock
 from include.document.database import DatabaseAddress as Server
@@ -38,7 +41,7 @@ def test_while_nothing_is_indexed_each_user_sees_all_own_writes_and_each_order_r
     written = str(world.position().gtids)
     reader = world.reader()
     for user in sorted(users)[:5]:
-        found, origins = all_of(lambda after, u=user: reader.of_user(u, 3, after, written=written))
+        found, origins = all_of(partial(reader.of_user, user, 3, written=written))
         assert (found, origins) == (world.history(user), {"index"})
     # From here on indexing stands still.
     before = world.told().keys()
@@ -48,7 +51,7 @@ def test_while_nothing_is_indexed_each_user_sees_all_own_writes_and_each_order_r
     assert changed
     behind = reader.index.of_user(changed[0]["user_id"], 100)
     for user in sorted({body["user_id"] for body in changed})[:5]:
-        found, origins = all_of(lambda after, u=user: reader.of_user(u, 3, after, written=written))
+        found, origins = all_of(partial(reader.of_user, user, 3, written=written))
         assert (found, origins) == (world.history(user), {"index+mysql"})
     assert [hit.body for hit in behind.hits] != world.history(changed[0]["user_id"])
     latest = world.history(changed[0]["user_id"])[0]
@@ -100,7 +103,7 @@ def test_an_account_that_may_not_ask_for_positions_reads_without_them(world: Sho
         cursor.execute(f"CREATE USER {name}@'127.0.0.1' IDENTIFIED BY 'x'")
         cursor.execute(f"GRANT SELECT ON {name}.* TO {name}@'127.0.0.1'")
     try:
-        server = Server(host=world.shop.host, port=world.shop.port, user=name, password="x")
+        server = Server(host=world.shop.host, port=world.shop.port, user=name, password=SecretStr("x"))
         tables = PositionedMysql(MysqlTables(server, name), SystemClock())
         documents = DatabaseDocuments(world.target, lambda: tables, SystemClock())
         doc_id, body = next(iter(world.told().items()))

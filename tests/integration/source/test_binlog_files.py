@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import SecretStr
 
 from include.clock import SystemClock
 from include.record.position import BinlogPosition
@@ -28,7 +29,7 @@ def test_lag_and_purge_horizon_are_told(name: str, server: Give) -> None:
         cursor.execute("SHOW BINARY LOGS")
         names = [str(row[0]) for row in cursor.fetchall()]
     source = SourceDefinition(
-        host=given.host, port=given.port, user="root", password=given.root_password, databases=["told"]
+        host=given.host, port=given.port, user="root", password=SecretStr(given.root_password), databases=["told"]
     )
     clock = SystemClock()
     files = BinlogFiles(source, clock)

@@ -6,6 +6,7 @@ import secrets
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from include.source.database.preflight import ServerFinding, first_look
 from include.source.definition import SourceDefinition
@@ -55,7 +56,7 @@ def run(given: Server, *statements: str) -> list[tuple[Any, ...]]:
 def found(given: Server, *databases: str) -> list[ServerFinding]:
     """What refuses capture, and warnings of the first look that rest on what the account may see."""
     source = SourceDefinition(
-        host=given.host, port=given.port, user="checker", password=PASSWORD, databases=list(databases)
+        host=given.host, port=given.port, user="checker", password=SecretStr(PASSWORD), databases=list(databases)
     )
     quiet = ("account", "binlog_row_metadata", "gtid_mode")
     return [each for each in first_look(source) if each.level == "refuse" or each.place not in quiet]

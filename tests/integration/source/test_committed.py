@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import pymysql
 import pytest
+from pydantic import SecretStr
 
 from include.clock import SystemClock
 from include.record.gtid import MariadbGtidSet
@@ -70,7 +71,9 @@ def test_what_was_committed_before_a_snapshot_is_in_it_and_nothing_that_was_not_
     with at.connect() as root, root.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {unique}")
         cursor.execute(f"CREATE TABLE {unique}.t (id int PRIMARY KEY, n bigint NOT NULL) ENGINE=InnoDB")
-    source = SourceDefinition(host=at.host, port=at.port, user="root", password=at.root_password, databases=[unique])
+    source = SourceDefinition(
+        host=at.host, port=at.port, user="root", password=SecretStr(at.root_password), databases=[unique]
+    )
     found: list[tuple[Span, dict[int, int]]] = []
 
     def look(_: int) -> None:

@@ -74,6 +74,6 @@ def test_a_dump_is_its_files_from_any_transaction_on(name: str, server: Give) ->
             file, pos = (transaction.end.file, transaction.end.pos) if transaction else (files[0].name, 4)
             with given.connect() as connection:
                 dumped = of_dump(Wire(connection, announced, file, pos))
-                connection._force_close()
+                connection._force_close()  # type: ignore[attr-defined]
             number = found.index(transaction) + 1 if transaction else 0
             assert told(dumped) == told(stored[number:])

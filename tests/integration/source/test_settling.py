@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from include.clock import SystemClock
 from include.source.definition import SourceDefinition
@@ -67,10 +68,13 @@ def test_whatever_was_logged_before_a_snapshots_place_is_in_it(
             ask(f"CREATE TABLE {unique}.t{number} (n int NOT NULL) ENGINE=InnoDB")
             ask(f"INSERT INTO {unique}.t{number} VALUES (0)")
         ask("FLUSH LOGS")
-        source = SourceDefinition(host=at.host, port=at.port, user=unique, password="Secret-1", databases=[unique])
+        source = SourceDefinition(
+            host=at.host, port=at.port, user=unique, password=SecretStr("Secret-1"), databases=[unique]
+        )
         reader = SnapshotReader(source, SystemClock())
         assert not reader.server.gtids
-        found, numbers = [], [0]
+        found: list[Any] = []
+        numbers = [0]
         with writers(at, unique):
             # A slow disk commits less than once a trial.
             while len(found) < TRIALS or sum(numbers) <= TRIALS:

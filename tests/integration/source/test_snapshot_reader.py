@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from include.clock import SystemClock
 from include.errors import Transient
@@ -35,7 +36,7 @@ def test_a_reader_that_waits_for_the_server_lets_go_when_it_is_interrupted(
 ) -> None:
     given = server(NAME)
     source = SourceDefinition(
-        host=given.host, port=given.port, user="root", password=given.root_password, databases=["shop"]
+        host=given.host, port=given.port, user="root", password=SecretStr(given.root_password), databases=["shop"]
     )
     reader = SnapshotReader(source, SystemClock())
     told: list[BaseException] = []

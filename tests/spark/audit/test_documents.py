@@ -101,17 +101,17 @@ def test_what_no_signal_told_of_is_found_with_its_fields_and_tables_and_mended(
 def plant(place: DocumentShop, gone: int) -> None:
     """A document by hand for an order that never was, and a tombstone for one that is."""
     registry = ConfluentRegistry(Deployment.load(place.folder / "deployment").one("registry", Registry))
-    records = [each for each in place.log.records(place.topic) if each.key and each.value]
+    records = [(each.key, each) for each in place.log.records(place.topic) if each.key and each.value]
     decode = Decoder(registry.schema)
-    mine = next(each for each in reversed(records) if decode(each.key)["order_id"] == gone)
-    version = max(from_headers(each.headers) for each in records) + 1
-    schema_id, _ = unframe(mine.key)
+    key, mine = next((key, each) for key, each in reversed(records) if decode(key)["order_id"] == gone)
+    version = max(from_headers(each.headers) for _, each in records) + 1
+    schema_id, _ = unframe(key)
     planted = io.BytesIO()
     fastavro.schemaless_writer(planted, fastavro.parse_schema(registry.schema(schema_id)), {"order_id": 999_999})
     writer = KafkaWriter(place.kafka, f"by-hand-{place.name}")
     writer.begin()
     headers = (to_header(version),)
     writer.append(place.topic, frame(schema_id, planted.getvalue()), mine.value, headers=headers)
-    writer.append(place.topic, mine.key, None, headers=headers, partition=mine.partition)
+    writer.append(place.topic, key, None, headers=headers, partition=mine.partition)
     writer.commit()
     writer.close()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from pyspark.sql import SparkSession
 
 from include.errors import Transient
@@ -30,7 +31,7 @@ GROUP = LakeGroup.model_validate(
         "rules": [{"topics": "*", "format": {"sequence": {"layout": "verbatim"}}}],
     }
 )
-STORE = StoreSettings(endpoint="http://127.0.0.1:9", bucket="b", access_key="a", secret_key="s")
+STORE = StoreSettings(endpoint="http://127.0.0.1:9", bucket="b", access_key="a", secret_key=SecretStr("s"))
 DEADLY = 7
 
 

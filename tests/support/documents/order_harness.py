@@ -187,6 +187,12 @@ class OrderHarness:
             newest[record.key] = version, record
         return {decode(key)["order_id"]: decode(r.value) if r.value else None for key, (_, r) in newest.items()}
 
+    def living(self, order_id: int) -> dict[str, Any]:
+        """The newest document of an order that has one."""
+        document = self.documents()[order_id]
+        assert document is not None
+        return document
+
     def versions(self, order_id: int) -> list[int]:
         """Versions of an order's documents, in order."""
         decode = Decoder(self.registry.schema)

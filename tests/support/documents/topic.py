@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+from include.index.definition import IndexDefinition
 from include.log import topics
 from include.log.ports import LogWriter, SchemaRegistry, TopicAdmin
 from include.log.resolved import Resolved, ResolvedWriter
@@ -14,7 +15,7 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.record.version import to_header
 
 KEY = {"type": "record", "name": "Key", "fields": [{"name": "order_id", "type": "long"}]}
-VALUE = {
+VALUE: dict[str, Any] = {
     "type": "record",
     "name": "Order",
     "fields": [
@@ -70,6 +71,12 @@ def position(number: int) -> SourcePosition:
     return SourcePosition(
         "mariadb", parse_gtid_set(f"0-1-{number}", "mariadb"), BinlogPosition("bin.000001", number), number * 1000
     )
+
+
+def one_topic(topic: str, application: str = "a", **more: Any) -> IndexDefinition:
+    """An index that this topic alone fills, by the short form of a deployment's file."""
+    given = {"application": application, "topic": topic, "entity": "order", "mapping": "m.json"}
+    return IndexDefinition.model_validate({**given, **more})
 
 
 class DocumentTopic:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from include.log.memory import MemoryLog
@@ -42,6 +43,11 @@ class CrashingWriter:
         if name in ("close", "abort"):
             return call
         return lambda *args, **named: self._fuse.around(name, lambda: call(*args, **named))
+
+
+def crashing(fuse: CrashPoint) -> Callable[[LogWriter], LogWriter]:
+    """Makes of a writer one whose calls are counted."""
+    return lambda writer: CrashingWriter(writer, fuse)
 
 
 class CrashOfKafka(CrashPoint):

@@ -18,6 +18,7 @@ from include.lake.protocol.cut import Commit, CutObject
 from include.lake.protocol.object_key import digits
 from include.lake.protocol.pointer import ReadersPointer
 from include.lake.reading.group_log import TopicIdPartition
+from include.log.planning.survey import Hidden
 from include.log.ports import TopicInfo
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo, StoredObject
@@ -86,8 +87,20 @@ class SimulatedTopic(MemoryStore):
     def topics(self) -> list[TopicInfo]:
         return [TopicInfo("events", "id1", self.partitions)]
 
-    def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int] | None]:
+    def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int]]:
         return dict.fromkeys(tps, (0, len(self.ends_ms) * _OFFSETS))
+
+    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Hidden]:
+        return {}
+
+    def begun_ms(self, tp: TopicIdPartition, offset: int) -> int:
+        return -1
+
+    def timestamps_ms(self, offsets: Mapping[TopicIdPartition, int]) -> dict[TopicIdPartition, int]:
+        return dict.fromkeys(offsets, -1)
+
+    def epoch_before(self, tp: TopicIdPartition, offset: int) -> int | None:
+        return None
 
     # The store.
 

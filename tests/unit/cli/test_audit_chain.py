@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -128,8 +129,9 @@ def test_mending_needs_credentials_that_may_delete_in_the_same_bucket(run: Run, 
 
 
 def test_a_lake_in_which_nothing_is_yet_is_neither_clean_nor_wrong(run: Run, tmp_path: Path) -> None:
-    run.world.store = MemoryStore(run.world.clock)
-    run.world.store.close = lambda: None
+    store: Any = MemoryStore(run.world.clock)
+    store.close = lambda: None
+    run.world.store = store
     found = run("--all")
     assert (found.exit_code, found.stderr) == (4, "")
     assert [line.partition(":")[0] for line in found.stdout.splitlines()] == ["by_date", "raw"]

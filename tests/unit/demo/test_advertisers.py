@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -65,7 +66,9 @@ def test_each_difference_is_counted_and_told(found: list[dict[str, Any]], expect
 
 
 def test_what_is_not_equal_yet_is_looked_at_again_and_a_silent_index_too() -> None:
-    answers = iter([Transient("away", system="elasticsearch"), told_of([row(1)], []), told_of([row(1)], [row(1)])])
+    answers: Iterator[PartSummary | Transient] = iter(
+        [Transient("away", system="elasticsearch"), told_of([row(1)], []), told_of([row(1)], [row(1)])]
+    )
 
     def look() -> PartSummary:
         answer = next(answers)

@@ -67,7 +67,7 @@ def test_the_newest_final_row_is_the_order_and_a_pending_change_does_not_show(
     world.order(1, "pending")
     running.batches()
     assert world.documents()[1] == world.expected()[1]
-    assert world.documents()[1]["state"] == "cancelled"
+    assert world.living(1)["state"] == "cancelled"
     assert len(world.versions(1)) == 1, "signals of a batch are folded to the newest"
 
 
@@ -77,7 +77,7 @@ def test_a_tombstone_is_written_only_when_no_row_of_the_order_remains(world: Ord
     running.batches()
     world.delete("orders", second["id"])
     running.batches()
-    assert world.documents()[1]["row"] == first["id"]
+    assert world.living(1)["row"] == first["id"]
     world.delete("orders", first["id"])
     running.batches()
     assert world.documents() == {1: None}
@@ -319,7 +319,7 @@ def test_a_new_input_begins_at_the_newest_resolved_record_with_a_rebuild(world: 
     Process(old).settle()
     world.update("regions", 1, name="high north")
     Process(old).settle(1)
-    assert world.documents()[1]["region"] == "north"
+    assert world.living(1)["region"] == "north"
     Process(world).settle()
     assert world.documents() == world.expected()
 

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.document import batch_keys as wanted
-from include.document.behind import Reach, page, values_of, values_text, way
+from include.document.behind import Place, Reach, page, values_of, values_text, way
 from include.document.definition import Hop
 from include.document.reading.tables import MemoryTables
 from include.log import topics
 from include.log.requests.records import Request
 from include.log.resolved import Resolved
 from tests.support.documents.order_harness import DEFINITION, TOPIC, OrderHarness, Process, live
-from tests.support.faults.crash_points import CrashingWriter, CrashPoint, Killed
+from tests.support.faults.crash_points import CrashPoint, Killed, crashing
 
 SMALL = DEFINITION.model_copy(update={"batch_keys": 3, "rebuild_keys": 2})
 PARTNER = "orders.partner_id = partners.id"
@@ -195,7 +195,7 @@ def test_a_kill_at_any_durable_call_loses_no_key_and_no_request(after: bool) -> 
         world.update("partners", 2, name="Bob & Co")
         fuse = CrashPoint(at, after=after)
         try:
-            Process(world, wrap=lambda writer, fuse=fuse: CrashingWriter(writer, fuse)).settle(10)  # type: ignore[return-value]
+            Process(world, wrap=crashing(fuse)).settle(10)
         except Killed:
             burnt.append(fuse.burnt or "")
             Process(world).settle(10)
@@ -262,7 +262,7 @@ def test_what_changes_while_requests_are_worked_off_is_in_the_documents_in_the_e
                 process = lived(world, process)
         elif what == "kill":
             fuse = CrashPoint(one, after=bool(two))
-            process = Process(world, wrap=lambda writer, fuse=fuse: CrashingWriter(writer, fuse))  # type: ignore[return-value]
+            process = Process(world, wrap=crashing(fuse))
             process = lived(world, process, start=True)
     for _ in range(120):
         before, process = process, lived(world, process)
@@ -297,9 +297,10 @@ def test_pages_of_many_values_come_by_every_key(order: list[str], most: int) -> 
     orders = [{"id": n or None, "order_id": n // 2, "partner_id": n % 5} for n in range(40)]
     tables = MemoryTables({"orders": orders}, {})
     hop = Hop(table="partners", where={"id": "partner_id"})
-    reach, place, found = Reach((hop,), ((1,), (9,), (0,), (3,))), (0, None), set()
+    reach, found = Reach((hop,), ((1,), (9,), (0,), (3,))), set()
+    place: Place = (0, None)
     for _ in range(60):
-        step = page(tables, DEFINITION.fact, order, reach, place, most)  # type: ignore[arg-type]
+        step = page(tables, DEFINITION.fact, order, reach, place, most)
         found |= set(step.found)
         assert len(step.found) <= most
         place = step.next

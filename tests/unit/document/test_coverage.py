@@ -211,7 +211,7 @@ def test_what_a_batch_sets_aside_counts_once_however_often_it_is_tried() -> None
     world = OrderHarness()
     world.furnish()
     failures: list[int] = []
-    process = Process(world, wrap=lambda writer: Lost(writer, failures))  # type: ignore[return-value,arg-type]
+    process = Process(world, wrap=lambda writer: Lost(writer, failures))
     process.settle(2)
     for order_id in range(1, 4):
         world.order(order_id, partner_id=99)

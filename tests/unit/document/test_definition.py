@@ -197,7 +197,7 @@ def test_documents_are_read_from_the_source_or_from_the_replica_that_they_name(t
     made = Deployment.load(tmp_path, env={})
     primary = database_of(made, DEFINITION)
     assert (primary.places, primary.tls, primary.replica) == ([("primary", 3306), ("other", 3307)], "required", False)
-    replica = database_of(made, DEFINITION.model_copy(update={"read_from": Replica(**account)}))
+    replica = database_of(made, DEFINITION.model_copy(update={"read_from": Replica.model_validate(account)}))
     assert (replica.places, replica.user, replica.replica, replica.fallbacks) == ([("replica", 3306)], "r", True, ())
     assert tls_options(primary)["ssl"].verify_mode == ssl.CERT_NONE
     assert tls_options(replica) == {}

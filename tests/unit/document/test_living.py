@@ -13,7 +13,7 @@ from include.log.ports import TopicSpec
 from include.log.requests.records import Request
 from include.record import version as versions
 from tests.support.documents.order_harness import DEFINITION, OrderHarness, Process, live
-from tests.support.faults.crash_points import CrashingWriter, CrashPoint, Killed
+from tests.support.faults.crash_points import CrashPoint, Killed, crashing
 
 SMALL = DEFINITION.model_copy(update={"batch_keys": 3, "rebuild_keys": 2})
 
@@ -136,7 +136,7 @@ def test_a_kill_at_any_durable_call_of_a_search_in_pages_loses_no_key(why: str, 
             world.capture.commit(control=Control("truncate", "shop", "orders", world.capture.version + 1))
         fuse = CrashPoint(at, after=after)
         try:
-            Process(world, wrap=lambda writer, fuse=fuse: CrashingWriter(writer, fuse)).settle(8)  # type: ignore[return-value]
+            Process(world, wrap=crashing(fuse)).settle(8)
         except Killed:
             burnt.append(fuse.burnt or "")
             Process(world).settle(8)

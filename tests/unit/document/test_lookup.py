@@ -80,7 +80,7 @@ def test_sources_name_each_read_of_a_document() -> None:
     assert told == [(0, PartSource("it", "pets", {"owner": 1}, 3)), (1, PartSource("it", "pets", {"owner": 2}, 0))]
 
 
-LINKED = {
+LINKED: dict[str, list[dict[str, Any]]] = {
     "owners": [{"id": 1}, {"id": 2}, {"id": 3}],
     "tagged": [{"owner": 1, "tag": 5}, {"owner": 1, "tag": 6}, {"owner": 2, "tag": 5}, {"owner": 3, "tag": 9}],
     "tags": [{"id": 5, "name": "old"}, {"id": 6, "name": "kind"}],
@@ -125,7 +125,7 @@ def test_rows_that_are_equal_by_their_order_still_come_in_one_order() -> None:
         assert places[0].body["it"] == ["Ann", "Rex", "Tom"]
 
 
-PLACES = {
+PLACES: dict[str, list[dict[str, Any]]] = {
     "orders": [{"id": 1, "city": "Köln "}, {"id": 2, "city": "KÖLN"}, {"id": 3, "city": "bonn"}],
     "cities": [{"name": "köln", "country": "DE"}, {"name": "Bonn", "country": "DE"}],
 }

@@ -9,7 +9,7 @@ from include.log import topics
 from include.log.requests.records import Request
 from include.log.resolved import Resolved
 from tests.support.documents.order_harness import APPLICATION, DEFINITION, TOPIC, OrderHarness, Process
-from tests.support.faults.crash_points import CrashingWriter, CrashOfKafka, CrashPoint, Killed
+from tests.support.faults.crash_points import CrashOfKafka, CrashPoint, Killed, crashing
 
 
 def story(world: OrderHarness) -> None:
@@ -64,7 +64,7 @@ def test_a_kill_at_any_durable_call_loses_nothing_and_doubles_nothing(
         story(world)
         fuse = CrashPoint(at, after=after)
         try:
-            Process(world, wrap=lambda writer, fuse=fuse: CrashingWriter(writer, fuse)).settle()  # type: ignore[return-value]
+            Process(world, wrap=crashing(fuse)).settle()
         except Killed:
             calls.append(fuse.burnt or "")
             Process(world).settle()
@@ -82,7 +82,7 @@ def test_a_log_that_is_away_for_a_moment_is_written_to_again_from_the_start_of_t
     Process(world).settle(2)
     story(world)
     fuse = CrashPoint(at, after=False, error=lambda name: Transient(name, system="kafka"))  # type: ignore[arg-type]
-    Process(world, wrap=lambda writer: CrashingWriter(writer, fuse)).settle()  # type: ignore[return-value]
+    Process(world, wrap=crashing(fuse)).settle()
     assert fuse.burnt is not None
     check(world, started=True)
 
@@ -118,7 +118,7 @@ def test_what_kafka_forgot_to_end_at_a_kill_is_ended_as_it_was_meant(
         story(world)
         fuse = CrashOfKafka(at, world.log, places, after=after)
         try:
-            Process(world, wrap=lambda writer, fuse=fuse: CrashingWriter(writer, fuse)).settle()  # type: ignore[return-value]
+            Process(world, wrap=crashing(fuse)).settle()
         except Killed:
             world.log.writer(f"{APPLICATION}.{TOPIC}.0").close()
             forgotten += bool(world.log.reader().unended([TOPIC, topics.answers(TOPIC), topics.resolved(TOPIC)]))

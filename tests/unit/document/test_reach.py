@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from include.clock import ManualClock
 from include.document.database import DatabaseAddress
@@ -23,7 +24,7 @@ def at(flavour: Flavour, gtids: str, pos: int = 500) -> SourcePosition:
 
 
 def server(**more: Any) -> DatabaseAddress:
-    return DatabaseAddress(host="h", user="u", password="", wait_s=3, **more)
+    return DatabaseAddress(host="h", user="u", password=SecretStr(""), wait_s=3, **more)
 
 
 class Told:

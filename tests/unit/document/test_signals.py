@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -84,7 +85,7 @@ def test_a_text_that_is_no_id_is_refused(text: str) -> None:
 
 
 def test_the_way_back_gives_each_document_the_newest_version_that_leads_to_it() -> None:
-    rows = {
+    rows: dict[str, list[dict[str, Any]]] = {
         "regions": [{"id": 1, "name": "n"}],
         "partners": [{"id": p, "name": "", "secret": "", "region_id": 1 if p < 3 else None} for p in (1, 2, 3)],
         "orders": [

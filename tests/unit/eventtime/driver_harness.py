@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import orjson
@@ -201,9 +201,14 @@ def work_done(
             frames[bucket].append(frame)
     for bucket in range(buckets):
         pointer = work.pointers.get(bucket)
-        state: Any = nullcontext(states.open(pointer))
+        state = states.open(pointer)
         mine = ElementWork.unpack(frames[bucket])
-        yield bucket, advanced(calls, writer, work, mine, pointer, lambda state=state: state)
+        yield bucket, advanced(calls, writer, work, mine, pointer, opened(state))
+
+
+def opened(bucket: Any) -> Callable[[], AbstractContextManager[Any]]:
+    """Gives one that is there, and leaves it open."""
+    return lambda: nullcontext(bucket)
 
 
 class Process:

@@ -20,7 +20,7 @@ from include.log.registry.memory import MemoryRegistry
 from include.record.codec import Decoder
 from include.record.key import partition_of
 from include.record.schema import Column, TableSchema
-from tests.support.faults.crash_points import CrashingWriter, CrashPoint, Killed
+from tests.support.faults.crash_points import CrashPoint, Killed, crashing
 from tests.support.log.memory_access import memory_access
 from tests.support.source.captured_changes import CapturedChanges
 from tests.unit.eventtime import driver_harness
@@ -155,7 +155,7 @@ def test_killed_at_any_call_around_a_verdicts_batch_it_goes_on_and_a_replay_repe
     world.heartbeat(170)
     fuse = CrashPoint(calls, after=after)
     try:
-        process(world, wrap=lambda writer: CrashingWriter(writer, fuse)).to_the_end()
+        process(world, wrap=crashing(fuse)).to_the_end()
     except Killed:
         process(world).to_the_end()
     world.ping(171, 1, 0)

@@ -68,7 +68,7 @@ class TimersAfterRows(Run):
         self.calls = _RowsFirst(self.calls._process, history.topics)
 
 
-class _RowsFirst(Calls):  # type: ignore[type-arg]
+class _RowsFirst(Calls):
     def advance(
         self, kept: KeptState, key: bytes, elements: Sequence[Arrived], until: int
     ) -> tuple[list[Emitted], list[FailedCall]]:
@@ -108,15 +108,15 @@ class NoTieBreak(Run):
 
     def __init__(self, history: History, seed: int) -> None:
         super().__init__(history, seed)
-        self.calls = _AsArrived(self.calls._process, history.topics)
+        self.calls = self.as_arrived = _AsArrived(self.calls._process, history.topics)
 
     def arrived(self, item: Item) -> Arrived:
         found = super().arrived(item)
-        self.calls.numbers[found[1:4]] = len(self.calls.numbers)
+        self.as_arrived.numbers[found[1:4]] = len(self.as_arrived.numbers)
         return found
 
 
-class _AsArrived(Calls):  # type: ignore[type-arg]
+class _AsArrived(Calls):
     def __init__(self, *of: object) -> None:
         super().__init__(*of)  # type: ignore[arg-type]
         self.numbers: dict[tuple[int, ...], int] = {}

@@ -29,7 +29,8 @@ def lines_of(*tracks: tuple[Any, ...]) -> list[ReplayLine]:
     offsets: dict[tuple[str, int], int] = {}
     found = []
     for number, (time, key, *more) in enumerate(tracks, 1):
-        value, partition, source = (*more, *({}, 0, "tracks")[len(more) :])
+        given: tuple[Any, ...] = (*more, *({}, 0, "tracks")[len(more) :])
+        value, partition, source = given
         offset = offsets[source, partition] = offsets.get((source, partition), -1) + 1
         track = ElementLine(source=source, partition=partition, offset=offset, key=key, time=0, value=value)
         found.append(ReplayLine(number, track, time))
@@ -37,7 +38,9 @@ def lines_of(*tracks: tuple[Any, ...]) -> list[ReplayLine]:
 
 
 def offline(lines: list[ReplayLine], timeout: int = 30 * MINUTE, **how: Any) -> list[tuple[Any, ...]]:
-    made = replay(Offline(OfflineSettings(timeout=f"{timeout}us")), lines, bound_us=5 * SECOND, **how)
+    made = replay(
+        Offline(OfflineSettings.model_validate({"timeout": f"{timeout}us"})), lines, bound_us=5 * SECOND, **how
+    )
     assert (made.late, made.failed) == ([], [])
     events = [each.value for each in made.emitted if each.output == "events"]
     assert events == [each.value for each in made.emitted if each.output == "status"]

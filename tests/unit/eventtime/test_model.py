@@ -45,7 +45,7 @@ class Keeps(Process[Many]):
                 ctx.emit(value, ctx.state)
                 ctx.state.names.append("later")
             elif name == "tuple":
-                ctx.state.names = tuple(value)
+                ctx.state.names = tuple(value)  # type: ignore[assignment]
             else:
                 setattr(ctx.state, name, value)
 
@@ -112,13 +112,13 @@ def test_types_that_cannot_be_kept_are_named() -> None:
         flag=st.booleans(),
         number=st.integers(-(1 << 63), (1 << 63) - 1),
         share=st.floats(allow_nan=False, allow_infinity=False),
-        name=st.text(st.characters(exclude_categories=("Cs",))),
+        name=st.text(st.characters(exclude_categories=["Cs"])),
         at=st.none() | st.integers(0, 1 << 60),
         kind=st.sampled_from(["a", "b"]),
-        names=st.lists(st.text(st.characters(exclude_categories=("Cs",)))),
-        levels=st.dictionaries(st.text(st.characters(exclude_categories=("Cs",))), st.lists(st.integers(0, 9))),
+        names=st.lists(st.text(st.characters(exclude_categories=["Cs"]))),
+        levels=st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.lists(st.integers(0, 9))),
     ),
-    st.dictionaries(st.text(st.characters(exclude_categories=("Cs",))), st.integers(0, 1 << 60)),
+    st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.integers(0, 1 << 60)),
     st.integers(0, 1 << 43),
     st.none() | st.integers(0, 1 << 60),
 )

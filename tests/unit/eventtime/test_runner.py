@@ -9,7 +9,7 @@ import pytest
 from include.eventtime.algorithm.watermark import NEVER
 from include.log import topics
 from tests.support.eventtime.histories import expected
-from tests.support.faults.crash_points import CrashingWriter, CrashPoint, Killed
+from tests.support.faults.crash_points import CrashPoint, Killed, crashing
 from tests.unit.eventtime.driver_harness import APPLICATION, JobDriverHarness, Process
 
 pytestmark = pytest.mark.unit
@@ -42,9 +42,7 @@ def test_a_job_that_is_killed_at_any_durable_call_goes_on_where_it_was(seed: int
         for _ in range(200):
             fuse = CrashPoint(draw.randint(1, 25), after=after)
             try:
-                Process(
-                    world, lambda writer, fuse=fuse: CrashingWriter(writer, fuse), draw.choice([None, 3])
-                ).to_the_end()  # type: ignore[misc]
+                Process(world, crashing(fuse), draw.choice([None, 3])).to_the_end()
             except Killed:
                 continue
             break

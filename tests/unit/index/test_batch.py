@@ -304,7 +304,7 @@ def test_a_batch_that_is_settled_again_after_half_of_its_documents_were_noted_co
             ends[topic, p] = end
     save = keeper.save
 
-    def away(_progress: IndexProgress) -> None:
+    def away(progress: IndexProgress) -> None:
         raise Transient("away", system="elasticsearch")
 
     keeper.save = away  # type: ignore[method-assign]
@@ -338,7 +338,7 @@ def test_a_write_of_progress_whose_answer_was_lost_is_recognised_as_ours() -> No
             raise Transient("answer lost", system="elasticsearch")
         return done
 
-    world.index.write_note = lossy  # type: ignore[method-assign]
+    world.index.write_note = lossy  # type: ignore[method-assign,assignment]
     moved = IndexProgress("docs", acked={0: 7})
     with pytest.raises(Transient):
         process.keeper.save(moved)

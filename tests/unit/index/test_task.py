@@ -218,7 +218,7 @@ def test_a_registry_that_is_away_is_waited_for() -> None:
     world = Harness()
     world.topic.put(1)
 
-    def away(_schema_id: int) -> Any:
+    def away(schema_id: int) -> Any:
         raise Transient("registry is away", system="registry")
 
     world.registry.language = away  # type: ignore[method-assign]

@@ -97,7 +97,7 @@ def set_up(history: History, join_key: str = "j", width: int | None = None, most
         if i not in used:
             continue
         newest.append(InputSchema.of(schemas[10 + i], schemas[20 + i], topic=f"t{i}"))
-        given = {
+        given: dict[str, Any] = {
             "topic": f"t{i}",
             "join_keys": ["j" if join_key == "j" else f"{join_key}{i}"],
             "include_fields": [f"v{i}"],

@@ -48,7 +48,7 @@ def put(input: int, key: bytes, rank: int, version: int, value: int = 0) -> Touc
 
 
 def work(bucket: Bucket, *touches: Touch, floors: tuple[Floor, ...] = (), most: int = 100) -> JoinBucketResult:
-    return apply_work(RecordWork(list(touches)), floors, bucket, inner_join().shape(most))
+    return apply_work(RecordWork([each.plain() for each in touches]), floors, bucket, inner_join().shape(most))
 
 
 def said(result: JoinBucketResult) -> list[tuple[bytes, bytes | None, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -77,7 +78,7 @@ def test_of_several_reviews_of_a_business_the_newest_is_shown_and_then_the_next(
         ({"biz_id": 7}, joined(4, "CA")),
         ({"biz_id": 7}, joined(3, "CA")),
     ]
-    versions = [each["version"] for each in found]
+    versions: list[Any] = [each["version"] for each in found]
     assert versions == sorted(versions)
 
 

@@ -111,6 +111,6 @@ def test_each_change_fits_its_schema_and_comes_back_as_the_same_json(
     schema, _ = schemas(*(put(key, value) for key, value in rows))
     for key, value in rows:
         for part, row in ((schema.key, key), (schema.row, value)):
-            back = Decoder(lambda _, part=part: part)(Encoder(1, part)(row))
+            back = Decoder({1: part}.__getitem__)(Encoder(1, part)(row))
             whole = {field["name"]: row.get(field["name"]) for field in part["fields"]}
             assert orjson.dumps(back) == orjson.dumps(whole)

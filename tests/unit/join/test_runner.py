@@ -7,7 +7,7 @@ import random
 import pytest
 
 from include.log import topics
-from tests.support.faults.crash_points import CrashingWriter, CrashPoint, Killed
+from tests.support.faults.crash_points import CrashPoint, Killed, crashing
 from tests.support.joins.histories import expected
 from tests.unit.join.driver_harness import OUT, SOURCE, Process, world_of
 
@@ -33,7 +33,7 @@ def test_a_join_that_is_killed_at_any_durable_call_goes_on_where_it_was(after: b
         for _ in range(200):
             fuse = CrashPoint(draw.randint(1, 25), after=after)
             try:
-                process = Process(world, lambda writer, fuse=fuse: CrashingWriter(writer, fuse), draw.choice([None, 3]))  # type: ignore[misc]
+                process = Process(world, crashing(fuse), draw.choice([None, 3]))
                 process.to_the_end()
             except Killed:
                 continue

@@ -6,6 +6,7 @@ import pytest
 
 from demo.joins import told_of
 from include.join.algorithm.rework import DONE
+from include.join.bucket import BucketKey
 from include.join.committed import CommittedJoin
 from include.join.config.definition import JoinFile
 from include.join.config.deployed import DeployedJoin, JoinEntry
@@ -44,7 +45,7 @@ def test_rows_and_keys_are_counted_by_the_pointers_of_the_state() -> None:
     log.admin().ensure(TopicSpec(name, 1, topics.policy(name)))
     writer = log.writer("w")
     counts = {"rows": 5, "bytes": 70, "input_0": 3, "input_1": 2, "incomplete": 1}
-    pointers = {
+    pointers: dict[BucketKey, bytes] = {
         ("rows", 0): BucketPointer("a", counts=counts).to_bytes(),
         ("rows", 2): BucketPointer("b", counts={"rows": 1, "bytes": 9, "input_1": 1}).to_bytes(),
         ("whereabouts", 1): BucketPointer("c", counts={"rows": 50, "bytes": 100}).to_bytes(),
@@ -55,7 +56,7 @@ def test_rows_and_keys_are_counted_by_the_pointers_of_the_state() -> None:
     for key, value in (
         *CommittedJoin.of_buckets(pointers),
         CommittedJoin(3, definition, (0, 1), takeover, base=9).of_join(),
-    ):  # type: ignore[arg-type]
+    ):
         writer.append(name, key, value, partition=0)
     writer.commit()
     status = join_status(join, log.reader(), log.admin())

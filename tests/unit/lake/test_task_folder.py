@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from include.store import task_folder as module
 from include.store.task_folder import PREFIX, sweep, task_folder
 
 _HOLDS = """
@@ -71,7 +72,7 @@ def test_a_folder_that_was_swept_before_it_could_be_locked_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[int] = []
-    flock = module.fcntl.flock
+    flock = fcntl.flock
 
     def swept_first(lock: int, how: int) -> None:
         made.append(lock)
@@ -79,7 +80,7 @@ def test_a_folder_that_was_swept_before_it_could_be_locked_is_made_again(
             Path(f"/proc/self/fd/{lock}").resolve().rmdir()
         flock(lock, how)
 
-    monkeypatch.setattr(module.fcntl, "flock", swept_first)
+    monkeypatch.setattr(fcntl, "flock", swept_first)
     with task_folder(tmp_path) as folder:
         assert folder.is_dir()
     assert len(made) == 2
@@ -90,7 +91,7 @@ def test_a_folder_that_was_swept_before_it_could_be_opened_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
-    mkdtemp = module.tempfile.mkdtemp
+    mkdtemp = tempfile.mkdtemp
 
     def swept_first(prefix: str, dir: Path) -> str:
         made.append(mkdtemp(prefix=prefix, dir=dir))
@@ -98,7 +99,7 @@ def test_a_folder_that_was_swept_before_it_could_be_opened_is_made_again(
             assert sweep(tmp_path) == [Path(made[0])]
         return made[-1]
 
-    monkeypatch.setattr(module.tempfile, "mkdtemp", swept_first)
+    monkeypatch.setattr(tempfile, "mkdtemp", swept_first)
     with task_folder(tmp_path) as folder:
         assert str(folder) == made[1]
     assert not os.listdir(tmp_path)

@@ -170,9 +170,8 @@ def test_each_server_of_mariadb_has_a_volume_of_its_own() -> None:
 
 
 def test_compose_itself_accepts_the_file_where_it_is_installed(tmp_path: Path) -> None:
-    docker = shutil.which("docker")
-    version = [docker, "compose", "version"] if docker else ["false"]
-    if subprocess.run(version, capture_output=True, check=False).returncode != 0:
+    docker = shutil.which("docker") or "false"
+    if subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode != 0:
         # The checks above hold everywhere; Compose's own opinion is had where it is installed.
         assert COMPOSE["services"]
         return

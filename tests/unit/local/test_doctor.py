@@ -32,8 +32,8 @@ def test_the_read_ahead_of_a_folder_s_disk_is_a_number_or_not_told(tmp_path: Pat
 def test_without_go_it_looks_for_pip_and_leaves_setuptools_its_distutils(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor.shutil, "which", lambda _, **_more: None)
-    monkeypatch.setattr(doctor.resolve, "missing", lambda rows, _: rows)
+    monkeypatch.setattr("include.local.doctor.shutil.which", lambda _, **_more: None)
+    monkeypatch.setattr("include.local.doctor.resolve.missing", lambda rows, _: rows)
     # A new one, as another test may have spoilt that of the process.
     finder = import_module("_distutils_hack").DistutilsMetaFinder()
     monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])

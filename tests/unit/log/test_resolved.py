@@ -54,8 +54,9 @@ def test_other_bytes_are_an_invalid_record(data: bytes) -> None:
 
 
 def test_changes_of_another_shape_are_an_invalid_record() -> None:
-    for changes in ([], {"set": []}, {"put": {"tables": 1}}, {"gone": {"tables": {}}}, {"lost": 3}):
-        record = Resolved("s", 2, 1, position(1), {}, full=False, changes=changes)  # type: ignore[arg-type]
+    wrong: list[Any] = [[], {"set": []}, {"put": {"tables": 1}}, {"gone": {"tables": {}}}, {"lost": 3}]
+    for changes in wrong:
+        record = Resolved("s", 2, 1, position(1), {}, full=False, changes=changes)
         data = record.value() if isinstance(changes, dict) else record.value().replace(b'"changes":{}', b'"changes":[]')
         with pytest.raises(InvalidRecord, match="resolved"):
             Resolved.parse(data)

@@ -223,7 +223,7 @@ def test_a_crash_after_each_step_neither_loses_nor_doubles(
     box.put(mail("another"), NOW_US)
     with monkeypatch.context() as broken:
         if step == "no file":
-            broken.setattr(folder_module.json, "dump", crash)
+            broken.setattr("include.outbox.folder.json.dump", crash)
         if step == "temporary file":
             broken.setattr(Path, "replace", crash)
         if step == "waiting":

@@ -13,7 +13,7 @@ from include.policy.masks import Hash, KeepLast, Mask, Null, masked_column, pars
 from include.record.schema import Column
 
 SALT = "0123456789abcdef"
-TEXT = st.text(st.characters(exclude_categories=("Cs",)))
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 MASKS_ = st.one_of(st.builds(Hash, st.just(SALT)), st.just(Null()), st.builds(KeepLast, st.integers(0, 8)))
 
 

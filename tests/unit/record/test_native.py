@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from include.record import native
 from include.record.native import why_not
 
 
@@ -18,14 +17,14 @@ def test_half_of_the_libraries_count_as_none(monkeypatch: pytest.MonkeyPatch, mi
         return SimpleNamespace(FORM=3)
 
     monkeypatch.delenv("LYREBIRD_NATIVE", raising=False)
-    monkeypatch.setattr(native.importlib, "import_module", loaded)
+    monkeypatch.setattr("include.record.native.importlib.import_module", loaded)
     assert why_not("a._decoder", "a._events", form=3) == "not built"
     assert why_not("a._other", form=3) == ""
 
 
 def test_libraries_of_another_release_count_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LYREBIRD_NATIVE", raising=False)
-    monkeypatch.setattr(native.importlib, "import_module", lambda _: SimpleNamespace())
+    monkeypatch.setattr("include.record.native.importlib.import_module", lambda _: SimpleNamespace())
     assert why_not("a._decoder", form=1) == "built from other sources than these: `make setup`"
 
 
@@ -34,7 +33,7 @@ def test_a_library_that_cannot_be_loaded_says_why(monkeypatch: pytest.MonkeyPatc
         raise ImportError("undefined symbol")
 
     monkeypatch.delenv("LYREBIRD_NATIVE", raising=False)
-    monkeypatch.setattr(native.importlib, "import_module", loaded)
+    monkeypatch.setattr("include.record.native.importlib.import_module", loaded)
     assert why_not("a._decoder", form=1) == "cannot be loaded: undefined symbol"
 
 

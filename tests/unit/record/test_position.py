@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.record.gtid import parse_gtid_set
+from include.record.gtid import Flavour, parse_gtid_set
 from include.record.position import BinlogPosition, LogOffset, SourcePosition
 
 places = st.tuples(st.integers(0, 2_000_000), st.integers(0, 1 << 40))
@@ -45,10 +45,9 @@ def test_a_file_without_a_number_has_no_order() -> None:
 @pytest.mark.parametrize(
     ("flavour", "gtids"), [("mariadb", "0-1-5"), ("mysql", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5")]
 )
-def test_a_source_position_survives_json(flavour: str, gtids: str) -> None:
-    kind = "mariadb" if flavour == "mariadb" else "mysql"
+def test_a_source_position_survives_json(flavour: Flavour, gtids: str) -> None:
     position = SourcePosition(
-        kind, parse_gtid_set(gtids, kind), BinlogPosition("bin.000007", 99), 1_700_000_000_000_001
+        flavour, parse_gtid_set(gtids, flavour), BinlogPosition("bin.000007", 99), 1_700_000_000_000_001
     )
     assert SourcePosition.from_json(position.to_json()) == position
 

@@ -235,7 +235,7 @@ def test_nothing_is_said_where_the_database_does_not_tell_its_position() -> None
 def test_a_document_that_has_gone_meanwhile_is_compared_with_nothing() -> None:
     world = Harness()
     world.dropped = {3}
-    world.documents = lambda _ids: {}  # type: ignore[method-assign]
+    world.documents = lambda doc_ids: {}  # type: ignore[method-assign]
     report = world.compared()
     assert (report.documents, report.good) == (2, True)
 
@@ -262,7 +262,7 @@ def test_an_empty_comparison_is_not_good() -> None:
 def test_the_report_is_told_as_json_and_in_words() -> None:
     world = Harness(documents=1)
     world.history = [document(1)]
-    world.rows = lambda _of: {"10": [{**row, "name": "Pasta"} for row in rows_of(document(1))]}  # type: ignore[method-assign]
+    world.rows = lambda of: {"10": [{**row, "name": "Pasta"} for row in rows_of(document(1))]}  # type: ignore[method-assign]
     report = world.compared()
     said = report.to_json()
     assert (said["documents"], said["items"], said["rows"], said["good"]) == (1, 2, 2, False)

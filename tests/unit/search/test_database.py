@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -58,10 +59,10 @@ class Positioned:
 
 class Shop:
     def __init__(self, target: SearchTarget, **fresh: float) -> None:
-        search = target.search.model_copy(update={"fresh": Fresh(**{"connections": 1, **fresh})})
+        search = target.search.model_copy(update={"fresh": Fresh.model_validate({"connections": 1, **fresh})})
         self.clock = ManualClock()
         self.made: list[Positioned] = []
-        self.rows: list[dict[str, object]] = []
+        self.rows: list[dict[str, Any]] = []
         self.documents = DatabaseDocuments(
             dataclasses.replace(target, search=search, document=DOCUMENT), self._connect, self.clock
         )

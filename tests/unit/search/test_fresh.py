@@ -304,7 +304,7 @@ def test_what_only_the_index_can_tell_is_away_with_the_index(target: SearchTarge
     world = Harness(target)
     world.down = True
 
-    def refuse(_: str) -> Read:
+    def refuse(doc_id: str) -> Read:
         raise InvalidRecord("id of a long key cannot be asked of the database", reason="hash")
 
     world.by_id = refuse  # type: ignore[method-assign]

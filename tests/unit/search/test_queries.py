@@ -14,7 +14,7 @@ DELETED = {"term": {"metadata.deleted": True}}
 
 
 def clauses(body: dict[str, object]) -> list[dict[str, object]]:
-    return body["query"]["bool"]["filter"]  # type: ignore[index,no-any-return]
+    return body["query"]["bool"]["filter"]  # type: ignore[index]
 
 
 def test_a_users_list_is_newest_first_in_a_total_order(target: SearchTarget) -> None:

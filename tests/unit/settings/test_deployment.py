@@ -150,7 +150,7 @@ def test_entries_that_are_right_can_be_had_without_those_that_are_wrong(write: W
 def test_values_do_not_change(write: Write) -> None:
     stream = write(a="streams:\n  x: {topic: t}\n").section("streams", Stream)["x"]
     with pytest.raises(ValueError, match="frozen"):
-        stream.topic = "u"  # type: ignore[misc]
+        stream.topic = "u"
 
 
 @pytest.mark.parametrize(

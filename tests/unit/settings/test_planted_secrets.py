@@ -181,7 +181,7 @@ def test_what_is_planted_arrives(deployed: Deployed) -> None:
         values = [getattr(read, name) for name in secret_fields(model)]
         arrived |= {value.get_secret_value() for value in values if isinstance(value, SecretStr)}
         arrived |= {getattr(read, "access_key", None) or ""} - {""}
-    arrived |= {deployment.one("kafka", Kafka).options[name] for name in KAFKA}  # type: ignore[arg-type]
+    arrived |= {str(deployment.one("kafka", Kafka).options[name]) for name in KAFKA}
     assert arrived == set(deployed.secrets.values())
 
 

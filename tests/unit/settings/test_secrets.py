@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import SecretStr, ValidationError
 
 from include.cli.main import main
 from include.document.database import DatabaseAddress, Replica
@@ -171,8 +172,8 @@ def test_what_is_no_address_is_told_of_without_its_login() -> None:
 def test_a_login_in_an_address_becomes_user_and_password() -> None:
     registry = Registry(url="https://us%40er:p%3Aw@h:1/a")
     assert (registry.url, registry.user, revealed(registry.password)) == ("https://h:1/a", "us@er", "p:w")
-    assert Registry(url="http://u:p@h", token="t").user is None
-    assert revealed(Registry(url="http://u:p@h", user="v", password="q").password) == "q"
+    assert Registry(url="http://u:p@h", token=SecretStr("t")).user is None
+    assert revealed(Registry(url="http://u:p@h", user="v", password=SecretStr("q")).password) == "q"
     search = Elasticsearch(url="http://u:p@a:1, http://u:p@b:1")
     assert (search.urls, search.user, revealed(search.password)) == (("http://a:1", "http://b:1"), "u", "p")
 
@@ -199,35 +200,39 @@ def test_the_shipped_sections_log_nobody_in_where_no_login_is_named(section: str
 def test_a_user_of_kafka_logs_in_over_tls_but_on_this_machine() -> None:
     login = {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}
     for bootstrap in ("h:1", "h", "127.0.0.1:1,h:1", "[::2]:1"):
-        found = Kafka(bootstrap=bootstrap, user="u", password="p")
+        found = Kafka(bootstrap=bootstrap, user="u", password=SecretStr("p"))
         assert found.options == {"security.protocol": "SASL_SSL", **login}
     for bootstrap in ("127.0.0.1:1", "LOCALHOST", "localhost:1, [::1]:2", "127.0.0.1:1,"):
-        found = Kafka(bootstrap=bootstrap, user="u", password="p")
+        found = Kafka(bootstrap=bootstrap, user="u", password=SecretStr("p"))
         assert found.options == {"security.protocol": "SASL_PLAINTEXT", **login}
     again = Kafka.model_validate_json(found.model_dump_json(context=REVEALED))
     assert (again, again.options) == (found, found.options)
 
 
 def test_options_of_kafka_say_how_its_user_logs_in() -> None:
-    given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "SCRAM-SHA-512", "linger.ms": 5}
-    found = Kafka(bootstrap="h:1", user="u", password="p", options=given)
+    given: dict[str, str | int | bool] = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanisms": "SCRAM-SHA-512",
+        "linger.ms": 5,
+    }
+    found = Kafka(bootstrap="h:1", user="u", password=SecretStr("p"), options=given)
     assert found.options == {**given, "sasl.username": "u", "sasl.password": "p"}
     for protocol in ("SSL", "plaintext"):
         with pytest.raises(ValueError, match=f"does not log in by security.protocol {protocol.upper()}"):
-            Kafka(bootstrap="h:1", user="u", password="p", options={"security.protocol": protocol})
+            Kafka(bootstrap="h:1", user="u", password=SecretStr("p"), options={"security.protocol": protocol})
     for name in ("sasl.username", "sasl.password"):
         with pytest.raises(ValueError, match=f"user, password and the option {name}: which of them"):
-            Kafka(bootstrap="h:1", user="u", password="p", options={name: "x"})
+            Kafka(bootstrap="h:1", user="u", password=SecretStr("p"), options={name: "x"})
 
 
 def test_a_user_and_a_password_of_kafka_come_together_and_an_empty_user_is_none() -> None:
-    assert Kafka(bootstrap="h:1", user="", password="").options == {}
+    assert Kafka.model_validate({"bootstrap": "h:1", "user": "", "password": ""}).options == {}
     for password in ({}, {"password": ""}):
         with pytest.raises(ValueError, match="a user needs a password"):
-            Kafka(bootstrap="h:1", user="u", **password)
+            Kafka.model_validate({"bootstrap": "h:1", "user": "u", **password})
     for user in ({}, {"user": ""}):
         with pytest.raises(ValueError, match="a password belongs to a user"):
-            Kafka(bootstrap="h:1", password="p", **user)
+            Kafka.model_validate({"bootstrap": "h:1", "password": "p", **user})
 
 
 def test_addresses_that_name_different_users_are_refused() -> None:
@@ -239,14 +244,14 @@ def test_addresses_that_name_different_users_are_refused() -> None:
 def test_a_login_is_taken_from_an_address_whatever_its_password_has(password: str) -> None:
     found = Registry(url=f"http://u:{password}@r:1/path")
     assert (found.url, revealed(found.password)) == ("http://r:1/path", password.replace("%2F", "/"))
-    nodes = Elasticsearch(url=[f"http://u:{password}@e:1", f"http://u:{password}@f:1"])
+    nodes = Elasticsearch.model_validate({"url": [f"http://u:{password}@e:1", f"http://u:{password}@f:1"]})
     assert nodes.urls == ("http://e:1", "http://f:1")
 
 
 @pytest.mark.parametrize("password", ["Top/Secret", "Top?Secret", "Top#Secret", "1/Secret", "Top/Sec@ret", "[Secret"])
 @pytest.mark.parametrize("section", [Registry, Elasticsearch])
 def test_an_address_whose_login_is_not_clear_is_refused_without_it(section: Any, password: str) -> None:
-    with pytest.raises(ValueError, match=r"an @ behind the host|not an address") as refused:
+    with pytest.raises(ValidationError, match=r"an @ behind the host|not an address") as refused:
         section(url=f"http://u:{password}@r:1")
     assert "ecret" not in str(refused.value.errors()[0]["msg"])
     with pytest.raises(SettingsError) as strange:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import SecretStr
 
 from include.source.database.account import account
 from include.source.database.server import Server
@@ -14,7 +15,7 @@ NEEDED = "GRANT REFERENCES, REPLICATION SLAVE, BINLOG MONITOR ON *.* TO `u`@`h` 
 
 def found(*grants: str, databases: tuple[str, ...] = ("my_shop",), server: Server = MARIADB) -> list[tuple[str, str]]:
     """(level, problem) where the account has these grants beside what the binlog needs."""
-    source = SourceDefinition(host="h", port=1, user="u", password="p", databases=list(databases))
+    source = SourceDefinition(host="h", port=1, user="u", password=SecretStr("p"), databases=list(databases))
     rows = [(f"{grant} TO `u`@`h`" if grant.startswith("GRANT") else grant,) for grant in grants]
     return [(each.level, each.problem) for each in account(lambda _sql: [(NEEDED,), *rows], server, source)]
 

@@ -10,6 +10,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from include.errors import Fenced, Terminal, Transient
 from include.source.binlog.reader import EventReader, EventType, Packets
@@ -17,7 +18,7 @@ from include.source.definition import SourceDefinition
 from tests.support.binlog.builder import description, query_body, raw, rotate
 from tests.support.binlog.recorded_mariadb import raw_events, sealed
 
-SOURCE = SourceDefinition(host="db", port=3306, user="u", password="p", databases=["shop"])
+SOURCE = SourceDefinition(host="db", port=3306, user="u", password=SecretStr("p"), databases=["shop"])
 # What a server may write that carries no rows, or rows that we decode.
 ROWLESS = {3, 5, 9, 11, 13, 14, 17, 28, 35, 36, 37, 161, 163}
 DECODED = {2, 4, 15, 16, 18, 19, 27, 29, 33, 34, 38, 40, 41, 42, 160, 162, 165}

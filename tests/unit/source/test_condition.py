@@ -145,7 +145,9 @@ def test_columns_that_do_not_leave_as_they_are_are_refused_with_their_place(text
 
 
 def test_the_policy_alone_refuses_what_it_keeps_back() -> None:
-    policy = Policy.declared("accept", {"t": TableFilter(ignored_columns=("notes",), masks={"email": None})}, ["shop"])
+    policy = Policy.declared(
+        "accept", {"t": TableFilter.model_validate({"ignored_columns": ("notes",), "masks": {"email": None}})}, ["shop"]
+    )
     tables = [policy.of("shop", "t"), policy.of("shop", "u")]
     require_policy(Condition.parse("id = 1 AND who_knows = 2"), tables)
     for name in ("Notes", "email"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from include.errors import LyrebirdError, Terminal, Transient
 from include.record.gtid import MysqlGtidSet, parse_gtid_set
@@ -16,7 +17,7 @@ from include.source.definition import SourceDefinition
 from tests.support.binlog.builder import SID
 
 SOURCE = SourceDefinition(
-    host="a", port=1, user="u", password="p", databases=["shop"], fallbacks=["b:2", "[::1]:3"], group_ms=7
+    host="a", port=1, user="u", password=SecretStr("p"), databases=["shop"], fallbacks=["b:2", "[::1]:3"], group_ms=7
 )
 MARIADB = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB", gtids=True)
 AT = SourcePosition("mariadb", parse_gtid_set("0-1-10,1-1-5", "mariadb"), BinlogPosition("bin.000003", 500), 0)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from include.errors import Terminal
 from include.source.database.server import Ask, Server
 from include.source.database.unlogged_writes import gaps
 from include.source.definition import SourceDefinition
 
-SOURCE = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop", "stock"])
+SOURCE = SourceDefinition(host="h", port=1, user="u", password=SecretStr("p"), databases=["shop", "stock"])
 MARIADB = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)
 MYSQL = Server("mysql", (9, 7, 0), "9.7.0", gtids=True)
 OLD_MYSQL = Server("mysql", (5, 6, 21), "5.6.21-log", gtids=False)

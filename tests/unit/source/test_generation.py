@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pydantic import SecretStr
 
 from include.clock import ManualClock
 from include.errors import Terminal
@@ -35,7 +36,7 @@ class Harness:
     """One capture on a log in memory, of a table whose key may be altered."""
 
     def __init__(self) -> None:
-        self.source = SourceDefinition(host="db", port=1, user="u", password="p", databases=["shop"])
+        self.source = SourceDefinition(host="db", port=1, user="u", password=SecretStr("p"), databases=["shop"])
         self.memory, self.clock = MemoryLog(), ManualClock()
         self.registry = MemoryRegistry()
         self.info: TableInfo | None = TableInfo("shop", "t")

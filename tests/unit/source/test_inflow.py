@@ -6,12 +6,14 @@ from collections import deque
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from include.clock import ManualClock
 from include.errors import Transient
 from include.record.gtid import MariadbGtidSet, MysqlGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.binlog.reader import Event, EventType
+from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import SourceTransaction
 from include.source.database import transaction_stream as subject
 from include.source.database.transaction_stream import BinlogIdle, Inflow
@@ -19,7 +21,7 @@ from include.source.definition import SourceDefinition
 from include.source.state.capture_state import CaptureState, WaitingXa
 from tests.support.binlog.builder import FILE, SID, Log, xid_body
 
-SOURCE = SourceDefinition(host="db", port=1, user="u", password="p", databases=["shop"], silence_s=2)
+SOURCE = SourceDefinition(host="db", port=1, user="u", password=SecretStr("p"), databases=["shop"], silence_s=2)
 SECOND_US = 1_000_000
 
 
@@ -50,7 +52,7 @@ class Fed:
     def parse(self, event: Event) -> Event:
         return event
 
-    def __call__(self, *events: Event | None) -> list[SourceTransaction | BinlogIdle]:
+    def __call__(self, *events: Event | None) -> list[PlainRun | SourceTransaction | BinlogIdle]:
         """What comes out; keeps position and waiting XA transactions as a session does."""
         self._events.extend(events)
         found = []

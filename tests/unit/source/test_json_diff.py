@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -47,8 +47,12 @@ _SIZES = (4, 0, 4, 0, 0, 0)
 _Cells = list[bytes | None]
 
 
+def absent_from(place: dict[str, Any]) -> Callable[[str], bool]:
+    return lambda key: key not in place
+
+
 def image(body: bytes, at: int) -> tuple[_Cells, int]:
-    nulls, cells = body[at], []
+    nulls, cells = body[at], _Cells()
     at += 1
     for i, size in enumerate(_SIZES):
         if nulls >> i & 1:
@@ -240,7 +244,7 @@ def test_any_changes_do_to_a_document_what_they_do_to_lists_and_dicts(before: An
             legs = (*legs, data.draw(st.integers(0, len(place) + 1)))
             place.insert(int(legs[-1]), value)
         else:
-            legs = (*legs, data.draw(KEYS.filter(lambda key, place=place: key not in place)))  # type: ignore[misc]
+            legs = (*legs, data.draw(KEYS.filter(absent_from(place))))
             place[legs[-1]] = value
         diffs += diff(operation, path_of(legs), copy.deepcopy(value))
         after = copy.deepcopy(after)

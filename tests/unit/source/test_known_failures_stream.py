@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from include.clock import ManualClock
 from include.errors import Terminal
@@ -17,9 +18,10 @@ from include.policy.policy import Policy
 from include.record.gtid import MariadbGtidSet, MysqlGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column
-from include.source.binlog.files import BinlogFile, BinlogInput
+from include.source.binlog.files import BinlogFile
 from include.source.binlog.reader import Event, EventReader
 from include.source.binlog.step import RowsEvent, SourceTransaction
+from include.source.binlog.unpack import BinlogInput
 from include.source.catalog.catalog import TableCatalog
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
@@ -36,7 +38,7 @@ from tests.support.golden.recording import load
 
 MARIADB = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)
 NAMELESS = type(MAP)(0, "shop", "t", MAP.types, MAP.metas, MAP.nullable, signs_known=False)
-SOURCE = SourceDefinition(host="db", port=1, user="u", password="p", databases=["shop"], partitions=1)
+SOURCE = SourceDefinition(host="db", port=1, user="u", password=SecretStr("p"), databases=["shop"], partitions=1)
 
 
 def catalog(*columns: Column) -> TableCatalog:

@@ -20,8 +20,9 @@ import pytest
 from include.errors import Terminal
 from include.record.gtid import Flavour
 from include.record.schema import Column, TableSchema
-from include.source.binlog.files import BinlogFile, BinlogInput
+from include.source.binlog.files import BinlogFile
 from include.source.binlog.table_map import TableMap
+from include.source.binlog.unpack import BinlogInput
 from include.source.cat.cat import Cat
 from include.source.cat.schema_rows import described
 from include.source.rows.images import RowImages

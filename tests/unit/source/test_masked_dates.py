@@ -37,7 +37,7 @@ def shape(**masks: Mask) -> TableShape:
 
 def row(*values: bytes | str | None) -> bytes:
     return b"".join(
-        NULL if v is None else b"\x02" + (sized(Hash(SALT).of_text(v).encode()) if isinstance(v, str) else v)
+        NULL if v is None else b"\x02" + (sized((Hash(SALT).of_text(v) or "").encode()) if isinstance(v, str) else v)
         for v in values
     )
 

@@ -104,7 +104,7 @@ def test_every_byte_and_pair_of_bytes_of_a_charset_is_read_as_python_reads_it(ch
         assert outcome(native, "c", body) == outcome(native.plain, "c", body), text.hex()
 
 
-def _schema(layout: Layout, column: Column):  # type: ignore[no-untyped-def]
+def _schema(layout: Layout, column: Column):
     schema = layout.shape.schema
     return type(schema)(schema.database, schema.table, (*schema.columns, column), schema.key)
 

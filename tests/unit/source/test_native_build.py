@@ -19,7 +19,7 @@ DYNAMIC, GNU_RELRO, FLAGS_1, NOW = 2, 0x6474E552, 0x6FFFFFFB, 1
 
 
 def test_without_a_compiler_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(building.shutil, "which", lambda _name: None)
+    monkeypatch.setattr("include.source.native.build.shutil.which", lambda _name: None)
     said = build(tmp_path)
     assert said.startswith("note: the slower pure Python row decoders and JSON writer will be used: no C compiler.")
     assert said.endswith("apt-get install gcc libc6-dev; then `make setup`.")
@@ -27,8 +27,8 @@ def test_without_a_compiler_one_line_says_what_to_install(monkeypatch: pytest.Mo
 
 
 def test_without_python_headers_one_line_names_their_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(building.shutil, "which", lambda name: f"/bin/{name}")
-    monkeypatch.setattr(building.sysconfig, "get_paths", lambda: {"include": str(tmp_path)})
+    monkeypatch.setattr("include.source.native.build.shutil.which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr("include.source.native.build.sysconfig.get_paths", lambda: {"include": str(tmp_path)})
     assert "no Python.h in" in build(tmp_path)
     assert "-dev; then `make setup`." in build(tmp_path)
 
@@ -38,10 +38,10 @@ def test_a_failed_build_leaves_no_older_library(monkeypatch: pytest.MonkeyPatch,
         return subprocess.CompletedProcess(command, 1, "", "one\ntwo: no space\n")
 
     (tmp_path / "Python.h").touch()
-    monkeypatch.setattr(building.shutil, "which", lambda name: f"/bin/{name}")
-    monkeypatch.setattr(building.sysconfig, "get_paths", lambda: {"include": str(tmp_path)})
-    monkeypatch.setattr(building.subprocess, "run", run)
-    old = tmp_path / f"_decoder{building.sysconfig.get_config_var('EXT_SUFFIX')}"
+    monkeypatch.setattr("include.source.native.build.shutil.which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr("include.source.native.build.sysconfig.get_paths", lambda: {"include": str(tmp_path)})
+    monkeypatch.setattr("include.source.native.build.subprocess.run", run)
+    old = tmp_path / f"_decoder{sysconfig.get_config_var('EXT_SUFFIX')}"
     old.touch()
     assert "failed: two: no space. Mend that; then `make setup`." in build(tmp_path)
     assert not old.exists()
@@ -65,7 +65,8 @@ def elf(library: bytes) -> tuple[set[int], dict[int, int]]:
     order = "<" if library[5] == 1 else ">"
     (table,) = struct.unpack_from(f"{order}Q", library, 32)
     size, count = struct.unpack_from(f"{order}HH", library, 54)
-    kinds, dynamic = set(), {}
+    kinds: set[int] = set()
+    dynamic: dict[int, int] = {}
     for at in range(table, table + count * size, size):
         kind, _, offset, _, _, length = struct.unpack_from(f"{order}IIQQQQ", library, at)
         kinds.add(kind)

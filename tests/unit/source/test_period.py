@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pydantic import SecretStr
 
 from include.clock import ManualClock
 from include.errors import Terminal
@@ -159,7 +160,7 @@ def test_a_period_of_transactions_is_refused_as_its_changes_are_logged_as_text()
 def test_the_core_sends_records_of_today_s_rows_and_counts_the_others() -> None:
     recording = load("mariadb-11.4", "versioned")
     infos = {table: info_of(table, description) for table, description in recording.descriptions().items()}
-    source = SourceDefinition(host="db", port=1, user="u", password="p", databases=["golden"])
+    source = SourceDefinition(host="db", port=1, user="u", password=SecretStr("p"), databases=["golden"])
     log = memory_log("s", MemoryLog(), MemoryRegistry(), ManualClock())
     log.open()
     catalog = TableCatalog(lambda: infos, server_of(recording.server), source.policy)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from include.clock import ManualClock
 from include.errors import LyrebirdError
@@ -34,7 +35,9 @@ pytestmark = pytest.mark.compiled
 
 NAMES = sorted(recordings())
 FOLDER = Path(gettempdir())
-SOURCE = SourceDefinition(host="db", port=1, user="u", password="p", databases=["golden", "lyregold", "shop"])
+SOURCE = SourceDefinition(
+    host="db", port=1, user="u", password=SecretStr("p"), databases=["golden", "lyregold", "shop"]
+)
 START = SourcePosition("mariadb", MariadbGtidSet.parse(""), BinlogPosition("", 4), 0)
 
 

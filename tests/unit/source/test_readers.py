@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from include.clock import SystemClock
 from include.errors import Transient
@@ -88,7 +89,9 @@ class Reader:
 
 
 def readers(server: Server, workers: int) -> ChunkReaders:
-    source = SourceDefinition(host="h", port=1, user="u", password="p", databases=["s"], snapshot_workers=workers)
+    source = SourceDefinition(
+        host="h", port=1, user="u", password=SecretStr("p"), databases=["s"], snapshot_workers=workers
+    )
     reading = TableReading("s.t", (WHOLE,), "", "", 10, 1 << 20)
     return ChunkReaders(source, SystemClock(), [reading], 0, lambda _info: SHAPE, Now(0, AT), server.reader)
 

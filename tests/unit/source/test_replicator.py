@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from include.clock import ManualClock
 from include.errors import Terminal, Transient
@@ -77,9 +78,9 @@ class Harness:
             host="db",
             port=1,
             user="u",
-            password="p",
+            password=SecretStr("p"),
             databases=["shop"],
-            **settings_,  # type: ignore[arg-type]
+            **settings_,
         )
         self.log, self.registry, self.clock = MemoryLog(), MemoryRegistry(), ManualClock()
         self.cascades: set[tuple[str, str]] = set()

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from pydantic import SecretStr
+
 from include.clock import ManualClock
 from include.errors import Fenced, Transient
 from include.metrics.exporter import Metrics
@@ -21,7 +23,7 @@ from include.source.reporter import Reporter
 from include.source.state.capture_state import CaptureState, TableSetAside, WaitingXa
 from tests.support.run_folder import MemoryRunFolder
 
-SOURCE = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop"])
+SOURCE = SourceDefinition(host="h", port=1, user="u", password=SecretStr("p"), databases=["shop"])
 
 
 class Scenario:

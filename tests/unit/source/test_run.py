@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from include.clock import ManualClock
 from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Terminal, Transient
@@ -21,7 +22,7 @@ from include.source.run import Capture, Mode
 from include.source.state.capture_state import CaptureState
 from include.source.upstream import LiveServer
 
-SOURCE = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop"])
+SOURCE = SourceDefinition(host="h", port=1, user="u", password=SecretStr("p"), databases=["shop"])
 START = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000001", 4), 0)
 SPOILT = Terminal("an event fails its checksum", pos=7)
 
@@ -212,8 +213,8 @@ def test_tables_are_looked_at_beside_the_stream_unless_a_column_must_not_leave(
     monkeypatch: pytest.MonkeyPatch, masked: bool
 ) -> None:
     seen: list[str] = []
-    filters = {"t": TableFilter(ignored_columns=["secret"])} if masked else {}
-    source = SourceDefinition(host="h", port=1, user="u", password="p", databases=["shop"], filter=filters)
+    filters = {"t": TableFilter(ignored_columns=("secret",))} if masked else {}
+    source = SourceDefinition(host="h", port=1, user="u", password=SecretStr("p"), databases=["shop"], filter=filters)
 
     class Streaming(Session):
         def stream(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import gettempdir
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from include.clock import ManualClock
 from include.errors import LyrebirdError, Terminal
@@ -70,7 +71,9 @@ def capture(
     name: str, items: list[Item], run_by_run: bool, change: Callable[[Replicator], None] = lambda _: None, **more: Any
 ) -> tuple[list[object], int]:
     """What a capture of these items leaves, by groups, its refusal last; how many transactions went in whole runs."""
-    source = SourceDefinition(host="db", port=1, user="u", password="p", databases=DATABASES, partitions=4, **more)
+    source = SourceDefinition(
+        host="db", port=1, user="u", password=SecretStr("p"), databases=DATABASES, partitions=4, **more
+    )
     clock, flavour = ManualClock(7_000_000), flavour_of(name)
     log = memory_log("s", MemoryLog(), MemoryRegistry(), clock)
     log.open()
@@ -110,12 +113,12 @@ def told(group: Group) -> object:
     return replace(group, ops=dict(group.ops), skipped=dict(group.skipped))
 
 
-def items_of(name: str, events: list[bytes]) -> list[Item]:
+def items_of(name: str, events: Sequence[bytes]) -> list[Item]:
     """What the compiled loop makes of a recording up to what it refuses, without transactions of statements."""
     return list(_items(events))
 
 
-def _items(events: list[bytes]) -> Iterator[Item]:
+def _items(events: Sequence[bytes]) -> Iterator[Item]:
     builder = TransactionBuilder(lambda database, _: database in DATABASES, lambda *_: False, 1 << 24, FOLDER)
     file = BinlogFile("bin.000001", "bin.000001", BinlogInput(io.BytesIO(b"\xfebin" + b"".join(events))))
     try:
@@ -231,7 +234,7 @@ def test_parts_of_a_run_that_do_not_fit_together_are_refused(at: int) -> None:
     parts = list(run.parts)
     parts[at] = b"\xff" * len(parts[at]) if at < 2 else parts[at][: len(parts[at]) // 2]
     with pytest.raises(ValueError, match="a run"):
-        replace(run, parts=tuple(parts)).transactions()
+        replace(run, parts=(parts[0], parts[1], parts[2])).transactions()
 
 
 def name_of(run: PlainRun) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from include.clock import ManualClock
 from include.errors import Terminal, Transient
@@ -39,7 +40,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Any:
         asked, clock = Answers(answers), ManualClock()
         monkeypatch.setattr(snapshot_reader, "connect", lambda *_: object())
         monkeypatch.setattr(snapshot_reader, "query", asked)
-        source = SourceDefinition(host="db", port=1, user="u", password="p", databases=["shop"])
+        source = SourceDefinition(host="db", port=1, user="u", password=SecretStr("p"), databases=["shop"])
         return SnapshotReader(source, clock), asked, clock
 
     return made

@@ -115,9 +115,14 @@ def test_what_is_wrong_with_a_tables_events_is_told_of_its_rows_and_stops_no_oth
 
 
 def test_captures_is_asked_once_for_equal_maps() -> None:
-    asked = []
+    asked: list[tuple[str, str]] = []
     made = builder()
-    made._statement._captures = lambda database, table: not asked.append((database, table))
+
+    def captures(database: str, table: str) -> bool:
+        asked.append((database, table))
+        return True
+
+    made._statement._captures = captures
     log = Log()
     for number in range(5):
         log.gtid().map(number + 1, "t").write(number + 1, number).map(1, "u").write(1, 0).xid()

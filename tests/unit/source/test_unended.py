@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -59,9 +60,9 @@ class Slow:
         self._take("next_offsets")
         return self._inner.next_offsets()
 
-    def commit(self) -> None:
+    def commit(self, group: str | None = None, offsets: Mapping[tuple[str, int], int] | None = None) -> None:
         self._before_commit()
-        self._inner.commit()
+        self._inner.commit(group, offsets)
         self._take("commit")
 
     def append(self, *args: Any, **kwargs: Any) -> None:
@@ -91,7 +92,7 @@ def test_after_a_slow_step_capture_begins_anew_where_a_partition_did_not_hear_of
     log, clock = MemoryLog(), ManualClock()
     capture = memory_log("s", log, MemoryRegistry(), clock)
     log.admin().ensure(document_spec(TOPIC, 2))
-    ports = capture._ports  # type: ignore[attr-defined]
+    ports = capture._ports
     slow = DirectLog(
         "s",
         replace(ports, writer=lambda: Slow(ports.writer(), clock, lambda: log.forget((TOPIC, 1)), step=step)),
@@ -113,7 +114,7 @@ def test_after_a_slow_step_capture_begins_anew_where_a_partition_did_not_hear_of
 
 def test_a_slow_commit_that_all_heard_of_is_like_any_other() -> None:
     log, clock = MemoryLog(), ManualClock()
-    ports = memory_log("s", log, MemoryRegistry(), clock)._ports  # type: ignore[attr-defined]
+    ports = memory_log("s", log, MemoryRegistry(), clock)._ports
     log.admin().ensure(document_spec(TOPIC, 2))
     slow = DirectLog("s", replace(ports, writer=lambda: Slow(ports.writer(), clock, lambda: None)), clock)
     slow.open()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -37,7 +38,7 @@ def micros(at: dt.datetime) -> int:
 
 
 MOMENTS = st.datetimes(dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30))
-KEYS = {
+KEYS: dict[str, tuple[Column, st.SearchStrategy[Any], Callable[[Any], Any], Callable[[Any], Any]]] = {
     "bigint": (Column("k", "bigint"), st.integers(-(2**63), 2**63 - 1), str, int),
     "decimal": (
         Column("k", "decimal", precision=12, scale=4),

@@ -41,7 +41,7 @@ class FusedStore:
         call = getattr(self._inner, name)
         if self._fuse is None or name not in ("put", "upload"):
             return call
-        return lambda *args, **named: self._fuse.around(f"store {name}", lambda: call(*args, **named))  # type: ignore[union-attr]
+        return lambda *args, **named: self._fuse.around(f"store {name}", lambda: call(*args, **named))
 
 
 class FusedEngine:
@@ -103,7 +103,7 @@ class Harness:
     def open(self, host: int = 0, *, fuse: CrashPoint | None = None, pointer: bytes | None = None) -> Any:
         return open_bucket(
             self.place(host),
-            FusedStore(self.store, fuse),  # type: ignore[arg-type]
+            FusedStore(self.store, fuse),
             "rows",
             3,
             pointer or self.pointer,
@@ -313,6 +313,6 @@ def test_random_hosts_crashes_and_removals_never_show_another_state(
     world.remove()
     with world.open(host=9) as bucket:
         world.require_equal(bucket)
-    pointer = BucketPointer.from_bytes(world.pointer or b"")
-    living = world.place(0).objects(world.store, "rows", 3).named(pointer)
+    last = BucketPointer.from_bytes(world.pointer or b"")
+    living = world.place(0).objects(world.store, "rows", 3).named(last)
     assert {info.key for info in world.store.list("")} == living

@@ -53,11 +53,12 @@ def test_an_export_of_an_earlier_release_is_imported_and_goes_on(tmp_path: Path,
 def test_rows_of_an_earlier_release_are_read_as_they_were() -> None:
     owner = {"type": "record", "name": "owner", "fields": [{"name": each, "type": "long"} for each in _OWNER]}
     read = {row_place(key): Row.from_bytes(value) for (stage, key), value in ROWS.items() if stage == "rows"}
-    owners = {
-        (row.version, *fastavro.schemaless_reader(io.BytesIO(row.body), owner, None).values())
-        for (_, slot, _), row in read.items()
-        if slot == 1
-    }
+
+    def owner_of(body: bytes) -> tuple[Any, ...]:
+        fields: Any = fastavro.schemaless_reader(io.BytesIO(body), owner, None)
+        return tuple(fields.values())
+
+    owners = {(row.version, *owner_of(row.body)) for (_, slot, _), row in read.items() if slot == 1}
     assert owners == {
         (363, 3, 5, 114),
         (369, 5, 4, 642),

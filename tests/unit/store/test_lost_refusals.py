@@ -14,7 +14,7 @@ from include.store.s3 import S3Store
 
 URL = "https://127.0.0.1:1"
 LOST = [
-    SSLError(endpoint_url=URL, error="EOF occurred in violation of protocol"),
+    SSLError(endpoint_url=URL, error=OSError("EOF occurred in violation of protocol")),
     ConnectionClosedError(endpoint_url=URL),
     ReadTimeoutError(endpoint_url=URL),
 ]

@@ -94,10 +94,13 @@ def test_without_any_credentials_a_person_is_told(tmp_path: Path, monkeypatch: p
 def sent(store: S3Store, operation: str) -> list[dict[str, Any]]:
     """What it asks for by an operation, from now on."""
     asked: list[dict[str, Any]] = []
+
+    def told(params: dict[str, Any], **_: Any) -> dict[str, Any]:
+        asked.append(params)
+        return params
+
     for client in (store._once, store._patient):
-        client.meta.events.register(
-            f"provide-client-params.s3.{operation}", lambda params, **_: asked.append(params) or params
-        )
+        client.meta.events.register(f"provide-client-params.s3.{operation}", told)
     return asked
 
 

@@ -57,8 +57,10 @@ def seen(
     ended: Ended | None = None,
     place: Place = HERE,
 ) -> Observed:
-    run = Run(token, owner, guardian_pid=10, pid=11, started_us=0, place=place, lives_on_s=LIVES_ON_S)
-    return Observed(held=held, stop=stop, run=run if token else None, ended=ended, leased_us=LEASED_US)
+    run = (
+        Run(token, owner, guardian_pid=10, pid=11, started_us=0, place=place, lives_on_s=LIVES_ON_S) if token else None
+    )
+    return Observed(held=held, stop=stop, run=run, ended=ended, leased_us=LEASED_US)
 
 
 def test_a_free_lock_is_launched_upon_whatever_the_files_say() -> None:

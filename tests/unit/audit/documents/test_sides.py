@@ -50,7 +50,7 @@ def test_a_record_that_came_after_the_ends_speaks_for_all_below_them(world: Orde
     world.order(1)
     process.batches()
     before = process.plans[-1].cut
-    position, ends = complete(Beating(process), TOPIC, "shop", world.clock, 60)  # type: ignore[arg-type]
+    position, ends = complete(Beating(process), TOPIC, "shop", world.clock, 60)
     assert len(world.records(TOPIC)) == 1
     assert ends == process.reader.end_offsets(TOPIC)
     assert before is not None
@@ -60,10 +60,10 @@ def test_a_record_that_came_after_the_ends_speaks_for_all_below_them(world: Orde
 def test_while_documents_may_lack_changes_of_a_table_nothing_is_compared(world: OrderHarness, process: Process) -> None:
     world.capture.uncovered = ("shop.partners",)
     with pytest.raises(Transient, match="does not cover all tables") as told:
-        complete(Beating(process), TOPIC, "shop", world.clock, 20)  # type: ignore[arg-type]
+        complete(Beating(process), TOPIC, "shop", world.clock, 20)
     assert told.value.details["uncovered"] == ["shop.partners"]
     world.capture.uncovered = ()
-    complete(Beating(process), TOPIC, "shop", world.clock, 20)  # type: ignore[arg-type]
+    complete(Beating(process), TOPIC, "shop", world.clock, 20)
 
 
 def test_an_assembler_that_stands_still_is_waited_for_and_named(world: OrderHarness, process: Process) -> None:
@@ -74,10 +74,10 @@ def test_an_assembler_that_stands_still_is_waited_for_and_named(world: OrderHarn
 def test_only_keys_that_are_asked_about_are_kept_and_what_nobody_can_read_is_counted(
     world: OrderHarness, process: Process
 ) -> None:
-    at = complete(Beating(process), TOPIC, "shop", world.clock, 60)  # type: ignore[arg-type]
+    at = complete(Beating(process), TOPIC, "shop", world.clock, 60)
     wanted, other = values_text((1,)), values_text((2,))
     side = TopicDocuments(
-        Beating(process),  # type: ignore[arg-type]
+        Beating(process),
         TOPIC,
         "shop",
         Decoder(world.registry.schema),

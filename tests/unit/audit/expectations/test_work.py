@@ -99,7 +99,7 @@ def test_documents_stand_in_typed_columns_whatever_schema_they_were_written_with
     old = Encoder(registry.register("docs-value", NARROW), NARROW)
     new = Encoder(registry.register("docs-value", ROW), ROW)
     at = dt.datetime(2026, 11, 2, 3, 4, 5, tzinfo=dt.UTC)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"doc_id": "1", "records": 1, "value": old({"id": 1})},
         {"doc_id": "2", "records": 2, "value": new({"id": 2, "total": Decimal("1.50"), "at": at, "tags": ["a"]})},
         {"doc_id": "3", "records": 4, "value": b"\x01rubbish"},

@@ -8,37 +8,14 @@ from hypothesis import strategies as st
 
 from include.audit.search.bisect import Bisection, bisect
 from include.audit.search.views.key_list import ListedKeys
-from include.audit.search.views.key_range import DocIdRange, KeySlice
-from include.audit.search.views.range_count import SeenDocument
+from include.audit.search.views.key_range import KeySlice
+from tests.support.search.listed_view import ListedView
 
 KEYS = [f"{n:07}" for n in range(20_000)]
 
 
-class View:
-    """The port over a set of ids; remembers how often it was asked."""
-
-    def __init__(self, ids: Sequence[str] | set[str]) -> None:
-        self.requests = 0
-        self.received = 0
-        self._ids = sorted(ids)
-
-    def counts(self, ranges: Sequence[DocIdRange]) -> list[int]:
-        self.requests += -(-len(ranges) // 500)
-        return [len(one.of(self._ids)) for one in ranges]
-
-    def ids(self, ranges: Sequence[DocIdRange], most: int) -> list[list[str]]:
-        self.requests += -(-len(ranges) // 500)
-        return [list(one.of(self._ids)[:most]) for one in ranges]
-
-    def now(self, doc_ids: Sequence[str]) -> dict[str, SeenDocument]:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        pass
-
-
-def run(keys: Sequence[str], ids: Sequence[str] | set[str]) -> tuple[Bisection, View]:
-    view = View(ids)
+def run(keys: Sequence[str], ids: Sequence[str] | set[str]) -> tuple[Bisection, ListedView]:
+    view = ListedView(ids)
     return bisect(ListedKeys(keys), view), view
 
 
@@ -101,7 +78,7 @@ def test_what_is_found_is_a_part_of_the_true_difference_and_all_of_it_unless_pai
     expected: set[str], indexed: set[str], first_fanout: int, leaf: int, fanout: int
 ) -> None:
     keys = sorted(expected)
-    found = bisect(ListedKeys(keys), View(indexed), first_fanout=first_fanout, fanout=fanout, leaf=leaf)
+    found = bisect(ListedKeys(keys), ListedView(indexed), first_fanout=first_fanout, fanout=fanout, leaf=leaf)
     missing, extra = expected - indexed, indexed - expected
     assert set(found.missing) <= missing
     assert set(found.extra) <= extra

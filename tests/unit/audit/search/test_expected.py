@@ -9,7 +9,6 @@ import pytest
 
 from include.audit.search.expected import ExpectedDocuments, FoldedExpected, fold, reading_of, records_below
 from include.audit.search.iblt import add_up
-from include.index.definition import IndexDefinition
 from include.index.digest import state_hash
 from include.index.progress.document import IndexProgress
 from include.index.states import States, feed_of
@@ -18,7 +17,7 @@ from include.log.ports import Record
 from include.record.key import pseudo_key
 from include.record.version import pack
 from include.settings.connections import Cluster
-from tests.support.documents.topic import DocumentTopic
+from tests.support.documents.topic import DocumentTopic, one_topic
 
 CLUSTER = Cluster(name="c", type="t")
 
@@ -33,7 +32,7 @@ class Harness:
         return [r for p, end in reader.end_offsets("docs").items() for r in reader.read("docs", p, 0, end)]
 
     def expected(self, records: list[Record] | None = None, floor: int = 0, **declared: Any) -> FoldedExpected:
-        definition = IndexDefinition(application="a", topic="docs", entity="order", mapping="m.json", **declared)
+        definition = one_topic("docs", **declared)
         progress = IndexProgress("docs", floors={"db.docs": floor} if floor else {})
         states = States(feed_of(CLUSTER, definition, "docs", progress), self.registry)
         return fold(self.records() if records is None else records, reading_of(states))
@@ -102,7 +101,7 @@ def test_a_state_is_that_of_what_the_indexer_sends(world: Harness) -> None:
 
 def test_what_is_read_on_from_an_earlier_cut_is_what_is_read_at_once(world: Harness) -> None:
     reader = world.log.reader()
-    definition = IndexDefinition(application="a", topic="docs", entity="order", mapping="m.json")
+    definition = one_topic("docs")
     states = States(feed_of(CLUSTER, definition, "docs", IndexProgress("docs")), world.registry)
     following = ExpectedDocuments(reader)
     ends = reader.end_offsets("docs")

@@ -172,7 +172,7 @@ def test_what_is_wrong_again_after_it_was_mended_asks_who_else_writes(
     world: AuditHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.lose("7")
-    mend = search.repair
+    mend = mending.repair
 
     def undone(*arguments: Any) -> Any:
         found = mend(*arguments)

@@ -222,7 +222,12 @@ def test_the_first_value_of_each_schema_goes_the_way_that_makes_the_index_fit_fo
         def __init__(self) -> None:
             super().__init__(ways.feed, ways.registry)
             body = self.body
-            self.body = lambda value: (read.append(value), body(value))[1]
+
+            def watched(value: bytes | None) -> Any:
+                read.append(value)
+                return body(value)
+
+            self.body = watched
 
     sent: list[bytes] = []
 

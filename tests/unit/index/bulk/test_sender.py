@@ -176,7 +176,7 @@ def test_whatever_the_faults_each_line_is_settled_once_and_the_index_holds_the_n
     for n, (key, version) in enumerate(states):
         if n not in dead:
             newest[f"k{key}"] = max(newest.get(f"k{key}", 0), version)
-    for key, version in newest.items():
-        found = index.get("orders-v1", key)
+    for doc_id, most in newest.items():
+        found = index.get("orders-v1", doc_id)
         assert found is not None
-        assert found.source["order"]["v"] == version
+        assert found.source["order"]["v"] == most

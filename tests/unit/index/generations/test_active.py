@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from include.errors import Terminal, Transient
-from include.index.definition import IndexDefinition
 from include.index.generations.active import change_fed, read_fed, serving, serving_or_none
 from include.index.generations.create import first_index
 from include.index.mapping.declared import creation
@@ -16,9 +15,9 @@ from include.index.name import IndexName
 from include.index.progress.document import NOTES
 from include.index.server.memory_admin import MemoryAdmin
 from include.index.server.port import IndexInfo, Note
-from tests.support.documents.topic import MAPPING
+from tests.support.documents.topic import MAPPING, one_topic
 
-DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
+DEFINITION = one_topic("t")
 BODY = creation("orders", DEFINITION, MAPPING)
 FIRST = IndexName("orders", 1)
 

@@ -92,7 +92,7 @@ def test_a_generation_that_is_dropped_within_a_batch_ends_nobody_and_is_not_made
         if taken == "tasks":
             life.indexing._tasks = drop
         else:
-            second.settlement.settle = drop  # type: ignore[method-assign]
+            second.settlement.settle = drop  # type: ignore[method-assign,assignment]
         world.topic.put(50)
         told = life.batch()
         assert told["read"] == 1
@@ -114,7 +114,7 @@ def test_a_generation_that_is_behind_and_cannot_go_on_holds_up_no_other_and_is_a
     def refused(*_: Any) -> Any:
         raise Terminal("too many records cannot be understood", topic="docs")
 
-    stuck.settlement.settle = refused  # type: ignore[method-assign]
+    stuck.settlement.settle = refused  # type: ignore[method-assign,assignment]
     life.indexing.catch_up()
     assert not life.indexing.catch_up()
     assert world.documents(3) == world.documents(1)
@@ -201,11 +201,11 @@ def test_an_index_that_takes_nothing_is_waited_for_and_is_one_incident_until_it_
     bulk, told = world.index.bulk, []
     full_until_s = life.clock.monotonic_s() + 4 * 3600
 
-    def full(name: str, data: bytes) -> BulkAnswer:
+    def full(name: str, lines: bytes) -> BulkAnswer:
         if life.clock.monotonic_s() < full_until_s:
             told.append(life.incidents.open())
             return BulkAnswer(429, None, "full")
-        return bulk(name, data)
+        return bulk(name, lines)
 
     world.index.bulk = full  # type: ignore[method-assign]
     assert life.batch()["incidents"] == []

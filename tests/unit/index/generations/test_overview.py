@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from include.clock import ManualClock
-from include.index.definition import IndexDefinition
 from include.index.generations.active import change_fed
 from include.index.generations.create import first_index
 from include.index.generations.overview import Generation, generations_of
@@ -12,9 +11,9 @@ from include.index.mapping.declared import creation
 from include.index.name import IndexName
 from include.index.progress.document import IndexProgress, ProgressKeeper
 from include.index.server.memory_admin import MemoryAdmin
-from tests.support.documents.topic import MAPPING
+from tests.support.documents.topic import MAPPING, one_topic
 
-DEFINITION = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
+DEFINITION = one_topic("t")
 BODY = creation("orders", DEFINITION, MAPPING)
 
 

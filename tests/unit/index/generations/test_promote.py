@@ -10,7 +10,6 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import Fenced, Terminal, Transient
-from include.index.definition import IndexDefinition
 from include.index.generations.active import change_fed, read_fed, serving
 from include.index.generations.create import first_index
 from include.index.generations.promote import PromotionState, drop_generation, promote, standing
@@ -20,9 +19,9 @@ from include.index.name import IndexName
 from include.index.progress.document import IndexProgress, ProgressKeeper, read_progress
 from include.index.server.memory_admin import MemoryAdmin
 from include.index.server.port import Note
-from tests.support.documents.topic import MAPPING
+from tests.support.documents.topic import MAPPING, one_topic
 
-DEFINITION = IndexDefinition(application="index_orders", topic="t", entity="order", mapping="m.json")
+DEFINITION = one_topic("t", application="index_orders")
 BODY = creation("orders", DEFINITION, MAPPING)
 ONE, TWO, THREE = (IndexName("orders", n) for n in (1, 2, 3))
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +16,6 @@ from include.errors import Fenced, Terminal, Transient
 from include.index.batch import Settlement
 from include.index.bulk.sender import Delivery
 from include.index.dead_letters import DeadLetters, dead_group
-from include.index.definition import IndexDefinition
 from include.index.generations.active import read_fed, serving_or_none
 from include.index.generations.create import first_index
 from include.index.generations.promote import promote, standing
@@ -41,9 +41,9 @@ from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.planning.slices import Slice
 from include.log.publishing.dead_letter import DeadLetterLimit
 from include.settings.connections import Cluster
-from tests.support.documents.topic import MAPPING, DocumentTopic
+from tests.support.documents.topic import MAPPING, DocumentTopic, one_topic
 
-DEFINITION = IndexDefinition(application="index_docs", topic="docs", entity="order", mapping="m.json")
+DEFINITION = one_topic("docs", application="index_docs")
 BODY = creation("orders", DEFINITION, MAPPING)
 CLUSTER = Cluster(name="c", type="t")
 DAY_US = 86_400_000_000
@@ -94,7 +94,7 @@ class Harness:
 
     def __init__(self, name: str = "docs") -> None:
         self.name = name
-        self.definition = IndexDefinition(application="index_docs", topic=name, entity="order", mapping="m.json")
+        self.definition = one_topic(name, application="index_docs")
         self.dead = topics.dead(name, "index_docs")
         self.log, self.registry, self.server = MemoryLog(), MemoryRegistry(), Server()
         self.clock = Sleeping(self)
@@ -136,7 +136,7 @@ class Harness:
             found = self.log.admin().describe(self.name)
             assert found is not None
             ids = {self.name: found.topic_id}
-            progress = {self.name: keeper.claim(lambda p, found=found: resumed(p, 1, found.topic_id))}
+            progress = {self.name: keeper.claim(partial(resumed, generation=1, topic_id=found.topic_id))}
             with self.letters(dead_group("index_docs")) as letters:
                 settlement = Settlement(
                     info=info,
@@ -209,7 +209,7 @@ class Sleeping(ManualClock):
 class Here:
     """`RangePool` in this process."""
 
-    slots = 2
+    slots, together = 2, 1
 
     def __init__(self, world: Harness, name: str, progress: Mapping[str, IndexProgress]) -> None:
         self._world, self._name, self._progress = world, name, dict(progress)

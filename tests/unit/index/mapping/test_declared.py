@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from include.errors import SettingsError, Terminal
-from include.index.definition import IndexDefinition, alias_of, index_named, indexes_of_application
+from include.index.definition import alias_of, index_named, indexes_of_application
 from include.index.mapping.declared import check, creation, undeclared
 from include.index.mapping.file import mapping_of
 from include.index.metadata import FIELDS, metadata_mapping
 from include.index.name import IndexName
 from include.index.server.port import IndexInfo
 from include.settings.deployment import Deployment
-from tests.support.documents.topic import MAPPING, METADATA
+from tests.support.documents.topic import MAPPING, METADATA, one_topic
 
-DEFINITION = IndexDefinition(application="a", topic="docs", entity="order", mapping="m.json")
+DEFINITION = one_topic("docs")
 
 
 def live(mapping: dict[str, Any], **aliases: Any) -> IndexInfo:

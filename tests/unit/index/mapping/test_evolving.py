@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import copy
 import json
+from typing import Any
 
 import pytest
 
 from include.errors import InvalidRecord, Terminal
-from include.index.definition import IndexDefinition
 from include.index.mapping.evolving import Evolves
 from include.index.server.memory_admin import MemoryAdmin
 from include.index.server.port import IndexInfo
 from include.log.memory import MemoryRegistry
 from include.record.codec import Encoder
 from include.record.json.formats import Values
-from tests.support.documents.topic import MAPPING, VALUE
+from tests.support.documents.topic import MAPPING, VALUE, one_topic
 
 NAME = "orders-v1"
 CITY = {**VALUE, "fields": [*VALUE["fields"], {"name": "city", "type": ["null", "string"], "default": None}]}
@@ -27,9 +27,7 @@ class Harness:
         self.looks = 0
         info = self.admin.describe(NAME)
         assert info is not None
-        definition = IndexDefinition(
-            application="a", topic="docs", entity="order", mapping="m.json", coerced=["order.note"]
-        )
+        definition = one_topic("docs", coerced=["order.note"])
         evolves = Evolves.of(info, definition, MAPPING)
         values = Values(self.registry, "plain")
         puts = self.admin.put_mapping
@@ -39,7 +37,7 @@ class Harness:
         self.looks += 1
         return self.admin.describe(name)
 
-    def encoder(self, schema: dict[str, object]) -> Encoder:
+    def encoder(self, schema: dict[str, Any]) -> Encoder:
         return Encoder(self.registry.register("docs-value", schema, "NONE"), schema)
 
     def fields(self) -> set[str]:

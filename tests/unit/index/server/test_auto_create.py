@@ -7,13 +7,12 @@ import logging
 import pytest
 
 from include.errors import Terminal
-from include.index.definition import IndexDefinition
 from include.index.generations.create import first_index
 from include.index.mapping.declared import creation
 from include.index.name import IndexName
 from include.index.server.auto_create import creates, require_no_auto_create
 from include.index.server.memory_admin import MemoryAdmin
-from tests.support.documents.topic import MAPPING
+from tests.support.documents.topic import MAPPING, one_topic
 
 
 @pytest.mark.parametrize(
@@ -38,7 +37,7 @@ def test_the_first_pattern_that_fits_decides_and_without_one_nothing_is_made(set
 def test_an_index_is_not_made_where_a_late_write_would_make_it_again() -> None:
     server = MemoryAdmin()
     server.auto = "true"
-    definition = IndexDefinition(application="a", topic="t", entity="order", mapping="m.json")
+    definition = one_topic("t")
     body = creation("orders", definition, MAPPING)
     with pytest.raises(Terminal, match=r"to '-orders-v\*,\+\*'"):
         first_index(server, server, IndexName("orders", 1), body)

@@ -22,6 +22,7 @@ from include.lake.forgetting import forget, plan_forgetting
 from include.lake.inspect.listing import Dates, list_topic
 from include.lake.protocol.pointer import PointerEntry, read_pointer
 from include.store.memory import MemoryStore
+from include.store.object_store import StoredObject
 from tests.support.lake.dates.harness import DAY_MS, NOON, DatesHarness, hourly
 from tests.support.lake.dying_store import Crash, DyingStore
 from tests.support.lake.simulated_topic import GROUP, HOUR_MS, SimulatedTopic
@@ -168,7 +169,7 @@ def test_of_two_who_read_at_once_one_is_kept_and_both_are_right(tmp_path: Path) 
                 inner.extend(world.reports())
             return world.store.put_if_match(key, *given, **named)
 
-    (outer,) = world.reports(Meanwhile(world.store, 0))  # type: ignore[arg-type]
+    (outer,) = world.reports(Meanwhile(world.store, 0))
     told = [(date.folder, date.edition) for date in inner[0].dates]
     assert [(date.folder, date.edition) for date in outer.dates] == told
     assert len(told) == 2
@@ -183,9 +184,13 @@ def test_settled_dates_are_asked_for_no_more_and_a_dry_run_writes_nothing() -> N
     run(topic, now_ms)
     asked: list[str] = []
 
+    def get(key: str) -> StoredObject | None:
+        asked.append(key)
+        return topic.get(key)
+
     class Asked(MemoryStore):
         def __getattribute__(self, name: str) -> Any:
-            return (lambda key: asked.append(key) or topic.get(key)) if name == "get" else getattr(topic, name)
+            return get if name == "get" else getattr(topic, name)
 
     topic.took()
     (report,) = finalise_groups(Asked(), topic, {"dates": GROUP}, ManualClock(now_ms * 1000), dry_run=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from include.errors import Terminal
 from include.lake.formats.sequence.secor import SecorName, group_digest
 
-PARTS = st.text(st.characters(exclude_characters="/", exclude_categories=("Cs",)), min_size=1, max_size=12)
+PARTS = st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), min_size=1, max_size=12)
 EXTENSIONS = st.just("") | st.from_regex(r"\A(\.[a-z0-9]{1,6}){1,2}\Z")
 SINGLE = st.tuples(st.integers(0, 10**6).map(lambda n: (n, n)), st.integers(0, 2**63 - 1), st.just(""))
 GROUPED = st.tuples(

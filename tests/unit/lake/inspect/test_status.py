@@ -50,8 +50,14 @@ class Edges:
     def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Hidden]:
         return {}
 
+    def begun_ms(self, tp: TopicIdPartition, offset: int) -> int:
+        return self.world.begun_ms(tp, offset)
+
     def timestamps_ms(self, offsets: Mapping[TopicIdPartition, int]) -> dict[TopicIdPartition, int]:
         return dict.fromkeys(offsets, self.world.clock.now_us() // 1000)
+
+    def epoch_before(self, tp: TopicIdPartition, offset: int) -> int | None:
+        return self.world.epoch_before(tp, offset)
 
 
 @pytest.fixture

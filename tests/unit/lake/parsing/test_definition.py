@@ -168,13 +168,13 @@ def test_a_users_class_is_a_parser() -> None:
     [
         "x",
         ("x", ("a",), None),
-        Parsed("x", ("a",)),
-        Parsed(b"", ["a"]),
+        Parsed("x", ("a",)),  # type: ignore[arg-type]
+        Parsed(b"", ["a"]),  # type: ignore[arg-type]
         Parsed(b"", ()),
         Parsed(b"", ("a/b",)),
-        Parsed(b"", ("a",), 1.5),
+        Parsed(b"", ("a",), 1.5),  # type: ignore[arg-type]
         Parsed(b"", ("a",), 10**30),
-        Parsed(b"", (5,)),
+        Parsed(b"", (5,)),  # type: ignore[arg-type]
         ZeroDivisionError("1/0"),
     ],
 )
@@ -188,8 +188,9 @@ def test_errors_that_say_their_reaction_pass_through() -> None:
         own(Transient("down")).parse_all([message(b"y")])
     with pytest.raises(Transient):
         CheckedTransformer(Own(Transient("down"))).transform(message(b"y"))
+    users: Any = Own(ValueError("x"))
     with pytest.raises(InvalidRecord):
-        CheckedParser(Own(ValueError("x"))).parse(message(b"y"))
+        CheckedParser(users).parse(message(b"y"))
 
 
 @pytest.mark.parametrize("answer", ["x", ValueError("x")])

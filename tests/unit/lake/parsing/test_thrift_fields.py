@@ -104,9 +104,9 @@ def compact(value: Typed) -> bytes:
         case "uuid":
             return bytes(content)
         case "list" | "set":
-            kind = COMPACT[content[0][0]] if content else 0
+            of = COMPACT[content[0][0]] if content else 0
             size = len(content)
-            head = bytes([size << 4 | kind]) if size < 15 else bytes([0xF0 | kind]) + varint(size)
+            head = bytes([size << 4 | of]) if size < 15 else bytes([0xF0 | of]) + varint(size)
             return head + b"".join(map(compact, content))
         case "map":
             if not content:
@@ -116,9 +116,9 @@ def compact(value: Typed) -> bytes:
         case "struct":
             out, last = b"", 0
             for number, each in content.items():
-                kind = 2 if each == ("bool", False) else COMPACT[each[0]]
+                of = 2 if each == ("bool", False) else COMPACT[each[0]]
                 delta = number - last
-                out += bytes([delta << 4 | kind]) if 0 < delta < 16 else bytes([kind]) + zigzag(number)
+                out += bytes([delta << 4 | of]) if 0 < delta < 16 else bytes([of]) + zigzag(number)
                 out += b"" if each[0] == "bool" else compact(each)
                 last = number
             return out + b"\0"

@@ -132,7 +132,7 @@ def test_an_object_of_somebody_else_stops_the_worker_before_it_commits() -> None
 def test_an_object_of_somebody_else_taken_for_ours_would_be_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     real = adoption.judge
 
-    def trusting(file, found, promise, promised):  # type: ignore[no-untyped-def]
+    def trusting(file, found, promise, promised):
         return real(file, found._replace(metadata={**found.metadata, "intent": promise}), promise, promised)
 
     monkeypatch.setattr(protocol, "judge", trusting)

@@ -200,10 +200,10 @@ def test_each_offset_is_planned_in_order_once_and_all_are_within_the_age(steps: 
         for each in planner.headless():
             planner.on_head(each, heads[each])
         planner.on_edges({each: (0, end) for each, end in ends.items()}, now_ms)
-        for each in planner.due(now_ms, 1):
-            assert each.tp not in running
-            assert each.head == heads[each.tp] < each.until <= ends[each.tp]
-            running[each.tp] = each
+        for one in planner.due(now_ms, 1):
+            assert one.tp not in running
+            assert one.head == heads[one.tp] < one.until <= ends[one.tp]
+            running[one.tp] = one
     for tp in running:
         planner.on_done(tp, heads[tp])
     now_ms += 200_000

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from include.errors import Terminal, Transient
 from include.lake.definition import LakeGroup
@@ -22,12 +23,12 @@ from tests.support.lake.harness import GROUP
 from tests.unit.lake.writing.test_topic_pipelines import backup
 
 KAFKA = Kafka(bootstrap="127.0.0.1:1")
-STORE = StoreSettings(endpoint="http://127.0.0.1:1", bucket="b", access_key="a", secret_key="s")
+STORE = StoreSettings(endpoint="http://127.0.0.1:1", bucket="b", access_key="a", secret_key=SecretStr("s"))
 TASK = Task("raw", "raw", Range(TopicIdPartition("events", "id", 0), 5, 9, "age", ""), 1, 0, 100, 10, "w")
 
 
 @pytest.mark.parametrize("group", [GROUP, backup()])
-def test_a_group_is_the_same_on_the_other_side(group: worker.LakeGroup) -> None:
+def test_a_group_is_the_same_on_the_other_side(group: LakeGroup) -> None:
     place = TaskPlace.of(group, KAFKA, Registry(url="http://127.0.0.1:1"), STORE, Path("/nowhere"))
     found = worker._Settings.model_validate_json(place.settings)
     assert (found.group, found.kafka, found.store) == (group, KAFKA, STORE)
@@ -41,8 +42,8 @@ def test_every_setting_of_the_store_reaches_the_client_in_another_process(
         endpoint="https://s3.example.com",
         bucket="b",
         access_key="a",
-        secret_key="s",
-        session_token="t",
+        secret_key=SecretStr("s"),
+        session_token=SecretStr("t"),
         region="eu-central-1",
         addressing="virtual",
         ca_file="/etc/authority.pem",

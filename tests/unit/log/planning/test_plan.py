@@ -116,7 +116,7 @@ def test_parts_of_a_bounded_size_are_of_all_partitions_that_are_behind() -> None
 def test_a_limit_of_nothing_is_refused() -> None:
     for spec in ({"limit": 0}, {"limits": {"a": 0}}, {"total_limit": 0}):
         with pytest.raises(SettingsError, match="one offset at least"):
-            StreamSpec("localhost:1", ("a",), **spec)  # type: ignore[arg-type]
+            StreamSpec("localhost:1", ("a",), **spec)
 
 
 def test_a_plan_of_several_sources_has_no_one_cut() -> None:

@@ -377,8 +377,8 @@ def test_a_log_that_is_away_in_the_middle_of_a_walk_is_walked_again(source: Sour
     planner = source.planner(StreamSpec("-", (ORDERS,), cut_at=(RESOLVED,), cut_limit=100))
     inner, away = planner._steps[RESOLVED]._tail.between, [True]
 
-    def between(first: int, end: int) -> Generator[tuple[int, bytes | None]]:
-        for number, record in enumerate(inner(first, end)):
+    def between(start: int, end: int) -> Generator[tuple[int, bytes | None]]:
+        for number, record in enumerate(inner(start, end)):
             if number == 20 and away:
                 away.clear()
                 raise Transient("gone", system="kafka")

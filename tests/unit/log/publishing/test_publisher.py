@@ -28,7 +28,7 @@ from include.log.requests.records import Answer
 from include.log.resolved import ResolvedView, ResolvedWriter
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from tests.support.faults.crash_points import CrashingWriter, CrashOfKafka, CrashPoint, Killed
+from tests.support.faults.crash_points import CrashOfKafka, CrashPoint, Killed, crashing
 
 OUT: Final = "joined"
 STATE: Final = "joined.pointers"
@@ -194,7 +194,7 @@ def test_a_kill_at_any_durable_call_loses_nothing_and_doubles_nothing(started: b
         story(world)
         fuse = CrashPoint(at, after=after)
         try:
-            settled(world, lambda writer, fuse=fuse: CrashingWriter(writer, fuse))  # type: ignore[misc,return-value]
+            settled(world, crashing(fuse))
         except Killed:
             calls.append(fuse.burnt or "")
             settled(world)
@@ -231,7 +231,7 @@ def test_what_kafka_forgot_to_end_at_a_kill_is_ended_as_it_was_meant(
         story(world)
         fuse = CrashOfKafka(at, world.log, places, after=after)
         try:
-            settled(world, lambda writer, fuse=fuse: CrashingWriter(writer, fuse))  # type: ignore[misc,return-value]
+            settled(world, crashing(fuse))
         except Killed:
             world.log.writer(ID).close()
             forgotten += bool(world.log.reader().unended([place[0] for place in places]))
@@ -272,12 +272,12 @@ def test_a_batch_that_nothing_was_said_of_is_not_taken_for_a_part_of_the_next_on
             settled(world)
         world.change("shop", 3)
         with pytest.raises(Killed):
-            settled(world, Once)  # type: ignore[arg-type]
+            settled(world, Once)
         world.change("depot", 3)
         world.change("shop", 0)
         fuse = CrashOfKafka(at, world.log, [place], after=False)
         try:
-            settled(world, lambda writer, fuse=fuse: CrashingWriter(writer, fuse))  # type: ignore[misc,return-value]
+            settled(world, crashing(fuse))
         except Killed:
             world.log.writer(ID).close()
             world.log.forget()

@@ -70,8 +70,8 @@ class Writer:
             return
         self.counted += counted
         self.versions += [version] * bool(counted)
-        for answer, each in said:
-            headers = counts.headers(each) if answer.state != "refused" else ()
+        for answer, counted_work in said:
+            headers = counts.headers(counted_work) if answer.state != "refused" else ()
             self.answers.append(Record("t.answers", 0, 0, answer.key(), answer.value(), headers, 0))
 
 

@@ -81,9 +81,9 @@ def test_results_come_whole_and_in_order_near_or_in_shares(
         assert sum(len(piece.data) for piece in each) <= share_bytes or len(each) == 1
     far = iter([piece for share in by_share for piece in share])
     pieces: list[Any] = []
-    for each in found:
-        pieces += each.pieces if isinstance(each, Near) else [next(far) for _ in each.sizes]
-        assert isinstance(each, Far) or sum(len(piece.data) for piece in each.pieces) <= most
+    for result in found:
+        pieces += result.pieces if isinstance(result, Near) else [next(far) for _ in result.sizes]
+        assert isinstance(result, Far) or sum(len(piece.data) for piece in result.pieces) <= most
     assert list(whole(pieces)) == [
         (number * 10 + bucket, data) for number, task in enumerate(tasks) for bucket, data in enumerate(task)
     ]

@@ -20,6 +20,8 @@ from include.log.planning.slices import Slice
 class ScriptedPool:
     """Finishes ranges in a random order; `faults` says what becomes of a range's first tries."""
 
+    together = 1
+
     def __init__(self, slots: int, seed: int, faults: dict[int, list[Answer]] | None = None) -> None:
         self.slots = slots
         self.running: list[int] = []
@@ -29,8 +31,8 @@ class ScriptedPool:
         self._random = random.Random(seed)
         self._faults = faults or {}
 
-    def submit(self, task: tuple[int, Slice]) -> None:
-        number, _ = task
+    def submit(self, *tasks: tuple[int, Slice]) -> None:
+        ((number, _),) = tasks
         self.running.append(number)
         self.most_running = max(self.most_running, len(self.running))
         self.furthest = max(self.furthest, number - min(self.running))
