@@ -20,7 +20,7 @@ _LOOK_EVERY_S: Final = 1.0
 _EXAMPLES: Final = 5
 _KEY: Final = ("business_id", "package_id", "owner_id")
 
-Body = Mapping[str, Any]
+ComparedBody = Mapping[str, Any]
 
 
 @contextlib.contextmanager
@@ -68,7 +68,7 @@ def _awaited(look: Callable[[], PartSummary], clock: Clock) -> PartSummary:
         clock.sleep(_LOOK_EVERY_S)
 
 
-def told_of(truth: Sequence[Body], found: Sequence[Body]) -> PartSummary:
+def told_of(truth: Sequence[ComparedBody], found: Sequence[ComparedBody]) -> PartSummary:
     """What the index holds beside what SQL says, row by row; good when both are the same and there is a row."""
     wanted, there = ({tuple(row[name] for name in _KEY): row for row in rows} for rows in (truth, found))
     unlike = {key: why for key in wanted.keys() & there.keys() if (why := differences(wanted[key], there[key]))}
@@ -93,7 +93,7 @@ def told_of(truth: Sequence[Body], found: Sequence[Body]) -> PartSummary:
     return PartSummary(tuple(lines), {"advertisers": values}, good)
 
 
-def _shown(rows: Sequence[Body]) -> str:
+def _shown(rows: Sequence[ComparedBody]) -> str:
     """The newest package as who calls its owner sees it."""
     row = max(rows, key=lambda row: int(row["package_id"]))
     owner = f"{row['owner_name']} ({row['owner_language']}, {row['owner_phone']})" if row["owner_id"] else "no owner"

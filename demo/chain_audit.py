@@ -16,12 +16,12 @@ __all__ = ["audited", "told_of"]
 
 def audited(clock: Clock) -> PartSummary:
     """Audit what the groups have now; a `Closing`. Raises the store's errors."""
-    from include.audit.chain.audit import Options
+    from include.audit.chain.audit import ChainAuditOptions
     from include.audit.chain.platform import audit_on_servers
     from include.audit.chain.run_params import ChainAuditRun
     from include.settings.deployment import Deployment
 
-    return told_of(list(audit_on_servers(Deployment.load(), ChainAuditRun(), clock, Options(depth="bytes"))))
+    return told_of(list(audit_on_servers(Deployment.load(), ChainAuditRun(), clock, ChainAuditOptions(depth="bytes"))))
 
 
 def told_of(reports: Sequence[ChainReport]) -> PartSummary:

@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["DemoComparison", "compare", "differences"]
 
-Body = Mapping[str, Any]
+ComparedBody = Mapping[str, Any]
 _EXAMPLES = 5
 
 
@@ -36,7 +36,7 @@ class DemoComparison:
         return lines
 
 
-def compare(truth: Iterable[Body], found: Mapping[int, Body]) -> DemoComparison:
+def compare(truth: Iterable[ComparedBody], found: Mapping[int, ComparedBody]) -> DemoComparison:
     """Compare every order of `truth` with `found` (order id -> body)."""
     result = DemoComparison()
     known: set[int] = set()

@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from demo.part_summary import Closing, PartSummary
+from demo.part_summary import ClosePart, PartSummary
 from include.clock import Clock, iso
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def as_known(clock: Clock) -> PartSummary:
         )
 
 
-CLOSINGS: Final[tuple[Closing, ...]] = (as_known,)
+CLOSINGS: Final[tuple[ClosePart, ...]] = (as_known,)
 
 
 def _us(moment: dt.datetime) -> int:

@@ -7,15 +7,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from demo import advertisers, event_time, joins, lake, tables
-from demo.part_summary import Closing
-from include.audit.history import Kind
+from demo.part_summary import ClosePart
+from include.audit.history import AuditKind
 from include.clock import Clock
 from include.errors import SettingsError
 from include.local.services import select
 
-__all__ = ["EXTRAS", "ORDER_SEARCH", "DemoPart", "Writing", "parts", "services"]
+__all__ = ["EXTRAS", "ORDER_SEARCH", "DemoPart", "OpenWriting", "parts", "services"]
 
-Writing = Callable[[Mapping[str, str], int, Clock], AbstractContextManager[None]]
+OpenWriting = Callable[[Mapping[str, str], int, Clock], AbstractContextManager[None]]
 """Of the stack's values and the seed: makes its tables when the block begins, and writes until it ends."""
 
 
@@ -33,12 +33,12 @@ class DemoPart:
     services: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
-    writings: tuple[Writing, ...] = ()
+    writings: tuple[OpenWriting, ...] = ()
     streams: tuple[str, ...] = ()
     verdicts: tuple[str, ...] = ()
     applications: tuple[str, ...] = field(default=())
-    closings: tuple[Closing, ...] = ()
-    audits: tuple[Kind, ...] = ()
+    closings: tuple[ClosePart, ...] = ()
+    audits: tuple[AuditKind, ...] = ()
 
 
 ORDER_SEARCH = DemoPart(

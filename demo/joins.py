@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from demo.part_summary import Closing, PartSummary, awaited
+from demo.part_summary import ClosePart, PartSummary, awaited
 from include.clock import Clock
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def beside_documents(clock: Clock) -> PartSummary:
     return told_of_rows(dark_rows(deployment, entry, clock, _WITHIN_S), entry.rules.of, entry.rules.item)
 
 
-CLOSINGS: Final[tuple[Closing, ...]] = (caught_up, beside_documents)
+CLOSINGS: Final[tuple[ClosePart, ...]] = (caught_up, beside_documents)
 
 
 def told_of(found: Sequence[JoinStatus]) -> PartSummary:

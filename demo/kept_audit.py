@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from demo.part_summary import PartSummary
-from include.audit.history import History, KeptRun, Kind, kind_of
+from include.audit.history import AuditKind, History, KeptRun, kind_of
 
 if TYPE_CHECKING:
     from include.audit.history_rows import HistoryRow
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["found", "judged_nothing"]
 
 
-def found(kind: Kind, run_id: str) -> PartSummary:
+def found(kind: AuditKind, run_id: str) -> PartSummary:
     """A line with the verdict and the position that it is of, then what is not clean; nothing judged is not good.
 
     Of a run that came before there was something to judge, a later one speaks.
@@ -39,7 +39,7 @@ def judged_nothing(dag: str, run_id: str) -> bool:
     return bool(said) and all(row.nothing for row in said)
 
 
-def _said(kind: Kind, run_id: str) -> list[HistoryRow]:
+def _said(kind: AuditKind, run_id: str) -> list[HistoryRow]:
     from include.audit.history_rows import rows_of
 
     said: list[HistoryRow] = []
@@ -50,7 +50,7 @@ def _said(kind: Kind, run_id: str) -> list[HistoryRow]:
     return said
 
 
-def _since(kind: Kind, run_id: str) -> list[KeptRun]:
+def _since(kind: AuditKind, run_id: str) -> list[KeptRun]:
     """The kept run, then those after it."""
     kept = History.of(kind).runs()
     until = next((number for number, run in enumerate(kept) if run.run_id == run_id), -1)

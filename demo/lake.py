@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from demo.chain_audit import audited
-from demo.part_summary import Closing, PartSummary, awaited
+from demo.part_summary import ClosePart, PartSummary, awaited
 from include.clock import Clock
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def committed(clock: Clock) -> PartSummary:
         store.close()
 
 
-CLOSINGS: Final[tuple[Closing, ...]] = (committed, audited)
+CLOSINGS: Final[tuple[ClosePart, ...]] = (committed, audited)
 """What the demo's summary says of the lake, one after the other."""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from include.clock import Clock
 
-__all__ = ["Closing", "PartSummary", "awaited", "together"]
+__all__ = ["ClosePart", "PartSummary", "awaited", "together"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class PartSummary:
     good: bool
 
 
-Closing = Callable[[Clock], PartSummary]
+ClosePart = Callable[[Clock], PartSummary]
 """Called when the shop has closed and search was compared; may block for a while; knows servers by the deployment."""
 
 

@@ -20,7 +20,7 @@ from demo.kept_audit import found, judged_nothing
 from demo.latency import Latencies, percentile
 from demo.orders_index import OrdersIndex
 from demo.part_summary import PartSummary, together
-from demo.screen import Figures, Screen, Stage
+from demo.screen import Figures, Screen, ScreenStage
 from demo.shop.connection import ShopServer
 from demo.shop.counts import CommittedRow
 from demo.shop.generator import Shop
@@ -241,7 +241,7 @@ class Demo:
             numbers = found.numbers if found and found.alive else {}
             commit_s = numbers.get("lyrebird_position_commit_seconds")
             stages.append(
-                Stage(
+                ScreenStage(
                     name=name,
                     state=_state(numbers),
                     position=_time_of_day(commit_s),

@@ -17,13 +17,13 @@ from rich.text import Text
 
 from include.clock import Clock
 
-__all__ = ["Figures", "LiveScreen", "PlainScreen", "Screen", "Stage", "screen"]
+__all__ = ["Figures", "LiveScreen", "PlainScreen", "Screen", "ScreenStage", "screen"]
 
 _PLAIN_EVERY_S = 5.0
 
 
 @dataclass(frozen=True)
-class Stage:
+class ScreenStage:
     """A row: a running application, where it stands, how far behind (None: unknown), what it has done."""
 
     name: str
@@ -44,7 +44,7 @@ class Figures:
     waiting: int
     p50_s: float | None
     p99_s: float | None
-    stages: tuple[Stage, ...] = field(default=())
+    stages: tuple[ScreenStage, ...] = field(default=())
 
 
 class Screen(Protocol):
@@ -181,7 +181,7 @@ def _summary(figures: Figures) -> Text:
     )
 
 
-def _lag(stage: Stage) -> str:
+def _lag(stage: ScreenStage) -> str:
     return f"{stage.name} {stage.state if stage.lag_s is None else f'{_seconds(stage.lag_s)} behind'}"
 
 

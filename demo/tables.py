@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
-from demo.part_summary import Closing, PartSummary, awaited
+from demo.part_summary import ClosePart, PartSummary, awaited
 from include.clock import Clock
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def caught_up(clock: Clock) -> PartSummary:
         return awaited(look, clock, _WITHIN_S, _LOOK_EVERY_S)
 
 
-CLOSINGS: Final[tuple[Closing, ...]] = (caught_up,)
+CLOSINGS: Final[tuple[ClosePart, ...]] = (caught_up,)
 
 
 def told_of(found: Sequence[TableStatus]) -> PartSummary:

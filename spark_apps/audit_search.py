@@ -19,7 +19,7 @@ import click
 from include.audit.definition import search_audits
 from include.audit.expectations.expectations_spark import expectations_after
 from include.audit.nothing import exit_status
-from include.audit.search.audit import Mode
+from include.audit.search.audit import AuditMode
 from include.audit.search.expected_spark import audit_by_spark
 from include.audit.search.report import together
 from include.audit.search.run_params import SearchAuditRun
@@ -34,7 +34,11 @@ from include.settings.deployment import Deployment
 @click.option("--report", type=click.Path(path_type=Path), help="File for the reports as JSON.")
 @click.option("--expectations", type=(str, Path), multiple=True, metavar="AUDIT FILE", help="Look at these as well.")
 def main(
-    audits: tuple[str, ...], mode: Mode, repair: bool, report: Path | None, expectations: tuple[tuple[str, Path], ...]
+    audits: tuple[str, ...],
+    mode: AuditMode,
+    repair: bool,
+    report: Path | None,
+    expectations: tuple[tuple[str, Path], ...],
 ) -> None:
     """Load the deployment files, audit; ends with the exit code."""
     try:

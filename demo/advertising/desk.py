@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from demo.advertising.plan import AdvertisingChange, changes, first_rows
 from demo.advertising.schema import TABLES
 from demo.shop.schema import create_tables
-from demo.shop.writer import Connect, Writer
+from demo.shop.writer import Connect, ShopWriter
 from include.clock import Clock
 
 __all__ = ["AdvertisingDesk", "at_work"]
@@ -23,7 +23,7 @@ class AdvertisingDesk:
         self._connect = connect
         self._clock = clock
         self._changes = changes(seed)
-        self._writer = Writer(connect, clock)
+        self._writer = ShopWriter(connect, clock)
         self.written = 0
 
     def prepare(self) -> None:

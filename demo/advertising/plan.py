@@ -15,11 +15,11 @@ from decimal import Decimal
 from functools import cache
 from typing import Literal
 
-from demo.shop.reference import Row, reference_data
+from demo.shop.reference import ReferenceRow, reference_data
 
-__all__ = ["AdvertisingChange", "Table", "changes", "first_rows"]
+__all__ = ["AdvertisingChange", "AdvertisingTable", "changes", "first_rows"]
 
-Table = Literal["packages", "owners"]
+AdvertisingTable = Literal["packages", "owners"]
 
 _SEED = "first customers of advertising"  # apart from the changes' seed: any seed meets the same ones
 _EPOCH = dt.date(2026, 1, 1)
@@ -35,17 +35,17 @@ _SOLD, _ALTERED, _ENDED, _CAME, _PHONED, _MOVED = 0.3, 0.65, 0.82, 0.85, 0.93, 0
 class AdvertisingChange:
     """One row of `table` is `row` from now on; without `row` it is deleted."""
 
-    table: Table
+    table: AdvertisingTable
     row_id: int
-    row: Row | None
+    row: ReferenceRow | None
 
 
 @cache
-def first_rows() -> Mapping[Table, tuple[Row, ...]]:
+def first_rows() -> Mapping[AdvertisingTable, tuple[ReferenceRow, ...]]:
     """Draws the rows that are there before the first change: pure, the same in every process."""
     rng = random.Random(_SEED)  # noqa: S311 - a reproducible draw, not a secret
-    packages: list[Row] = []
-    owners: list[Row] = []
+    packages: list[ReferenceRow] = []
+    owners: list[ReferenceRow] = []
     for business in _businesses():
         for _ in range(rng.choice((0, 1, 1, 2, 3)) if business % _NEVER_BUYS else 0):
             packages.append(_package(len(packages) + 1, business, rng))
@@ -72,7 +72,10 @@ def changes(seed: int) -> Iterator[AdvertisingChange]:
 
 
 def _change(
-    rng: random.Random, packages: Mapping[int, Row], owners: Mapping[int, Row], given: Mapping[Table, int]
+    rng: random.Random,
+    packages: Mapping[int, ReferenceRow],
+    owners: Mapping[int, ReferenceRow],
+    given: Mapping[AdvertisingTable, int],
 ) -> AdvertisingChange:
     draw = rng.random()
     if draw < _SOLD or not packages:
@@ -96,7 +99,7 @@ def _change(
     return AdvertisingChange("owners", owner, None)
 
 
-def _package(number: int, business: object, rng: random.Random) -> Row:
+def _package(number: int, business: object, rng: random.Random) -> ReferenceRow:
     plan, price = rng.choice(tuple(_PRICES.items()))
     return (
         number,
@@ -108,7 +111,7 @@ def _package(number: int, business: object, rng: random.Random) -> Row:
     )
 
 
-def _owner(number: int, business: object, rng: random.Random) -> Row:
+def _owner(number: int, business: object, rng: random.Random) -> ReferenceRow:
     name, email = f"Owner {number:03d}", f"owner-{number:03d}@advertising.example"
     return (number, business, name, _phone(rng), email, rng.choice(_LANGUAGES))
 

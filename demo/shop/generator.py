@@ -19,7 +19,7 @@ from demo.shop.errand import ORDERS_PER_ERRAND, plan_errand
 from demo.shop.plan import ShopStep, plan_order
 from demo.shop.reference import reference_data
 from demo.shop.schema import create_tables
-from demo.shop.writer import Connect, OrderInFlight, Writer
+from demo.shop.writer import Connect, OrderInFlight, ShopWriter
 from include.clock import Clock, SystemClock
 from include.errors import SettingsError
 
@@ -47,7 +47,7 @@ class _Due:
 class _Lane:
     """What one thread owns: its connection, its orders in flight, its place in the run."""
 
-    writer: Writer
+    writer: ShopWriter
     next_number: int
     in_flight: list[_Due] = field(default_factory=list)
     counts: ShopCounts = field(default_factory=ShopCounts)
@@ -77,7 +77,7 @@ class Shop:
         self._clock = clock or SystemClock()
         self._pace_s = pace_s
         self._reference = reference_data()
-        self._lanes = [_Lane(Writer(connect, self._clock), number) for number in range(writers)]
+        self._lanes = [_Lane(ShopWriter(connect, self._clock), number) for number in range(writers)]
         self._errands_done = 0
         self._stop = threading.Event()
         self._telling = threading.Lock()

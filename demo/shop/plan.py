@@ -19,16 +19,16 @@ __all__ = [
     "Address",
     "OrderLine",
     "OrderPlan",
+    "OrderState",
     "Review",
     "RowVersion",
     "ShopStep",
-    "State",
     "StepKind",
     "UserEntry",
     "plan_order",
 ]
 
-State = Literal["pending", "completed", "cancelled"]
+OrderState = Literal["pending", "completed", "cancelled"]
 """pending: payment or fulfilment undecided; completed, cancelled: final."""
 
 StepKind = Literal["place", "complete", "decline", "change", "rollback", "cancel", "settle", "review"]
@@ -90,7 +90,7 @@ class UserEntry:
 class RowVersion:
     """One row of `orders` with its lines and its address."""
 
-    state: State
+    state: OrderState
     lines: tuple[OrderLine, ...]
     address: Address
     rollback_cause: str | None = None

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 
-__all__ = ["Business", "MenuItem", "Reference", "Row", "reference_data"]
+__all__ = ["Business", "MenuItem", "Reference", "ReferenceRow", "reference_data"]
 
-Row = tuple[object, ...]
+ReferenceRow = tuple[object, ...]
 """Values of one row, in the order of the table's columns."""
 
 _SEED = "the shop's own furniture"  # apart from the orders' seed: any seed meets the same menus
@@ -100,7 +100,7 @@ class Business:
 class Reference:
     """The reference data: as rows for the database, and as objects for the plan of orders."""
 
-    rows: Mapping[str, Sequence[Row]]
+    rows: Mapping[str, Sequence[ReferenceRow]]
     businesses: tuple[Business, ...]
     campaigns: tuple[tuple[str, str], ...] = _CAMPAIGNS
     """(campaign, the channel it runs on)."""
@@ -120,7 +120,7 @@ def _digest(*parts: object) -> str:
 def reference_data() -> Reference:
     """Draw the reference data: pure, the same in every process."""
     rng = random.Random(_SEED)  # noqa: S311 - a reproducible draw, not a secret
-    rows: dict[str, list[Row]] = {
+    rows: dict[str, list[ReferenceRow]] = {
         "verticals": [(number, *names) for number, names in enumerate(_VERTICALS, 1)],
         "partners": [_partner(number, rng) for number in range(1, _PARTNERS + 1)],
         "businesses": [],
@@ -146,7 +146,7 @@ def reference_data() -> Reference:
     return Reference(rows=rows, businesses=businesses)
 
 
-def _partner(number: int, rng: random.Random) -> Row:
+def _partner(number: int, rng: random.Random) -> ReferenceRow:
     return (
         number,
         f"Partner {number:02d}",
@@ -160,7 +160,7 @@ def _partner(number: int, rng: random.Random) -> Row:
     )
 
 
-def _user(number: int, rng: random.Random) -> Row:
+def _user(number: int, rng: random.Random) -> ReferenceRow:
     born_on = dt.date(1950, 1, 1) + dt.timedelta(days=rng.randrange(20_000))
     return (
         number,
@@ -174,7 +174,7 @@ def _user(number: int, rng: random.Random) -> Row:
     )
 
 
-def _business(number: int, rng: random.Random, rows: dict[str, list[Row]]) -> Business:
+def _business(number: int, rng: random.Random, rows: dict[str, list[ReferenceRow]]) -> Business:
     partner_id, vertical_id = rng.randint(1, _PARTNERS), rng.randint(1, len(_VERTICALS))
     currency = rng.choice(("EUR", "EUR", "GBP", "USD"))
     rows["businesses"].append(

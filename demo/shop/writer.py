@@ -18,7 +18,7 @@ from include.clock import Clock
 from include.errors import Transient
 from include.pace import Backoff
 
-__all__ = ["Connect", "OrderInFlight", "Writer"]
+__all__ = ["Connect", "OrderInFlight", "ShopWriter"]
 
 Connect: TypeAlias = "Callable[[], Connection[Cursor]]"
 """Opens a new connection to the shop's database, autocommit off; raises `Transient` when it does not answer."""
@@ -68,7 +68,7 @@ class OrderInFlight:
         return steps[self.steps_done] if self.steps_done < len(steps) else None
 
 
-class Writer:
+class ShopWriter:
     """One connection that writes steps. Not for use by two threads at a time."""
 
     def __init__(self, connect: Connect, clock: Clock) -> None:

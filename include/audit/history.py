@@ -20,14 +20,14 @@ from urllib.parse import quote, unquote
 
 from include.settings.environment import state_folder
 
-__all__ = ["KEPT_RUNS", "KINDS", "History", "KeptRun", "Kind", "dag_of", "kind_of"]
+__all__ = ["KEPT_RUNS", "KINDS", "AuditKind", "History", "KeptRun", "dag_of", "kind_of"]
 
-Kind = Literal["chain", "document", "join", "replay", "search", "table"]
-KINDS: Final[tuple[Kind, ...]] = ("search", "document", "table", "join", "replay", "chain")
+AuditKind = Literal["chain", "document", "join", "replay", "search", "table"]
+KINDS: Final[tuple[AuditKind, ...]] = ("search", "document", "table", "join", "replay", "chain")
 KEPT_RUNS: Final = 100
 """So many runs of a kind are kept."""
 _EXPECTATIONS: Final = ".expectations."
-_DAGS: Final[dict[Kind, str]] = {
+_DAGS: Final[dict[AuditKind, str]] = {
     "search": "audit_search",
     "document": "audit_documents",
     "table": "audit_tables",
@@ -37,12 +37,12 @@ _DAGS: Final[dict[Kind, str]] = {
 }
 
 
-def dag_of(kind: Kind) -> str:
+def dag_of(kind: AuditKind) -> str:
     """The DAG whose runs are audits of that kind."""
     return _DAGS[kind]
 
 
-def kind_of(dag_id: str) -> Kind | None:
+def kind_of(dag_id: str) -> AuditKind | None:
     """The kind of the audits that a DAG runs."""
     return next((kind for kind, dag in _DAGS.items() if dag == dag_id), None)
 
@@ -67,7 +67,7 @@ class History:
     folder: Path
 
     @classmethod
-    def of(cls, kind: Kind) -> History:
+    def of(cls, kind: AuditKind) -> History:
         """Those of this kind, in the state folder."""
         return cls(state_folder() / "audit" / kind)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from include.audit.chain.finding import counted
 from include.audit.documents.report import DocumentFinding
 from include.audit.expectations.report import results_of
-from include.audit.history import KeptRun, Kind
+from include.audit.history import AuditKind, KeptRun
 from include.audit.joins.report import EMPTY_PART
 from include.audit.merkle.report import RowFinding
 from include.audit.nothing import LOST, judged_nothing
@@ -49,7 +49,7 @@ class HistoryRow:
         return {**asdict(self), "details": list(self.details)}
 
 
-def rows_of(kind: Kind, kept: KeptRun) -> list[HistoryRow]:
+def rows_of(kind: AuditKind, kept: KeptRun) -> list[HistoryRow]:
     """The rows of one run; one of an audit that found nothing to judge has a row that says so."""
     if kind == "replay":
         return [_replay(kept.run_id, report) for report in kept.report.get("replays", ())]
@@ -287,7 +287,7 @@ def _chain(run_id: str, topic: str, report: Mapping[str, Any]) -> HistoryRow:
     )
 
 
-_ROWS: Final[Mapping[Kind, tuple[Callable[[str, str, Mapping[str, Any]], HistoryRow], str]]] = {
+_ROWS: Final[Mapping[AuditKind, tuple[Callable[[str, str, Mapping[str, Any]], HistoryRow], str]]] = {
     "search": (_search, "audits"),
     "document": (_documents, "documents"),
     "table": (_table, "tables"),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from include.audit.history import KeptRun, Kind
+from include.audit.history import AuditKind, KeptRun
 from include.audit.nothing import LOST, judged_nothing
 from include.errors import NothingToJudge, Terminal
 
 __all__ = ["mark_lost", "missed", "require_judged"]
 
-_SECTIONS: Final[Mapping[Kind, str]] = {
+_SECTIONS: Final[Mapping[AuditKind, str]] = {
     "search": "audits",
     "join": "audits",
     "document": "documents",
@@ -20,7 +20,7 @@ _SECTIONS: Final[Mapping[Kind, str]] = {
 }
 """Where a report has its entries by name. One of chains has, beside them, groups that have nothing."""
 
-_COUNTS: Final[Mapping[Kind, tuple[str, ...]]] = {
+_COUNTS: Final[Mapping[AuditKind, tuple[str, ...]]] = {
     "join": ("expected", "held", "findings"),
     "document": ("documents", "findings"),
     "table": ("rows", "findings"),
@@ -28,7 +28,7 @@ _COUNTS: Final[Mapping[Kind, tuple[str, ...]]] = {
 """What an entry counts, where all of it is 0 of an audit that has met nothing."""
 
 
-def mark_lost(kind: Kind, report: dict[str, Any], kept: Iterable[KeptRun]) -> dict[str, str]:
+def mark_lost(kind: AuditKind, report: dict[str, Any], kept: Iterable[KeptRun]) -> dict[str, str]:
     """What is lost, by name, with the kept run that has judged it; its entry in `report` says so from now on."""
     entries = _nothing(kind, report)
     if not entries:
@@ -41,7 +41,7 @@ def mark_lost(kind: Kind, report: dict[str, Any], kept: Iterable[KeptRun]) -> di
     return lost
 
 
-def missed(kind: Kind, kept: Iterable[KeptRun], present: Collection[str]) -> dict[str, bool]:
+def missed(kind: AuditKind, kept: Iterable[KeptRun], present: Collection[str]) -> dict[str, bool]:
     """What was judged and is not present: its name, and whether the newest kept run that names it tells it as lost."""
     judged, newest = set[str](), dict[str, dict[str, Any]]()
     for run in kept:
@@ -51,7 +51,7 @@ def missed(kind: Kind, kept: Iterable[KeptRun], present: Collection[str]) -> dic
     return {name: newest.get(name, {}).get("verdict") == LOST for name in sorted(judged - {*present})}
 
 
-def require_judged(kind: Kind, report: Mapping[str, Any], lost: Mapping[str, str]) -> list[str]:
+def require_judged(kind: AuditKind, report: Mapping[str, Any], lost: Mapping[str, str]) -> list[str]:
     """A line for each part of a report of which nothing is yet.
 
     Args:
@@ -77,16 +77,16 @@ def require_judged(kind: Kind, report: Mapping[str, Any], lost: Mapping[str, str
     return lines
 
 
-def _nothing(kind: Kind, report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _nothing(kind: AuditKind, report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {name: entry for name, entry in _entries(kind, report).items() if judged_nothing(entry)}
 
 
-def _entries(kind: Kind, report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _entries(kind: AuditKind, report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     groups = {f"group {name}": entry for name, entry in report.get("nothing", {}).items()}
     return {**report.get(_SECTIONS[kind], {}), **groups}
 
 
-def _judged(kind: Kind, report: Mapping[str, Any]) -> set[str]:
+def _judged(kind: AuditKind, report: Mapping[str, Any]) -> set[str]:
     section = report.get(_SECTIONS.get(kind, ""), {})
     judged = {name for name, entry in section.items() if not judged_nothing(entry) and not entry.get("error")}
     if kind == "search":

@@ -21,21 +21,21 @@ from typing import Any
 
 from include.document.definition import DocumentDefinition, hook
 from include.document.reading.lookup import LookupPlace, Missing, PartSource, attach, fact_rows, shaped, sortable
-from include.document.reading.tables import Row, Tables
+from include.document.reading.tables import TableRow, Tables
 
 __all__ = ["Assembled", "Assembler"]
 
-Key = tuple[Any, ...]
+DocumentKey = tuple[Any, ...]
 
 
 @dataclass
 class Assembled:
     """What became of a chunk of keys: bodies (None is a tombstone), keys skipped, keys with rows that are missing."""
 
-    documents: dict[Key, dict[str, Any] | None] = field(default_factory=dict)
-    skipped: list[Key] = field(default_factory=list)
-    incomplete: dict[Key, list[Missing]] = field(default_factory=dict)
-    failed: dict[Key, str] = field(default_factory=dict)
+    documents: dict[DocumentKey, dict[str, Any] | None] = field(default_factory=dict)
+    skipped: list[DocumentKey] = field(default_factory=list)
+    incomplete: dict[DocumentKey, list[Missing]] = field(default_factory=dict)
+    failed: dict[DocumentKey, str] = field(default_factory=dict)
     """Keys whose rows a hook cannot deal with, and why."""
 
 
@@ -48,17 +48,20 @@ class Assembler:
         self._hooks = {name: hook(computed.hook) for name, computed in definition.computed.items()}
 
     def assemble(
-        self, tables: Tables, keys: Sequence[Key], on_source: Callable[[Key, PartSource], None] | None = None
+        self,
+        tables: Tables,
+        keys: Sequence[DocumentKey],
+        on_source: Callable[[DocumentKey, PartSource], None] | None = None,
     ) -> Assembled:
         """Read and decide for `keys` (distinct); each is in exactly one part of the answer."""
         fact, masks = self.definition.fact, self.definition.masks
-        rows: dict[Key, list[Row]] = {key: [] for key in keys}
+        rows: dict[DocumentKey, list[TableRow]] = {key: [] for key in keys}
         for row in fact_rows(tables, fact.table, self._columns, fact.key, keys):
             found_for = rows.get(tuple(row[name] for name in fact.key))
             if found_for is not None:  # a collation may find keys that are not the one asked for
                 found_for.append(row)
         out = Assembled()
-        chosen: list[Key] = []
+        chosen: list[DocumentKey] = []
         places: list[LookupPlace] = []
         for key, found in rows.items():
             final = [row for row in found if row[fact.state] in fact.final]
@@ -90,7 +93,7 @@ class Assembler:
                 self._compute(key, lookup_place.body, out)
         return out
 
-    def _compute(self, key: Key, body: Mapping[str, Any], out: Assembled) -> None:
+    def _compute(self, key: DocumentKey, body: Mapping[str, Any], out: Assembled) -> None:
         computed: dict[str, Any] = {}
         for name, compute in self._hooks.items():
             try:

@@ -43,7 +43,7 @@ from include.record.position import SourcePosition
 __all__ = ["BatchRunner"]
 
 LOGGER: Final = logging.getLogger("lyrebird.document")
-Key = tuple[Any, ...]
+DocumentKey = tuple[Any, ...]
 _COUNTED: Final = "counted"
 """Inputs that signal nothing, so that one which signals later is a new one."""
 _PATIENCE_S: Final = 30.0
@@ -238,7 +238,7 @@ class BatchRunner:
         if not news and work is None and not signals.counts["read"]:
             return {}
         counts = {"documents": 0, "tombstones": 0, "skipped": 0, "set_aside": 0}
-        lacking: set[Key] = set()
+        lacking: set[DocumentKey] = set()
         below, more = self._keys.below(signals.floor) if signals.floor else ([], None)
         if more is not None:
             accepted.append(self._accept_sweep(signals.floor, more, version))
@@ -297,7 +297,7 @@ class BatchRunner:
                 accepted.append(request)
         return accepted
 
-    def _accept_own(self, keys: Iterable[Key] | None, version: int) -> list[Request]:
+    def _accept_own(self, keys: Iterable[DocumentKey] | None, version: int) -> list[Request]:
         """Requests for keys that this batch leaves out; None: for all documents. They stand in its transaction."""
         application, definition = self._publisher.application, self._definition
         requests = spread(
@@ -323,7 +323,7 @@ class BatchRunner:
         self._rebuilds.sweep(request, floor, swept)
         return request
 
-    def _made(self, keys: Sequence[Key], position: SourcePosition | None) -> Iterator[Made]:
+    def _made(self, keys: Sequence[DocumentKey], position: SourcePosition | None) -> Iterator[Made]:
         if self._make is None or len(keys) <= CHUNK:
             for chunk in chunks_of(keys):
                 with self._metered.snapshot(position) as tables:
@@ -337,11 +337,11 @@ class BatchRunner:
             yield from share
             self._load.wait()
 
-    def _write(self, made: Made, keys: dict[Key, int], counts: dict[str, int]) -> set[Key]:
+    def _write(self, made: Made, keys: dict[DocumentKey, int], counts: dict[str, int]) -> set[DocumentKey]:
         """Those that lack a row."""
         encoders = self._encoders
         counts["skipped"] += made.skipped
-        wrong: dict[Key, list[Missing] | str] = {**made.lacking, **made.failed}
+        wrong: dict[DocumentKey, list[Missing] | str] = {**made.lacking, **made.failed}
         for key, body in made.unfit.items():
             try:
                 made.documents[key] = encoders.body(body)

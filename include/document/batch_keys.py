@@ -18,7 +18,7 @@ from include.document.topic_state import Living
 
 __all__ = ["KeyChunk", "KeyFinder", "KeysBehind"]
 
-Key = tuple[Any, ...]
+DocumentKey = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class KeyChunk:
     `reach`: more documents that are behind this chunk.
     """
 
-    keys: frozenset[Key]
+    keys: frozenset[DocumentKey]
     after: Rebuild
     finished: bool
     reach: Reach | None = None
@@ -38,7 +38,7 @@ class KeyChunk:
 class KeysBehind:
     """Keys behind signals, with their newest versions; `reaches` stand for those that are too many."""
 
-    keys: dict[Key, int]
+    keys: dict[DocumentKey, int]
     reaches: list[Reach]
 
 
@@ -51,7 +51,7 @@ class KeyFinder:
         self._decode = decode
         self._ways = {way(definition.fact, path.hops): path.hops for path in definition.ways()}
 
-    def by_signals(self, tables: Tables, signals: Signals, below: Iterable[Key]) -> KeysBehind | None:
+    def by_signals(self, tables: Tables, signals: Signals, below: Iterable[DocumentKey]) -> KeysBehind | None:
         """Every key that the signals ask for; None: too many, all documents may be meant.
 
         `below`: keys of documents that are older than the signals' floor.
@@ -123,7 +123,7 @@ class KeyFinder:
         advanced = work.advanced(len(page), work.after, version).walked(page[-1] if page else after)
         return KeyChunk(frozenset(map(self._key, page)), advanced, finished=len(page) < most)
 
-    def below(self, floor: int) -> tuple[list[Key], bytes | None]:
+    def below(self, floor: int) -> tuple[list[DocumentKey], bytes | None]:
         """Keys of documents older than `floor`, as many as one batch takes, and the last one where there may be more.
 
         Not for use within a snapshot, as it may read the whole topic.
@@ -131,5 +131,5 @@ class KeyFinder:
         page = self._living.page(floor, b"", self._definition.batch_keys)
         return list(map(self._key, page)), page[-1] if len(page) == self._definition.batch_keys else None
 
-    def _key(self, key: bytes) -> Key:
+    def _key(self, key: bytes) -> DocumentKey:
         return tuple(self._decode(key).values())

@@ -26,11 +26,11 @@ from include.document.definition import Fact, Hop
 from include.document.reading.lookup import spelled
 from include.document.reading.tables import KEYS_AT_ONCE, Tables
 
-__all__ = ["Place", "Reach", "WalkPage", "page", "values_of", "values_text", "way"]
+__all__ = ["Reach", "WalkPage", "WalkPlace", "page", "values_of", "values_text", "way"]
 
-Values = tuple[Any, ...]
+KeyValues = tuple[Any, ...]
 
-Place = tuple[int, Values | None]
+WalkPlace = tuple[int, KeyValues | None]
 """Where a walk is: number of the value whose rows are next, and the last of them that was read."""
 
 
@@ -39,20 +39,20 @@ class Reach:
     """Documents that find, in the table above the last hop, a row with one of `values` in the hop's columns."""
 
     hops: tuple[Hop, ...]
-    values: tuple[Values, ...]
+    values: tuple[KeyValues, ...]
 
 
 @dataclass(frozen=True)
 class WalkPage:
     """One step of a walk: `found` are keys of documents, or values for `rest`; where the next one begins."""
 
-    found: list[Values]
+    found: list[KeyValues]
     rest: tuple[Hop, ...]
-    next: Place
+    next: WalkPlace
     finished: bool
 
 
-def page(tables: Tables, fact: Fact, order: Sequence[str], reach: Reach, place: Place, most: int) -> WalkPage:
+def page(tables: Tables, fact: Fact, order: Sequence[str], reach: Reach, place: WalkPlace, most: int) -> WalkPage:
     """Reads the next page of a walk; few rows of each of many values end a page too.
 
     Args:
@@ -72,7 +72,7 @@ def page(tables: Tables, fact: Fact, order: Sequence[str], reach: Reach, place: 
     wanted = list(rest[-1].where) if rest else fact.key
     by = wanted if rest else order
     number, after = place
-    rows: list[Values] = []
+    rows: list[KeyValues] = []
     if after is not None and len(after) != len(by):  # The order's column was altered: this value from its beginning.
         after = None
     for values in reach.values[number : number + KEYS_AT_ONCE]:
@@ -101,12 +101,12 @@ def way(fact: Fact, hops: Sequence[Hop]) -> str:
     return ", ".join(steps)
 
 
-def values_text(values: Values) -> str:
+def values_text(values: KeyValues) -> str:
     """Values as JSON; what that does not have is named."""
     return orjson.dumps(list(values), default=_named).decode()
 
 
-def values_of(text: str) -> Values:
+def values_of(text: str) -> KeyValues:
     """Inverse of `values_text`."""
     return tuple(json.loads(text, object_hook=_value))
 

@@ -27,11 +27,11 @@ from include.settings.deployment import Deployment, Strict, unknown_name
 __all__ = [
     "Computed",
     "DocumentDefinition",
+    "DocumentFields",
     "Fact",
-    "Fields",
     "Hop",
+    "JoinPath",
     "Lookup",
-    "Path",
     "Replica",
     "database_of",
     "definition_of",
@@ -39,7 +39,7 @@ __all__ = [
     "hook",
 ]
 
-Fields = dict[str, str | dict[str, str]]
+DocumentFields = dict[str, str | dict[str, str]]
 """Field of the document → column, or a group: field → {field of the group → column}."""
 
 Hook = Callable[[Mapping[str, Any]], Any]
@@ -62,7 +62,7 @@ class Lookup(Hop):
     many: bool = Field(default=False, description="a list of all rows instead of one row")
     order_by: list[str] = Field(default_factory=list, description="order of the list; of one row: which is first")
     take: Literal["first", "last"] = Field(default="first", description="which row by `order_by`, where one is wanted")
-    fields: Fields = Field(default_factory=dict, description="what the document shows of the row")
+    fields: DocumentFields = Field(default_factory=dict, description="what the document shows of the row")
     value: str | None = Field(default=None, description="instead of `fields`: the one column that is the value itself")
     lookups: dict[str, Lookup] = Field(default_factory=dict, description="look-ups from the row that was found")
     required: bool = Field(default=True, description="without such a row the document is set aside, else it is null")
@@ -127,7 +127,7 @@ class DocumentDefinition(Strict):
     entity: str = Field(pattern=r"^[a-z][a-z0-9_]*$", description="name of the entity, as in the documents of an index")
     partitions: int = Field(default=4, ge=1, description="of the topic; fixed once it is made")
     fact: Fact
-    fields: Fields = Field(description="what the document shows of the fact row")
+    fields: DocumentFields = Field(description="what the document shows of the fact row")
     lookups: dict[str, Lookup] = Field(default_factory=dict)
     """Rows of other tables that the document shows, by the field's name."""
     computed: dict[str, Computed] = Field(default_factory=dict)
@@ -180,7 +180,7 @@ class DocumentDefinition(Strict):
         below = [column for lookup in self.lookups.values() for column in lookup.hops[0].where.values()]
         return tuple(sorted({*fact.key, fact.newest_by, fact.state, *_columns(self.fields), *below}))
 
-    def paths(self) -> list[Path]:
+    def paths(self) -> list[JoinPath]:
         """The ways from a signal table's row back to the fact table, one for each place where a look-up reads it."""
         heard = {*self.signals, *self.corrected}
         return [path for path in self.ways() if path.table in heard]
@@ -189,7 +189,7 @@ class DocumentDefinition(Strict):
         """Tables that documents show rows of and that signal nothing, sorted."""
         return sorted({path.table for path in self.ways()} - {*self.signals, *self.corrected})
 
-    def ways(self) -> list[Path]:
+    def ways(self) -> list[JoinPath]:
         """The ways from the fact table to each row that a document reads."""
         return list(_walk(self.lookups, ()))
 
@@ -208,7 +208,7 @@ class DocumentDefinition(Strict):
 
 
 @dataclass(frozen=True)
-class Path:
+class JoinPath:
     """`hops` from the fact table to `table` (the last hop's); `columns`: those of it that the document depends on."""
 
     hops: tuple[Hop, ...]
@@ -319,7 +319,7 @@ def hook(name: str) -> Hook:
     return chosen
 
 
-def _columns(fields: Fields) -> Iterator[str]:
+def _columns(fields: DocumentFields) -> Iterator[str]:
     for shape in fields.values():
         if isinstance(shape, str):
             yield shape
@@ -344,11 +344,11 @@ def _reads(lookups: Mapping[str, Lookup], above: str, place: tuple[str, ...]) ->
         yield from _reads(lookup.lookups, table, (*lookup_place, "lookups"))
 
 
-def _walk(lookups: Mapping[str, Lookup], above: tuple[Hop, ...]) -> Iterator[Path]:
+def _walk(lookups: Mapping[str, Lookup], above: tuple[Hop, ...]) -> Iterator[JoinPath]:
     for lookup in lookups.values():
         hops = lookup.hops
         for number, hop in enumerate(hops):
             last = number == len(hops) - 1
             columns = lookup.columns() if last else tuple(sorted({*hop.where, *hops[number + 1].where.values()}))
-            yield Path((*above, *hops[: number + 1]), columns)
+            yield JoinPath((*above, *hops[: number + 1]), columns)
         yield from _walk(lookup.lookups, (*above, *hops))

@@ -18,7 +18,7 @@ from include.record.codec import Encoder
 
 __all__ = ["DocumentEncoders"]
 
-Key = tuple[Any, ...]
+DocumentKey = tuple[Any, ...]
 
 
 class DocumentEncoders:
@@ -64,7 +64,7 @@ class DocumentEncoders:
         if altered:
             self.prepare()
 
-    def key(self, key: Key) -> bytes:
+    def key(self, key: DocumentKey) -> bytes:
         """Bytes of a key."""
         return self._encoders[0](self.named(key))
 
@@ -89,7 +89,7 @@ class DocumentEncoders:
         """For who encodes bodies elsewhere, as `plain` does."""
         return MakePlan(self._definition, self._encoders[1].schema_id, self._schema)
 
-    def named(self, key: Key) -> dict[str, Any]:
+    def named(self, key: DocumentKey) -> dict[str, Any]:
         """A key's fields."""
         return dict(zip(self._definition.fact.key, key, strict=True))
 

@@ -24,7 +24,7 @@ from include.record.position import SourcePosition
 
 __all__ = [
     "CHUNK",
-    "Key",
+    "DocumentKey",
     "Made",
     "MakePlan",
     "MakeRest",
@@ -35,7 +35,7 @@ __all__ = [
     "made_with",
 ]
 
-Key = tuple[Any, ...]
+DocumentKey = tuple[Any, ...]
 CHUNK: Final = 1_000
 """Keys that are read in one snapshot."""
 
@@ -53,11 +53,11 @@ class Made:
         load: rows and statements that a task has read for it, and seconds that its snapshot was open.
     """
 
-    documents: dict[Key, bytes | None] = field(default_factory=dict)
-    unfit: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    documents: dict[DocumentKey, bytes | None] = field(default_factory=dict)
+    unfit: dict[DocumentKey, dict[str, Any]] = field(default_factory=dict)
     skipped: int = 0
-    lacking: dict[Key, list[Missing]] = field(default_factory=dict)
-    failed: dict[Key, str] = field(default_factory=dict)
+    lacking: dict[DocumentKey, list[Missing]] = field(default_factory=dict)
+    failed: dict[DocumentKey, str] = field(default_factory=dict)
     load: tuple[int, int, float] = (0, 0, 0.0)
 
 
@@ -70,16 +70,16 @@ class MakePlan:
     schema: Mapping[str, Any]
 
 
-MakeRest = Callable[[MakePlan, "SourcePosition | None", Sequence[Key]], Iterator[list[Made]]]
+MakeRest = Callable[[MakePlan, "SourcePosition | None", Sequence[DocumentKey]], Iterator[list[Made]]]
 """Has documents of keys made elsewhere, some at a time, in any order: between two lists one may wait."""
 
 
-def chunks_of(keys: Sequence[Key]) -> list[Sequence[Key]]:
+def chunks_of(keys: Sequence[DocumentKey]) -> list[Sequence[DocumentKey]]:
     """Equal parts, of no more than one snapshot reads each."""
     return evenly(keys, -(-len(keys) // CHUNK))
 
 
-def evenly(keys: Sequence[Key], parts: int) -> list[Sequence[Key]]:
+def evenly(keys: Sequence[DocumentKey], parts: int) -> list[Sequence[DocumentKey]]:
     """So many parts, in order, of the same size but for one key."""
     return [keys[len(keys) * n // parts : len(keys) * (n + 1) // parts] for n in range(parts)]
 
@@ -98,7 +98,9 @@ def encoded(found: Assembled, encode: Callable[[dict[str, Any]], bytes]) -> Made
     return out
 
 
-def made_with(tables: SourceTables, plan: MakePlan, position: SourcePosition | None, keys: Sequence[Key]) -> list[Made]:
+def made_with(
+    tables: SourceTables, plan: MakePlan, position: SourcePosition | None, keys: Sequence[DocumentKey]
+) -> list[Made]:
     """The documents of some keys, each chunk of a moment that has all transactions up to `position`.
 
     Rows are counted; who gives the keys out paces them. Raises as `tables` does.
@@ -116,7 +118,7 @@ def made_with(tables: SourceTables, plan: MakePlan, position: SourcePosition | N
 
 
 def made_by_task(
-    server: DatabaseAddress, plan: MakePlan, position: SourcePosition | None, keys: Sequence[Key]
+    server: DatabaseAddress, plan: MakePlan, position: SourcePosition | None, keys: Sequence[DocumentKey]
 ) -> list[Made]:
     """As `made_with`, in a worker, by a connection that is closed at the end."""
     tables = MysqlTables(server, plan.definition.database)

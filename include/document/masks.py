@@ -27,7 +27,7 @@ __all__ = ["NOTHING_MASKED", "ColumnRead", "ColumnsOf", "DocumentMasks", "obeyed
 
 ColumnsOf = Callable[[str], Mapping[str, Column]]
 """Table → its columns by name."""
-Row = Mapping[str, Any]
+TableRow = Mapping[str, Any]
 TableColumn = tuple[str, str]
 ByTable = Mapping[str, Mapping[str, Mask]]
 
@@ -64,11 +64,11 @@ class DocumentMasks:
     hidden: frozenset[TableColumn] = frozenset()
     unmasked: tuple[str, ...] = ()
 
-    def row(self, table: str, row: Row, columns: ColumnsOf) -> Row:
+    def row(self, table: str, row: TableRow, columns: ColumnsOf) -> TableRow:
         """The row as documents show it."""
         return _masked(self.shown.get(table), table, row, columns)
 
-    def values(self, table: str, values: Row, columns: ColumnsOf) -> Row:
+    def values(self, table: str, values: TableRow, columns: ColumnsOf) -> TableRow:
         """Values that a row is looked for by, as those outside may hear of them."""
         return _masked(self.sought.get(table), table, values, columns)
 
@@ -107,7 +107,7 @@ class DocumentMasks:
 NOTHING_MASKED: Final = DocumentMasks()
 
 
-def _masked(masks: Mapping[str, Mask] | None, table: str, row: Row, columns: ColumnsOf) -> Row:
+def _masked(masks: Mapping[str, Mask] | None, table: str, row: TableRow, columns: ColumnsOf) -> TableRow:
     if not masks:
         return row
     return {**row, **{name: _value(masks[name], table, name, row[name], columns) for name in masks if name in row}}

@@ -28,16 +28,16 @@ OWN: Final = "signals"
 """Ids of these requests: this, `-`, the version of the batch's resolved record, `-` and a number."""
 _MOST_BYTES: Final = 200_000
 
-Key = tuple[Any, ...]
+DocumentKey = tuple[Any, ...]
 
 
-def key_text(key: Key) -> str:
+def key_text(key: DocumentKey) -> str:
     """What `rebuild.parse_key` reads: as a document's id, but never a hash."""
     return str(key[0]) if len(key) == 1 else orjson.dumps(list(key)).decode()
 
 
 def spread(
-    keys: Iterable[Key] | None, version: int, most: int, by: str, at_us: int, known: Callable[[str], bool]
+    keys: Iterable[DocumentKey] | None, version: int, most: int, by: str, at_us: int, known: Callable[[str], bool]
 ) -> list[Request]:
     """Makes requests for keys that are more than a batch takes. Deterministic.
 

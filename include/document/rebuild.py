@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from include.document.behind import Place, values_of, values_text
+from include.document.behind import WalkPlace, values_of, values_text
 from include.document.overflow_requests import OWN
 from include.errors import InvalidRecord
 from include.log.requests.records import Answer, Request
@@ -21,7 +21,7 @@ __all__ = ["FIRST_START", "Rebuild", "Rebuilds", "parse_key"]
 FIRST_START: Final = "start"
 """Ids of the requests that an assembler makes for itself when it starts empty: this, `-` and a version."""
 
-Key = tuple[Any, ...]
+DocumentKey = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class Rebuild:
 
     request: Request
     since: int = 0
-    after: Key | None = None
+    after: DocumentKey | None = None
     done: int = 0
     swept: bytes | None = None
     lacking: int = 0
     """Documents that were set aside, as a row that they need is missing."""
-    place: Place = (0, None)
+    place: WalkPlace = (0, None)
     """The same as `after`, of a request for the documents behind some values."""
 
-    def advanced(self, keys: int, after: Key | None, version: int) -> Rebuild:
+    def advanced(self, keys: int, after: DocumentKey | None, version: int) -> Rebuild:
         """After one more chunk of `keys` keys that ended at `after`, stamped with `version`."""
         return replace(self, since=self.since or version, after=after, done=self.done + keys)
 
@@ -139,7 +139,7 @@ def _refusal(request: Request, numbers: Sequence[bool]) -> str:
     return ""
 
 
-def parse_key(text: str, numbers: Sequence[bool]) -> Key:
+def parse_key(text: str, numbers: Sequence[bool]) -> DocumentKey:
     """A document's id as a key; `numbers` says for each part whether it is an integer. Inverse of `key.doc_id`.
 
     Raises `InvalidRecord` for a text that is no such id.

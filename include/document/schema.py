@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from include.document.definition import DocumentDefinition, Fields, Lookup
+from include.document.definition import DocumentDefinition, DocumentFields, Lookup
 from include.document.masks import ColumnsOf
 from include.errors import SettingsError, Terminal
 from include.record.schema import Column, avro_name
@@ -118,7 +118,7 @@ def _compared_as(column: Column) -> str:
     return {"decimal": "number", "uuid": "string"}.get(logical, logical.removeprefix("local-"))
 
 
-def _fields(fields: Fields, columns: Mapping[str, Column], table: str, path: str) -> list[dict[str, Any]]:
+def _fields(fields: DocumentFields, columns: Mapping[str, Column], table: str, path: str) -> list[dict[str, Any]]:
     out = []
     for name, shape in fields.items():
         if isinstance(shape, str):

@@ -27,18 +27,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from include.document.definition import DocumentDefinition, Path
+from include.document.definition import DocumentDefinition, JoinPath
 from include.errors import InvalidRecord
 from include.log import topics
 from include.log.control import Control
 from include.log.ports import Record
 from include.log.requests.records import Request
 from include.record import version as versions
-from include.record.change import Change, Row
+from include.record.change import Change, RowImage
 
 __all__ = ["MOST_KEYS", "MOST_ROWS", "Inputs", "SignalFold", "Signals", "UnreadableRecord"]
 
-Key = tuple[Any, ...]
+DocumentKey = tuple[Any, ...]
 MOST_ROWS: Final = 100_000
 """Rows of signal tables that a batch remembers; more stand for all documents."""
 MOST_KEYS: Final = 1_000_000
@@ -57,8 +57,8 @@ class UnreadableRecord:
 class Signals:
     """What was found. Versions are the newest of each key."""
 
-    keys: dict[Key, int] = field(default_factory=dict)
-    rows: dict[tuple[int, Key], int] = field(default_factory=dict)
+    keys: dict[DocumentKey, int] = field(default_factory=dict)
+    rows: dict[tuple[int, DocumentKey], int] = field(default_factory=dict)
     """(number of the path in `definition.paths()`, values of its `match` columns) → version."""
     floor: int = 0
     altered: bool = False
@@ -121,9 +121,9 @@ class Inputs:
         """The resolved topic at whose records batches end."""
         return topics.source_resolved(self.definition.source)
 
-    def tables(self) -> dict[str, list[tuple[int, Path]]]:
+    def tables(self) -> dict[str, list[tuple[int, JoinPath]]]:
         """Change topic of each signal table → the paths (with their numbers) that begin there."""
-        out: dict[str, list[tuple[int, Path]]] = {}
+        out: dict[str, list[tuple[int, JoinPath]]] = {}
         for number, path in enumerate(self.definition.paths()):
             out.setdefault(self._change(path.table), []).append((number, path))
         return out
@@ -132,7 +132,7 @@ class Inputs:
         """Every input topic."""
         return list(dict.fromkeys([self.fact, *self.tables(), *self.unheard(), self.control, self.requests]))
 
-    def unheard(self) -> dict[str, list[Path]]:
+    def unheard(self) -> dict[str, list[JoinPath]]:
         """Change topic of each looked-up table that signals nothing → the ways that lead to it."""
         tables = self.definition.unheard()
         return {
@@ -231,9 +231,9 @@ class SignalFold:
             return "filtered"
         return self._newest(self.signals.keys, [_key(image, fact.key) for image in images], version)
 
-    def _on_table(self, change: Change, version: int, paths: list[tuple[int, Path]]) -> str:
+    def _on_table(self, change: Change, version: int, paths: list[tuple[int, JoinPath]]) -> str:
         """A new row is no signal that anything shows it yet, but a document that was set aside may wait for it."""
-        keys: list[tuple[int, Key]] = []
+        keys: list[tuple[int, DocumentKey]] = []
         for number, path in paths:
             before, after = change.before, change.after
             if before is not None and after is not None and self._same(before, after, path):
@@ -242,7 +242,7 @@ class SignalFold:
             keys += [(number, _key(image, path.match)) for image in images]
         return self._newest(self.signals.rows, keys, version) if keys else "filtered"
 
-    def _same(self, before: Row, after: Row, path: Path) -> bool:
+    def _same(self, before: RowImage, after: RowImage, path: JoinPath) -> bool:
         """Whether all is the same that documents show; no two images are where the policy keeps some of it back."""
         hidden = any((path.table, name) in self._hidden for name in path.columns)
         return not hidden and all(before[name] == after[name] for name in path.columns)
@@ -266,5 +266,5 @@ def _take_newest(mine: dict[Any, int], theirs: Mapping[Any, int]) -> int:
     return both
 
 
-def _key(row: Row, columns: Iterable[str]) -> Key:
+def _key(row: RowImage, columns: Iterable[str]) -> DocumentKey:
     return tuple(row[name] for name in columns)

@@ -16,7 +16,7 @@ import orjson
 
 from include.clock import iso
 from include.errors import Terminal
-from include.eventtime.algorithm.watermark import NEVER, Place
+from include.eventtime.algorithm.watermark import NEVER, TopicPartition
 from include.log import topics
 from include.log.ports import LogReader, Record
 from include.state.opening import StatePlace
@@ -45,7 +45,7 @@ class CommittedJob:
 
     buckets: int
     sources: tuple[str, ...] = ()
-    lows: dict[Place, int] = field(default_factory=dict)
+    lows: dict[TopicPartition, int] = field(default_factory=dict)
     watermark: int = NEVER
     topic_ids: dict[str, str] = field(default_factory=dict)
     pointers: dict[int, bytes] = field(default_factory=dict)
@@ -125,11 +125,11 @@ class Savepoint:
     """
 
     sources: tuple[str, ...]
-    lows: Mapping[Place, int]
+    lows: Mapping[TopicPartition, int]
     watermark: int
     pointers: Mapping[int, bytes]
-    ends: Mapping[Place, int]
-    outputs: Mapping[Place, int]
+    ends: Mapping[TopicPartition, int]
+    outputs: Mapping[TopicPartition, int]
 
     def to_bytes(self) -> bytes:
         """JSON."""
@@ -189,12 +189,12 @@ def state_place(topic: str, folder: Path) -> StatePlace:
     return StatePlace(str(folder / "state" / topic), f"state/{topic}/")
 
 
-def _nested(of: Mapping[Place, int]) -> dict[str, dict[str, int]]:
+def _nested(of: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
     out: dict[str, dict[str, int]] = {}
     for (topic, partition), value in sorted(of.items()):
         out.setdefault(topic, {})[str(partition)] = value
     return out
 
 
-def _flat(said: Mapping[str, Mapping[str, int]]) -> dict[Place, int]:
+def _flat(said: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
     return {(topic, int(p)): value for topic, of in said.items() for p, value in of.items()}

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from include.errors import InvalidRecord
 from include.eventtime.algorithm.order import Arrived
-from include.eventtime.algorithm.watermark import IdleVerdict, PartitionWatermark, Place
+from include.eventtime.algorithm.watermark import IdleVerdict, PartitionWatermark, TopicPartition
 from include.eventtime.reading import ElementReader
 from include.log.ports import Record
 from include.record.key import partition_of
@@ -51,7 +51,7 @@ class ElementWork:
     """
 
     elements: list[Arrived] = field(default_factory=list)
-    lows: dict[Place, int] = field(default_factory=dict)
+    lows: dict[TopicPartition, int] = field(default_factory=dict)
     late: list[LateRecord] = field(default_factory=list)
     refused: list[RefusedElement] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -93,9 +93,9 @@ class ElementGathering:
     def __init__(
         self,
         readers: Mapping[str, ElementReader],
-        lows: Mapping[Place, int],
+        lows: Mapping[TopicPartition, int],
         bounds: Mapping[str, int | None],
-        verdicts: Mapping[Place, Sequence[IdleVerdict]],
+        verdicts: Mapping[TopicPartition, Sequence[IdleVerdict]],
         buckets: int,
         whole: Callable[[Any], Record],
     ) -> None:
@@ -137,7 +137,7 @@ class ElementGathering:
         else:
             self._work[partition_of(element.key, len(self._work))].elements.append(element)
 
-    def work(self, ends: Mapping[Place, int]) -> dict[int, bytes]:
+    def work(self, ends: Mapping[TopicPartition, int]) -> dict[int, bytes]:
         """Bucket → its work, packed, for all buckets: each has to know how far the partitions are.
 
         `ends`: the next offsets of the partitions that were read.
@@ -149,7 +149,7 @@ class ElementGathering:
         self._work[0].counts = Counter(told)
         return {bucket: work.pack() for bucket, work in self._with(lows)}
 
-    def _with(self, lows: dict[Place, int]) -> Iterator[tuple[int, ElementWork]]:
+    def _with(self, lows: dict[TopicPartition, int]) -> Iterator[tuple[int, ElementWork]]:
         for bucket, work in enumerate(self._work):
             work.lows = lows
             yield bucket, work

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from include.clock import Clock, iso
-from include.eventtime.algorithm.watermark import NEVER, Place
+from include.eventtime.algorithm.watermark import NEVER, TopicPartition
 from include.eventtime.config.definition import JobEntry
 from include.incidents.kind import IncidentKind
 from include.incidents.stream import StreamIncidents, refused_kind
@@ -45,7 +45,7 @@ class JobIncidents(StreamIncidents):
         self._entry = entry
         self._read = self._late = 0
 
-    def after_batch(self, counts: Mapping[str, int], lows: Mapping[Place, int]) -> list[dict[str, Any]]:
+    def after_batch(self, counts: Mapping[str, int], lows: Mapping[TopicPartition, int]) -> list[dict[str, Any]]:
         """Open, keep up or end what the batch tells of; `counts` as `JobRunner.run` gives them."""
         for source in self._entry.sources:
             dead = topics.dead(source.topic, self._entry.application)
@@ -56,7 +56,7 @@ class JobIncidents(StreamIncidents):
         self._lateness(counts.get("read", 0), counts.get("late", 0))
         return self.open()
 
-    def _held(self, lows: Mapping[Place, int]) -> None:
+    def _held(self, lows: Mapping[TopicPartition, int]) -> None:
         """One partition is far behind all others: nothing is complete beyond its watermark."""
         slowest, most_us = min(lows, key=lambda place: (lows[place], place)), max(lows.values())
         if most_us - max(lows[slowest], NEVER) <= self._entry.held_alarm_s * 1_000_000:

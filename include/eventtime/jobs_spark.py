@@ -23,7 +23,7 @@ from include.eventtime.config.definition import DeployedJob, declared_jobs
 from include.eventtime.incidents import JobIncidents
 from include.eventtime.opening import JobInputMissing, OpenedJob, opened_job
 from include.eventtime.task import STAGE, JobPlan, ReadAs, apply_frames, gather
-from include.eventtime.work import CarryOut, JobBatch, JobBucketResult
+from include.eventtime.work import CarryOutBuckets, JobBatch, JobBucketResult
 from include.log.access import log_access
 from include.log.kafka.log import KafkaReader
 from include.log.planning.plan import BatchPlan
@@ -137,7 +137,7 @@ def carry_out_on(
     opened: OpenedJob,
     elsewhere: Mapping[str, ReadAs] | None = None,
     state: Path | None = None,
-) -> CarryOut:
+) -> CarryOutBuckets:
     """Makes what does the work of a job's batches on Spark's workers.
 
     Args:

@@ -26,7 +26,7 @@ from include.errors import SettingsError
 from include.eventtime.algorithm.bucket import drain
 from include.eventtime.algorithm.calls import Calls, Emitted, FailedCall
 from include.eventtime.algorithm.order import Arrived, key_text
-from include.eventtime.algorithm.watermark import NEVER, PartitionWatermark, Place, least
+from include.eventtime.algorithm.watermark import NEVER, PartitionWatermark, TopicPartition, least
 from include.eventtime.model.process import Key, Process
 from include.settings.deployment import Strict
 from include.state.reading import MemoryRows
@@ -85,7 +85,7 @@ class ReplayLine:
     time: int
 
     @property
-    def place(self) -> Place:
+    def place(self) -> TopicPartition:
         """The partition that it is of."""
         return self.said.source, self.said.partition
 
@@ -124,7 +124,7 @@ def read_lines(file: Path) -> list[ReplayLine]:
     except OSError as error:
         raise SettingsError("cannot read the elements", file=str(file), reason=str(error)) from error
     lines: list[ReplayLine] = []
-    reached: dict[Place, int] = {}
+    reached: dict[TopicPartition, int] = {}
     for number, text in enumerate(texts, 1):
         if not text.strip():
             continue
@@ -148,7 +148,7 @@ def read_lines(file: Path) -> list[ReplayLine]:
 def interleaved(lines: Sequence[ReplayLine], seed: int) -> list[ReplayLine]:
     """The same lines as they may arrive just as well: each partition's in its order; one seed gives one order."""
     mixed = Random(seed)  # noqa: S311 - an order, no secret
-    waiting: dict[Place, list[ReplayLine]] = {}
+    waiting: dict[TopicPartition, list[ReplayLine]] = {}
     for line in reversed(lines):
         waiting.setdefault(line.place, []).append(line)
     arriving = []
@@ -218,7 +218,7 @@ def require_rounds(rounds: int) -> int:
 
 class _Run:
     def __init__(
-        self, process: Process[Any], topics: Sequence[str], watermarks: Mapping[Place, PartitionWatermark]
+        self, process: Process[Any], topics: Sequence[str], watermarks: Mapping[TopicPartition, PartitionWatermark]
     ) -> None:
         self._process, self._watermarks = process, watermarks
         self._calls, self._rows = Calls(process, topics), MemoryRows()

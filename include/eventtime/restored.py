@@ -9,15 +9,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from include.eventtime.algorithm.watermark import Place
+from include.eventtime.algorithm.watermark import TopicPartition
 from include.eventtime.committed import Savepoint
 from include.eventtime.config.definition import DeployedJob, JobSourceDefinition
 from include.eventtime.verdicts import Verdicts
 
-__all__ = ["Elsewhere", "RestoredSource", "Span"]
+__all__ = ["CopiedSpan", "Elsewhere", "RestoredSource"]
 
 
-Span = tuple[int, int, int]
+CopiedSpan = tuple[int, int, int]
 """So many records (the third), from an old offset (the first) on without a gap, are from a new one (the second) on."""
 
 
@@ -31,7 +31,7 @@ class RestoredSource:
     """
 
     topic: str
-    spans: Mapping[int, Sequence[Span]]
+    spans: Mapping[int, Sequence[CopiedSpan]]
 
     def now(self, partition: int, old: int) -> int:
         """The offset there of the first record that was at `old` or behind it; the end, where there is none."""
@@ -48,11 +48,11 @@ class RestoredSource:
         return old + new - begin
 
 
-def _last_old(span: Span) -> int:
+def _last_old(span: CopiedSpan) -> int:
     return span[0] + span[2] - 1
 
 
-def _new(span: Span) -> int:
+def _new(span: CopiedSpan) -> int:
     return span[1]
 
 
@@ -95,6 +95,6 @@ class Elsewhere:
             ends={(self.topic(place[0]), place[1]): self._offset(place, end) for place, end in savepoint.ends.items()},
         )
 
-    def _offset(self, place: Place, offset: int) -> int:
+    def _offset(self, place: TopicPartition, offset: int) -> int:
         found = self.sources.get(place[0])
         return offset if found is None else found.now(place[1], offset)

@@ -16,13 +16,13 @@ from typing import Final
 
 from include.clock import Clock
 from include.eventtime.algorithm.calls import FailedCall
-from include.eventtime.algorithm.watermark import NEVER, IdleVerdict, Place, joining
+from include.eventtime.algorithm.watermark import NEVER, IdleVerdict, TopicPartition, joining
 from include.eventtime.committed import CommittedJob, Savepoint, day_of
 from include.eventtime.config.definition import DeployedJob, JobSourceDefinition
 from include.eventtime.gathering import LateRecord
 from include.eventtime.outputs import EVENT_TIME, JobOutput
 from include.eventtime.verdicts import Verdicts, verdict_record
-from include.eventtime.work import CarryOut, Closing, JobBatch, JobBucketResult
+from include.eventtime.work import CarryOutBuckets, Closing, JobBatch, JobBucketResult
 from include.log import topics
 from include.log.planning.plan import BatchPlan
 from include.log.ports import LogReader, Record, TopicSpec
@@ -108,7 +108,7 @@ class JobRunner:
             pointers=dict(savepoint.pointers),
         )
 
-    def run(self, carry_out: CarryOut, plan: BatchPlan) -> Counter[str]:
+    def run(self, carry_out: CarryOutBuckets, plan: BatchPlan) -> Counter[str]:
         """Carry a batch out, exactly once, also when it is run again; what it did, nothing when it had been done.
 
         Raises:
@@ -162,7 +162,7 @@ class JobRunner:
         self.committed = after
         return counts
 
-    def _saved(self, after: CommittedJob, ends: Mapping[Place, int]) -> dict[str, Savepoint]:
+    def _saved(self, after: CommittedJob, ends: Mapping[TopicPartition, int]) -> dict[str, Savepoint]:
         """The savepoint of a day whose midnight the watermark has passed in this batch."""
         if after.watermark == NEVER or self._verdicts is not None:
             return {}
@@ -179,7 +179,7 @@ class JobRunner:
         for day in gone:
             yield Savepoint.key(day), None
 
-    def _work(self, plan: BatchPlan, ends: Mapping[Place, int]) -> tuple[JobBatch, list[IdleVerdict]]:
+    def _work(self, plan: BatchPlan, ends: Mapping[TopicPartition, int]) -> tuple[JobBatch, list[IdleVerdict]]:
         """What a batch's tasks are told, and what is decided of partitions that join."""
         new = {place: plan.start.get(place, 0) for place in ends if place not in self.committed.lows}
         joined = joining(new.items(), self.committed.watermark)
@@ -208,10 +208,13 @@ class JobRunner:
         return JobBatch(ranges, lows, self.committed.watermark, closing, self.committed.pointers), joined
 
     def _repeated(
-        self, ranges: Mapping[Place, tuple[int, int]], lows: Mapping[Place, int], starts: Mapping[Place, int]
+        self,
+        ranges: Mapping[TopicPartition, tuple[int, int]],
+        lows: Mapping[TopicPartition, int],
+        starts: Mapping[TopicPartition, int],
     ) -> JobBatch:
         """A replay's: what was decided of partitions comes from the verdicts that were written down."""
-        verdicts: dict[Place, list[IdleVerdict]] = {}
+        verdicts: dict[TopicPartition, list[IdleVerdict]] = {}
         reached = dict(lows)
         for topic_partition in lows:
             start, end = ranges.get(topic_partition, (starts.get(topic_partition, 0),) * 2)
@@ -222,7 +225,7 @@ class JobRunner:
                     verdicts.setdefault(topic_partition, []).append(verdict)
         return JobBatch(ranges, reached, self.committed.watermark, Closing(), self.committed.pointers, verdicts)
 
-    def _unread(self, places: Mapping[Place, int]) -> frozenset[Place]:
+    def _unread(self, places: Mapping[TopicPartition, int]) -> frozenset[TopicPartition]:
         """Those of these partitions that have records which the batch does not read."""
         ends = {topic: self._reader.end_offsets(topic) for topic in {topic for topic, _ in places}}
         return frozenset(place for place, end in places.items() if ends[place[0]].get(place[1], 0) > end)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from include.eventtime.algorithm.watermark import IdleVerdict, Place
+from include.eventtime.algorithm.watermark import IdleVerdict, TopicPartition
 from include.log import topics
 from include.log.ports import LogReader
 
 __all__ = ["Verdicts", "recorded", "verdict_record"]
 
-Verdicts = Mapping[Place, Sequence[IdleVerdict]]
+Verdicts = Mapping[TopicPartition, Sequence[IdleVerdict]]
 """Those of each partition, by offset."""
 
 
@@ -24,7 +24,7 @@ def verdict_record(verdict: IdleVerdict) -> tuple[bytes, bytes]:
 
 def recorded(reader: LogReader, sources: Iterable[str], application: str) -> Verdicts:
     """All that an application has written down of these topics."""
-    verdicts: dict[Place, list[IdleVerdict]] = {}
+    verdicts: dict[TopicPartition, list[IdleVerdict]] = {}
     for source in sources:
         name = topics.idle(source, application)
         begins = reader.begin_offsets(name)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from include.eventtime.algorithm.calls import FailedCall
-from include.eventtime.algorithm.watermark import IdleVerdict, Place, least, quiet, resolved
+from include.eventtime.algorithm.watermark import IdleVerdict, TopicPartition, least, quiet, resolved
 from include.eventtime.gathering import LateRecord, RefusedElement
 from include.eventtime.outputs import JobOutput
 
-__all__ = ["CarryOut", "Closing", "JobBatch", "JobBucketResult"]
+__all__ = ["CarryOutBuckets", "Closing", "JobBatch", "JobBucketResult"]
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Closing:
         bounds: see there.
     """
 
-    ends: Mapping[Place, int] = field(default_factory=dict)
-    active: frozenset[Place] = frozenset()
-    after_us: Mapping[Place, int] = field(default_factory=dict)
-    complete_to: Mapping[Place, int] = field(default_factory=dict)
-    bounds: Mapping[Place, int] = field(default_factory=dict)
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    active: frozenset[TopicPartition] = frozenset()
+    after_us: Mapping[TopicPartition, int] = field(default_factory=dict)
+    complete_to: Mapping[TopicPartition, int] = field(default_factory=dict)
+    bounds: Mapping[TopicPartition, int] = field(default_factory=dict)
 
-    def verdicts(self, lows: Mapping[Place, int]) -> list[IdleVerdict]:
+    def verdicts(self, lows: Mapping[TopicPartition, int]) -> list[IdleVerdict]:
         """Those of partitions whose watermark nothing else moves, by what all watermarks are now."""
         of_tables = resolved(self.complete_to, lows, self.ends, self.bounds)
         told = {**lows, **{verdict.place: verdict.time for verdict in of_tables}}
@@ -52,14 +52,14 @@ class JobBatch:
         verdicts: those that a replay has to repeat.
     """
 
-    ranges: Mapping[Place, tuple[int, int]]
-    lows: Mapping[Place, int]
+    ranges: Mapping[TopicPartition, tuple[int, int]]
+    lows: Mapping[TopicPartition, int]
     watermark: int
     closing: Closing
     pointers: Mapping[int, bytes]
-    verdicts: Mapping[Place, Sequence[IdleVerdict]] = field(default_factory=dict)
+    verdicts: Mapping[TopicPartition, Sequence[IdleVerdict]] = field(default_factory=dict)
 
-    def closed(self, lows: Mapping[Place, int]) -> tuple[dict[Place, int], list[IdleVerdict], int]:
+    def closed(self, lows: Mapping[TopicPartition, int]) -> tuple[dict[TopicPartition, int], list[IdleVerdict], int]:
         """The end of the batch, by the watermarks of the partitions that were read.
 
         Gives the watermarks of all partitions, the verdicts that are decided, and the job's watermark.
@@ -87,8 +87,8 @@ class JobBucketResult:
     late: list[LateRecord]
     refused: list[RefusedElement]
     counts: Counter[tuple[str, str]]
-    lows: Mapping[Place, int]
+    lows: Mapping[TopicPartition, int]
 
 
-CarryOut = Callable[[JobBatch], Iterable[tuple[int, JobBucketResult]]]
+CarryOutBuckets = Callable[[JobBatch], Iterable[tuple[int, JobBucketResult]]]
 """Does a batch's work: (bucket, result) of each bucket."""

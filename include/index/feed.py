@@ -10,9 +10,9 @@ from include.index.definition import IndexTopic
 from include.index.identity import index_id
 from include.index.metadata import TopicOrigin
 
-__all__ = ["Feed", "PartitionNumber", "Versions"]
+__all__ = ["Feed", "PartitionNumber", "VersionSource"]
 
-Versions = Literal["header", "offset"]
+VersionSource = Literal["header", "offset"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Feed:
 
     origin: TopicOrigin
     topic: IndexTopic
-    versions: Versions = "header"
+    versions: VersionSource = "header"
     shared: bool = False
     numbers: tuple[PartitionNumber, ...] = _NO_NUMBERS
     floor: int = 0

@@ -9,11 +9,11 @@ from typing import Final
 from include.errors import LyrebirdError
 from include.log.ports import Record
 
-__all__ = ["SETTLED", "Counts", "SetAsideRecord", "TaskOutcome"]
+__all__ = ["SETTLED", "OutcomeCounts", "SetAsideRecord", "TaskOutcome"]
 
 SETTLED: Final = ("indexed", "deleted", "stale", "folded", "filtered", "dead")
 """What can have become of a record for good."""
-Counts = dict[tuple[str, int], dict[str, int]]
+OutcomeCounts = dict[tuple[str, int], dict[str, int]]
 """(topic, partition) -> of how many records it was read or became which."""
 
 
@@ -38,7 +38,7 @@ class TaskOutcome:
     worked off again, for `reason`; one with a `fault` stops the stage.
     """
 
-    counts: Counts = field(default_factory=dict)
+    counts: OutcomeCounts = field(default_factory=dict)
     dead: list[SetAsideRecord] = field(default_factory=list)
     others: list[Record] = field(default_factory=list)
     epochs: dict[tuple[str, int], int] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from include.index.bulk.lines import line_maker
 from include.index.definition import IndexDefinition
 from include.index.feed import Feed
-from include.index.mapping.evolving import Bodies
+from include.index.mapping.evolving import BodyOf
 from include.index.metadata import TopicOrigin
 from include.index.progress.document import IndexProgress
 from include.index.progress.partition_epochs import Eras, known_numbers
@@ -51,12 +51,12 @@ class States:
     newer, and what the registry raises.
     """
 
-    def __init__(self, feed: Feed, registry: SchemaRegistry, formats: tuple[Keys, Bodies] | None = None) -> None:
+    def __init__(self, feed: Feed, registry: SchemaRegistry, formats: tuple[Keys, BodyOf] | None = None) -> None:
         self.feed = feed
         self.keyed = feed.topic.key != "none"
         self.lines = line_maker(feed, registry)
         self._keys: Keys
-        self.body: Bodies
+        self.body: BodyOf
         self._keys, self.body = formats or (Keys(registry, feed.topic.key), Values(registry, feed.topic.value))
         self._eras = (
             Eras(feed.name, feed.origin.generation, feed.numbers if self.keyed else ())

@@ -17,7 +17,7 @@ from include.index.bulk.routing import Copies
 from include.index.bulk.scheduler import Concurrency
 from include.index.bulk.sender import Delivery
 from include.index.feed import Feed
-from include.index.mapping.evolving import Bodies, Evolves
+from include.index.mapping.evolving import BodyOf, Evolves
 from include.index.outcome import TaskOutcome
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin
@@ -85,14 +85,14 @@ def _formats(settings: Registry, key: KeyForm, value: ValueForm) -> tuple[Keys, 
 @functools.lru_cache(maxsize=32)
 def _evolving(
     server: Elasticsearch, settings: Registry, topic: str, entity: str, value: ValueForm, evolves: Evolves
-) -> Bodies:
+) -> BodyOf:
     """Kept likewise, so that a schema is new to an index only once."""
     index, registry = _server(server), _registry(settings)
     put_mapping = ElasticsearchAdmin(server, index.client).put_mapping
     return evolves.bodies(Values(registry, value), index.describe, put_mapping, registry, topic, entity, value)
 
 
-def _formats_of(plan: WorkerPlan, feed: Feed) -> tuple[Keys, Bodies]:
+def _formats_of(plan: WorkerPlan, feed: Feed) -> tuple[Keys, BodyOf]:
     own = feed.topic
     keys, values = _formats(plan.registry, own.key, own.value)
     if plan.evolves is None:

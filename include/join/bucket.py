@@ -25,15 +25,15 @@ __all__ = [
     "BucketState",
     "Floor",
     "JoinBucketResult",
-    "Stage",
+    "JoinStage",
     "Succession",
     "TakeoverStep",
     "apply_work",
     "locate_work",
 ]
 
-Stage = Literal["whereabouts", "rows"]
-BucketKey = tuple[Stage, int]
+JoinStage = Literal["whereabouts", "rows"]
+BucketKey = tuple[JoinStage, int]
 
 
 class BucketState(BucketRows, Protocol):

@@ -15,7 +15,7 @@ from typing import Final, Self, cast
 import orjson
 
 from include.errors import Terminal
-from include.join.bucket import BucketKey, Stage
+from include.join.bucket import BucketKey, JoinStage
 from include.join.takeover import Takeover
 from include.log import topics
 from include.log.ports import LogReader, Record
@@ -63,7 +63,7 @@ class CommittedJoin:
         for key, value in newest.items():
             if key is not None and value is not None and key != _JOIN:
                 stage, _, bucket = key.decode().partition("/")
-                committed.pointers[cast(Stage, stage), int(bucket)] = value
+                committed.pointers[cast(JoinStage, stage), int(bucket)] = value
         join = newest.get(_JOIN)
         if join is None:
             return committed

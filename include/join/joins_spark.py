@@ -24,7 +24,7 @@ from include.join.incidents import JoinIncidents
 from include.join.opening import OpenedJoin, opened_join
 from include.join.takeover import Edition
 from include.join.task import JoinPlan, apply_frames, gather, locate_frames
-from include.join.work import CarryOut, JoinBatch
+from include.join.work import CarryOutJoins, JoinBatch
 from include.log.access import log_access
 from include.log.kafka.log import KafkaReader
 from include.log.planning.plan import BatchPlan
@@ -142,7 +142,7 @@ class _Hosted:
     def _place(self) -> StatePlace:
         return state_place(self.join.topic, state_folder())
 
-    def _equip(self, edition: Edition, later: Edition | None) -> CarryOut:
+    def _equip(self, edition: Edition, later: Edition | None) -> CarryOutJoins:
         """What does a batch's work on Spark's workers."""
         plan = JoinPlan.of(
             edition,

@@ -26,7 +26,7 @@ from include.join.transactions import JoinTransactions
 from include.join.work import Equip, JoinBatch
 from include.log import topics
 from include.log.control import Control, floors_of
-from include.log.planning.plan import BatchPlan, Cut, CutKey, Partition
+from include.log.planning.plan import BatchPlan, Cut, Partition, ResolvedSource
 from include.log.ports import Headers, LogReader, Record, TopicSpec
 from include.log.publishing.dead_letter import DeadLetterLimit
 from include.log.publishing.publisher import Publisher
@@ -411,7 +411,7 @@ class JoinRunner:
             slot: name for each in self._editions for slot, name in zip(each.slots, each.topics, strict=True)
         }.items()
 
-    def _uncovered(self, cuts: Mapping[CutKey, Cut]) -> dict[str, list[str]]:
+    def _uncovered(self, cuts: Mapping[ResolvedSource, Cut]) -> dict[str, list[str]]:
         """Of each source the tables whose changes outputs may lack: of derived inputs all that these name."""
         uncovered: dict[str, set[str]] = {}
         for (resolved, source), cut in cuts.items():
@@ -437,7 +437,7 @@ def _table_of(topic: str, source: str) -> tuple[str, ...]:
     return (f"{database}.{table}",) if source in _source_of(topic) else ()
 
 
-def _by_source(cuts: Mapping[CutKey, Cut]) -> dict[str, Cut]:
+def _by_source(cuts: Mapping[ResolvedSource, Cut]) -> dict[str, Cut]:
     """Of each source the least that any of its resolved topics says: a derived input may be behind the source."""
     found: dict[str, Cut] = {}
     for (_, source), cut in cuts.items():

@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 
 from include.join.algorithm.rework import BEGIN
 from include.join.algorithm.shape import JoinShape
-from include.join.bucket import JoinBucketResult, Stage, Succession, apply_work, locate_work
+from include.join.bucket import JoinBucketResult, JoinStage, Succession, apply_work, locate_work
 from include.join.gathering import RecordGathering, RecordWork
 from include.join.rows.avro_rows import AvroJoin
 from include.join.rows.reading import InputReader
@@ -119,7 +119,7 @@ def apply_frames(plan: JoinPlan, work: JoinBatch, bucket: int, frames: list[byte
     return result
 
 
-def _open(plan: JoinPlan, work: JoinBatch, stage: Stage, bucket: int) -> AbstractContextManager[Bucket]:
+def _open(plan: JoinPlan, work: JoinBatch, stage: JoinStage, bucket: int) -> AbstractContextManager[Bucket]:
     return open_bucket(plan.state, _tools(plan).store, stage, bucket, work.pointers.get((stage, bucket)))
 
 

@@ -11,7 +11,7 @@ from include.join.algorithm.versions import of_tombstone, vector_to_header
 from include.join.bucket import BucketKey, JoinBucketResult
 from include.join.committed import CommittedJoin
 from include.join.gathering import RefusedRecord
-from include.join.work import CarryOut, JoinBatch
+from include.join.work import CarryOutJoins, JoinBatch
 from include.log import topics
 from include.log.planning.plan import Partition
 from include.log.ports import Headers, Record
@@ -45,7 +45,7 @@ class JoinTransactions:
 
     def run(
         self,
-        carry_out: CarryOut,
+        carry_out: CarryOutJoins,
         work: JoinBatch | None,
         after: CommittedJoin,
         counts: Counter[str],

@@ -9,7 +9,7 @@ from include.join.bucket import BucketKey, Floor, JoinBucketResult, TakeoverStep
 from include.join.takeover import Edition
 from include.log.planning.plan import Partition
 
-__all__ = ["CarryOut", "Equip", "JoinBatch"]
+__all__ = ["CarryOutJoins", "Equip", "JoinBatch"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class JoinBatch:
         return bool(self.floors) or self.step is not None or self.only is not None
 
 
-CarryOut = Callable[[JoinBatch], Iterable[tuple[int, JoinBucketResult]]]
+CarryOutJoins = Callable[[JoinBatch], Iterable[tuple[int, JoinBucketResult]]]
 """Does a batch's work: (bucket, result) of each bucket of the second stage that had some."""
-Equip = Callable[[Edition, Edition | None], CarryOut]
+Equip = Callable[[Edition, Edition | None], CarryOutJoins]
 """For a join, and the one that takes its place."""

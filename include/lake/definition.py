@@ -21,7 +21,7 @@ from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
 from include.lake.formats.parquet import Parquet, ParquetOptions
 from include.lake.formats.port import Format
 from include.lake.formats.sequence.sequence_file import SequenceFile
-from include.lake.parsing.versions import Versions
+from include.lake.parsing.versions import DeclaredVersions
 from include.lake.protocol.object_key import HIDDEN, valid_prefix
 from include.lake.upload_policy import UploadPolicies
 from include.log.ports import SchemaRegistry
@@ -29,7 +29,7 @@ from include.settings.deployment import Deployment, Strict, unknown_name
 
 __all__ = [
     "FormatDefinition",
-    "Kind",
+    "GroupKind",
     "LakeGroup",
     "TopicRule",
     "backup_prefixes",
@@ -41,7 +41,7 @@ __all__ = [
 
 SECTION = "lake"
 
-Kind = Literal["backup", "partition"]
+GroupKind = Literal["backup", "partition"]
 """backup: keeps records whole and looks at nothing; partition: parses them and files them by what they say."""
 
 
@@ -90,13 +90,15 @@ class TopicRule(Strict):
     topics: str = Field(min_length=1)
     """The pattern; the first rule whose pattern fits holds for a topic."""
     format: FormatDefinition
-    versions: Versions | None = Field(default=None, description="of the parser; a backup has none: it looks at nothing")
+    versions: DeclaredVersions | None = Field(
+        default=None, description="of the parser; a backup has none: it looks at nothing"
+    )
 
 
 class LakeGroup(Strict):
     """One group: an independent copy of its topics below its own prefix."""
 
-    kind: Kind
+    kind: GroupKind
     """backup: keeps records whole and looks at nothing; partition: parses them and files them by what they say."""
     application: str = Field(description="the only application that writes it")
     topics: tuple[str, ...] = Field(

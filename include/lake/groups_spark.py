@@ -19,7 +19,7 @@ from include.clock import Clock, SystemClock
 from include.errors import Terminal, Transient
 from include.lake.check import check_folders
 from include.lake.definition import (
-    Kind,
+    GroupKind,
     LakeGroup,
     backup_prefixes,
     declared_groups,
@@ -37,7 +37,7 @@ from include.lake.writing.driver import Driver, GroupWatcher
 from include.lake.writing.group_metrics import GroupMetrics
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
 from include.lake.writing.report import GroupReport
-from include.lake.writing.task import Outcome, Run, Task, run_task
+from include.lake.writing.task import Outcome, RunTask, Task, run_task
 from include.lake.writing.worker import TaskPlace, work
 from include.log.kafka.offsets import KafkaOffsets
 from include.log.running.batches_spark import session
@@ -62,7 +62,7 @@ _PROBE_ROUNDS = 40
 _DRIVER_WAITS_S = 10.0
 
 
-def task_pool(spark: SparkSession, place: TaskPlace, run: Run = run_task) -> SparkJobPool[Task, Outcome]:
+def task_pool(spark: SparkSession, place: TaskPlace, run: RunTask = run_task) -> SparkJobPool[Task, Outcome]:
     """A pool for one group's tasks."""
     return SparkJobPool(spark, partial(work, place, run=run), _lost, together=_TOGETHER, spare=1)
 
@@ -130,7 +130,9 @@ def _cuts(store: S3Store, chain: ChainKey, since: int) -> Iterable[Commit]:
     return Chain(store, chain).commits(since, contiguous=False)
 
 
-def run_application(application: str, deployment: Deployment, *, kind: Kind | None = None, flush: bool = False) -> None:
+def run_application(
+    application: str, deployment: Deployment, *, kind: GroupKind | None = None, flush: bool = False
+) -> None:
     """Store what the application's groups have to, until its run folder or SIGTERM asks for a stop.
 
     Groups on a schedule are stored up to what the log has now, by their policy or all of it (`flush`), and it ends.

@@ -33,7 +33,7 @@ from include.source.native import WHY_NOT
 
 __all__ = ["MOST_READ_AHEAD_KB", "Check", "examine", "read_ahead_kb"]
 
-Verdict = Literal["ok", "note", "missing", "wrong"]
+CheckVerdict = Literal["ok", "note", "missing", "wrong"]
 """ok: as needed; note: works without it, or may become short; missing: `lyrebird up` will fail; wrong: is set so that
 streams would not run as they must."""
 
@@ -50,7 +50,7 @@ class Check:
     """One thing looked at, what was found, and what to do when it is not `ok`."""
 
     name: str
-    verdict: Verdict
+    verdict: CheckVerdict
     found: str
     fix: str = ""
 

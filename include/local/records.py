@@ -29,9 +29,9 @@ from typing import Any, Literal
 from include.clock import Clock
 from include.local.process import Launch, Running, alive
 
-__all__ = ["Records", "ServerState", "Spec", "State", "lock", "write_private"]
+__all__ = ["ProcessState", "Records", "ServerState", "Spec", "lock", "write_private"]
 
-State = Literal["starting", "running", "waiting", "gave up"]
+ProcessState = Literal["starting", "running", "waiting", "gave up"]
 """starting: asked for; running: its process lives; waiting: dead, started again at `next_try_us`; gave up: the same
 after many deaths in a row, and slower."""
 
@@ -49,7 +49,7 @@ class ServerState:
     """What the supervisor knows of a server. Times are microseconds since the epoch."""
 
     name: str
-    state: State
+    state: ProcessState
     asked: str
     pid: int = 0
     started: float = 0.0

@@ -21,10 +21,10 @@ import orjson
 from include.errors import InvalidRecord, Terminal
 from include.record.position import SourcePosition
 
-__all__ = ["FULL_KEYS", "Ends", "Resolved", "ResolvedView", "ResolvedWriter", "furthest"]
+__all__ = ["FULL_KEYS", "PartitionEnds", "Resolved", "ResolvedView", "ResolvedWriter", "furthest"]
 
 FULL_KEYS: Final = 48
-Ends = Mapping[tuple[str, int], int]
+PartitionEnds = Mapping[tuple[str, int], int]
 """(topic, partition) -> next offset."""
 
 
@@ -43,7 +43,7 @@ class Resolved:
     sequence: int
     version: int
     position: SourcePosition
-    next_offsets: Ends
+    next_offsets: PartitionEnds
     full: bool
     uncovered: tuple[str, ...] = ()
     state: Mapping[str, Any] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class ResolvedView:
         known = self._of.get(source)
         return None if known is None else known.newest
 
-    def ends(self, source: str | None = None) -> Ends | None:
+    def ends(self, source: str | None = None) -> PartitionEnds | None:
         """The next offset of every partition at a source's newest record, or None while its full map is awaited.
 
         Without `source` the furthest of all sources, below which all lies that any of them speaks for; None until each
@@ -158,7 +158,7 @@ class _Known:
     ends: dict[tuple[str, int], int] | None
 
 
-def furthest(maps: Iterable[Ends]) -> dict[tuple[str, int], int]:
+def furthest(maps: Iterable[PartitionEnds]) -> dict[tuple[str, int], int]:
     """Of each partition the greatest next offset."""
     first, *others = maps
     out = dict(first)
@@ -181,7 +181,7 @@ class ResolvedWriter:
         self,
         source: str,
         last: Resolved | None,
-        ends: Ends,
+        ends: PartitionEnds,
         *,
         deltas: Iterable[bytes] = (),
         full_every_us: int = 3_600_000_000,
@@ -196,13 +196,13 @@ class ResolvedWriter:
         self._state: Mapping[str, Any] = {}
 
     @property
-    def ends(self) -> Ends:
+    def ends(self) -> PartitionEnds:
         """The next offset of each partition, as the last record has it."""
         return self._ends
 
     def records(
         self,
-        changed: Ends,
+        changed: PartitionEnds,
         *,
         version: int,
         position: SourcePosition,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 
-from include.policy.policy import DeclaredAt, Filters, Policy, Verdict
+from include.policy.policy import DeclaredAt, Policy, PolicyVerdict, TableFilters
 from include.settings.deployment import Deployment
 from include.settings.secret import Secret
 
@@ -17,8 +17,8 @@ class _Declared(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     databases: list[str] = []
-    filter_policy: Verdict = "accept"
-    filter: Filters = {}
+    filter_policy: PolicyVerdict = "accept"
+    filter: TableFilters = {}
     mask_salt: Secret = SecretStr("")
 
 

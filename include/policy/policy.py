@@ -34,9 +34,9 @@ from include.policy.masks import MASKS, Hash, Mask, parse_mask
 from include.policy.patterns import TablePattern, covers
 from include.settings.deployment import Deployment, Strict
 
-__all__ = ["DeclaredAt", "Filters", "Policy", "TableFilter", "TablePolicy", "Verdict"]
+__all__ = ["DeclaredAt", "Policy", "PolicyVerdict", "TableFilter", "TableFilters", "TablePolicy"]
 
-Verdict = Literal["accept", "drop"]
+PolicyVerdict = Literal["accept", "drop"]
 """`accept`: what no entry names passes. `drop`: it does not."""
 
 _SALT_LENGTH: Final = 16
@@ -55,7 +55,9 @@ Name = Annotated[str, StringConstraints(min_length=1)]
 class TableFilter(Strict):
     """One entry of `filter`."""
 
-    policy: Verdict | None = Field(default=None, description="default: accept with columns, else not `filter_policy`")
+    policy: PolicyVerdict | None = Field(
+        default=None, description="default: accept with columns, else not `filter_policy`"
+    )
     ignored_columns: tuple[Name, ...] = Field(default=(), min_length=1, description="columns that are not captured")
     masks: dict[Name, Annotated[Mask, PlainValidator(_mask)]] = Field(
         default={}, min_length=1, description="column -> what leaves in the place of its values"
@@ -67,7 +69,7 @@ def _listed_empty(value: object) -> object:
     return {} if value is None else value
 
 
-Filters = dict[str, Annotated[TableFilter, BeforeValidator(_listed_empty)]]
+TableFilters = dict[str, Annotated[TableFilter, BeforeValidator(_listed_empty)]]
 """Table or pattern -> its entry."""
 
 
@@ -136,7 +138,7 @@ class FilterRule:
 class Policy:
     """The policy of one source; `rules` are in the order in which they are asked. Answers are the same for ever."""
 
-    default: Verdict
+    default: PolicyVerdict
     rules: tuple[FilterRule, ...]
     databases: tuple[str, ...]
     partition_by: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -147,7 +149,7 @@ class Policy:
     @classmethod
     def declared(
         cls,
-        default: Verdict,
+        default: PolicyVerdict,
         entries: Mapping[str, TableFilter],
         databases: Sequence[str],
         salt: str = "",
@@ -225,7 +227,7 @@ def _listed(column: str, names: Iterable[str]) -> str | None:
     return next((name for name in names if name.lower() == wanted), None)
 
 
-def _rule(default: Verdict, text: str, entry: TableFilter, salt: str, origin: DeclaredAt) -> FilterRule:
+def _rule(default: PolicyVerdict, text: str, entry: TableFilter, salt: str, origin: DeclaredAt) -> FilterRule:
     path = ("filter", text)
     try:
         pattern = TablePattern.parse(text)

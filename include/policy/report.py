@@ -9,10 +9,10 @@ from typing import Literal
 from include.policy.checks import TableColumns, table_findings
 from include.policy.policy import Policy, TablePolicy
 
-__all__ = ["ColumnReport", "Fate", "TablePolicyReport", "named_tables", "report", "tables_meant"]
+__all__ = ["ColumnFate", "ColumnReport", "TablePolicyReport", "named_tables", "report", "tables_meant"]
 
-Fate = Literal["as is", "ignored", "masked"]
-Tables = Mapping[tuple[str, str], TableColumns]
+ColumnFate = Literal["as is", "ignored", "masked"]
+ReportedTables = Mapping[tuple[str, str], TableColumns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class ColumnReport:
     """One column; `mask` as the file writes it, "" without one."""
 
     name: str
-    fate: Fate
+    fate: ColumnFate
     mask: str = ""
     key: bool = False
 
@@ -44,7 +44,7 @@ class TablePolicyReport:
     problems: tuple[str, ...] = ()
 
 
-def report(policy: Policy, table: tuple[str, str], tables: Tables | None) -> TablePolicyReport:
+def report(policy: Policy, table: tuple[str, str], tables: ReportedTables | None) -> TablePolicyReport:
     """Reports what becomes of `(database, table)`; `tables` are the server's, None when it was not asked."""
     found = policy.of(*table)
     there = tables.get(table) if tables is not None else None
@@ -70,7 +70,7 @@ def named_tables(policy: Policy) -> list[TablePolicyReport]:
     return reports
 
 
-def tables_meant(policy: Policy, text: str, tables: Tables | None) -> list[tuple[str, str]]:
+def tables_meant(policy: Policy, text: str, tables: ReportedTables | None) -> list[tuple[str, str]]:
     """The tables that a person may mean by `table` or `database.table`.
 
     A bare name is meant in the captured databases that have it; where none has it, or no server was asked, in all.

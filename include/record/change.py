@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-__all__ = ["Change", "Op", "Row", "SourceBlock", "TransactionBlock"]
+__all__ = ["Change", "Op", "RowImage", "SourceBlock", "TransactionBlock"]
 
 Op = Literal["c", "u", "d", "r"]
 """c insert, u update, d delete, r read by a snapshot."""
 
-Row = Mapping[str, Any]
+RowImage = Mapping[str, Any]
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY_ZERO: Final = _EPOCH.date()
 
@@ -55,14 +55,14 @@ class Change:
     """One row's change; `before` is None for c and r, `after` for d. `ts_us`: when capture made it."""
 
     op: Op
-    before: Row | None
-    after: Row | None
+    before: RowImage | None
+    after: RowImage | None
     source: SourceBlock
     ts_us: int
     transaction: TransactionBlock | None = None
 
     @property
-    def row(self) -> Row:
+    def row(self) -> RowImage:
         """The image that names the row: `after`, of a delete `before`."""
         image = self.after if self.after is not None else self.before
         if image is None:
@@ -105,7 +105,7 @@ class Change:
         )
 
 
-def _counted(row: Row | None) -> Row | None:
+def _counted(row: RowImage | None) -> RowImage | None:
     """The row with temporals as days and microseconds again, which Avro readers make dates and times of."""
     return None if row is None else {name: _count(value) for name, value in row.items()}
 

@@ -9,12 +9,12 @@ from typing import Any, Final, Literal
 from include.clock import iso
 from include.record.position import SourcePosition
 
-__all__ = ["CompleteTo", "Hit", "Origin", "Page", "Ranked", "Ranking"]
+__all__ = ["AnswerOrigin", "CompleteTo", "Hit", "Page", "Ranked", "Ranking"]
 
-Origin = Literal["index", "index+mysql", "mysql"]
+AnswerOrigin = Literal["index", "index+mysql", "mysql"]
 """index: all of it. index+mysql: the index's answer with newer rows of the database. mysql: without the index."""
 
-_SAID: Final[Mapping[Origin, str]] = {
+_SAID: Final[Mapping[AnswerOrigin, str]] = {
     "index": "the index",
     "index+mysql": "the index, with newer rows of the database",
     "mysql": "the database",
@@ -28,7 +28,7 @@ class CompleteTo:
     `fresh` is False when the write that the caller named may be missing.
     """
 
-    origin: Origin
+    origin: AnswerOrigin
     position: SourcePosition | None
     fresh: bool = True
     uncovered: tuple[str, ...] = ()

@@ -29,11 +29,11 @@ from include.record.schema import Column
 from include.search.answer import Hit
 from include.search.definition import SearchTarget
 
-__all__ = ["DatabaseDocuments", "PositionedTables", "Read"]
+__all__ = ["DatabaseDocuments", "DatabaseRead", "PositionedTables"]
 
 _WAIT_S = 0.5
 _HASHED = "sha256:"
-Key = tuple[Any, ...]
+DocumentKey = tuple[Any, ...]
 
 
 class PositionedTables(Protocol):
@@ -56,7 +56,7 @@ class PositionedTables(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class DatabaseRead:
     """What the database says: documents by id; None: there is none.
 
     `unfinished`: ids of which there are rows, but none that makes a document now. `more`: the user has further
@@ -92,7 +92,7 @@ class DatabaseDocuments:
         for _ in range(fresh.connections):
             self._free.put(None)
 
-    def by_id(self, doc_id: str) -> Read:
+    def by_id(self, doc_id: str) -> DatabaseRead:
         """One document; an id that cannot be a key has none.
 
         Raises `InvalidRecord` for the id of a long key: it is a hash, from which nobody finds the key.
@@ -102,18 +102,18 @@ class DatabaseDocuments:
         with self._borrowed() as tables:
             key = self._key(tables, doc_id)
             if key is None:
-                return Read({doc_id: None}, frozenset(), None)
+                return DatabaseRead({doc_id: None}, frozenset(), None)
             with tables.moment() as (snapshot, position):
                 documents, unfinished = self._assembled(tables, snapshot, [key])
-        return Read(documents, unfinished, position)
+        return DatabaseRead(documents, unfinished, position)
 
-    def of_user(self, user: str | int, ids: Collection[str] = ()) -> Read:
+    def of_user(self, user: str | int, ids: Collection[str] = ()) -> DatabaseRead:
         """The user's documents that changed last, `recent` at most; of `ids` too whether the user has such entities."""
         column = str(self._document.fields[self._target.search.user])
         with self._borrowed() as tables:
             value = self._typed(tables, column, user)
             if value is None:
-                return Read({}, frozenset(), None)
+                return DatabaseRead({}, frozenset(), None)
             with tables.moment() as (snapshot, position):
                 keys = self._newest(snapshot, column, value)
                 documents, unfinished = self._assembled(tables, snapshot, keys[: self._recent])
@@ -125,7 +125,7 @@ class DatabaseDocuments:
             doc_id: hit if hit is not None and hit.body.get(field) == value else None
             for doc_id, hit in documents.items()
         }
-        return Read(own, unfinished, position, more=len(keys) > self._recent, held=held)
+        return DatabaseRead(own, unfinished, position, more=len(keys) > self._recent, held=held)
 
     def position(self) -> SourcePosition | None:
         """Where the database stands: whatever was answered before this call is below it. Does not count as a read."""
@@ -164,7 +164,7 @@ class DatabaseDocuments:
         finally:
             self._free.put(tables)
 
-    def _newest(self, snapshot: Tables, column: str, value: str | int) -> list[Key]:
+    def _newest(self, snapshot: Tables, column: str, value: str | int) -> list[DocumentKey]:
         """Keys of the user's entities, the last changed first; one more than is read of them, if there is."""
         fact = self._document.fact
         limit = self._recent + 1
@@ -191,7 +191,7 @@ class DatabaseDocuments:
         return frozenset(self._id(tuple(row[name] for name in fact.key)) for row in rows).intersection(ids)
 
     def _assembled(
-        self, tables: PositionedTables, snapshot: Tables, keys: list[Key]
+        self, tables: PositionedTables, snapshot: Tables, keys: list[DocumentKey]
     ) -> tuple[dict[str, Hit | None], frozenset[str]]:
         assembled = self._assembler.assemble(snapshot, keys)
         try:
@@ -204,7 +204,9 @@ class DatabaseDocuments:
             self._id(key) for key in (*assembled.skipped, *assembled.incomplete, *assembled.failed)
         )
 
-    def _shown(self, tables: PositionedTables, bodies: Mapping[Key, dict[str, Any] | None]) -> dict[str, Hit | None]:
+    def _shown(
+        self, tables: PositionedTables, bodies: Mapping[DocumentKey, dict[str, Any] | None]
+    ) -> dict[str, Hit | None]:
         """Bodies as they read after a way through Avro; raises `InvalidRecord` for one that does not fit."""
         schema = body_avro(self._target.search.documents or "", self._document, tables.columns)
         known, encode, decode = self._codec
@@ -217,7 +219,7 @@ class DatabaseDocuments:
             documents[doc_id] = None if body is None else Hit(doc_id, None, plain(decode(encode(body))))
         return documents
 
-    def _key(self, tables: PositionedTables, doc_id: str) -> Key | None:
+    def _key(self, tables: PositionedTables, doc_id: str) -> DocumentKey | None:
         fact = self._document.fact
         columns = tables.columns(fact.table)
         try:
@@ -233,5 +235,5 @@ class DatabaseDocuments:
         except ValueError:
             return None
 
-    def _id(self, key: Key) -> str:
+    def _id(self, key: DocumentKey) -> str:
         return id_of(dict(zip(self._document.fact.key, key, strict=True)))

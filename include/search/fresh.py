@@ -17,7 +17,7 @@ from include.record.position import SourcePosition
 from include.search.answer import CompleteTo, Hit, Page
 from include.search.client import IndexSearch
 from include.search.cursor import ListPlace
-from include.search.database import DatabaseDocuments, Read
+from include.search.database import DatabaseDocuments, DatabaseRead
 from include.search.freshness import NotYet, covers, next_step
 from include.search.merge import merged
 from include.search.queries import Filters, listed
@@ -141,12 +141,12 @@ class FreshSearch:
             self._clock.sleep(_POLL_S)
             standing = self.index.serving.now(self._clock.monotonic_s() - _SHARED_S)
 
-    def _gone(self, page: Page, found: Read) -> dict[str, Hit | None]:
+    def _gone(self, page: Page, found: DatabaseRead) -> dict[str, Hit | None]:
         """Hits of the page whose rows the user no longer has."""
         known = found.documents.keys() | found.unfinished | found.held
         return {hit.doc_id: None for hit in page.hits if hit.doc_id not in known}
 
-    def _supplement(self, ask: Callable[[DatabaseDocuments], Read]) -> Read | None:
+    def _supplement(self, ask: Callable[[DatabaseDocuments], DatabaseRead]) -> DatabaseRead | None:
         """The database's answer; None when there is none to be had: the index's must do."""
         if self._database is None:
             return None
@@ -155,7 +155,7 @@ class FreshSearch:
         except (Transient, BackPressure, InvalidRecord):
             return None
 
-    def _instead(self, ask: Callable[[DatabaseDocuments], Read], away: LyrebirdError) -> Read:
+    def _instead(self, ask: Callable[[DatabaseDocuments], DatabaseRead], away: LyrebirdError) -> DatabaseRead:
         if self._database is None:
             raise away
         try:
@@ -187,7 +187,7 @@ class FreshSearch:
         return seen
 
 
-def _may_have(read: Read, written: str | None) -> bool:
+def _may_have(read: DatabaseRead, written: str | None) -> bool:
     """False when the database is known to lack the write: a server that took over, or GTIDs that nobody committed."""
     return written is None or read.position is None or covers(read.position, written)
 

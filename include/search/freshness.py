@@ -19,9 +19,9 @@ from include.clock import Clock
 from include.record.gtid import parse_gtid_set
 from include.record.position import SourcePosition
 
-__all__ = ["NotYet", "Step", "covers", "next_step"]
+__all__ = ["FreshnessStep", "NotYet", "covers", "next_step"]
 
-Step = Literal["index", "wait", "database"]
+FreshnessStep = Literal["index", "wait", "database"]
 """index: it has the write. wait: ask for its position again. database: it is out of patience."""
 
 _MOST_KEPT: Final = 10_000
@@ -37,7 +37,7 @@ def covers(position: SourcePosition | None, written: str) -> bool:
     return position.gtids.contains(parse_gtid_set(written, position.flavour))  # type: ignore[arg-type]
 
 
-def next_step(position: SourcePosition | None, written: str, waited_s: float, patience_s: float) -> Step:
+def next_step(position: SourcePosition | None, written: str, waited_s: float, patience_s: float) -> FreshnessStep:
     """Decides what to do with a read that names its write."""
     if covers(position, written):
         return "index"

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, PrivateAttr, SecretStr
 
 from include.errors import SettingsError
-from include.policy.policy import DeclaredAt, Filters, Policy, Verdict
+from include.policy.policy import DeclaredAt, Policy, PolicyVerdict, TableFilters
 from include.record.version import MAX_EPOCH
 from include.settings.deployment import Deployment, Strict
 from include.settings.secret import Secret
@@ -35,8 +35,10 @@ class SourceDefinition(Strict):
     user: str = Field(description="account with REPLICATION SLAVE, BINLOG MONITOR, SELECT, REFERENCES")
     password: Secret = Field(description="its password")
     databases: list[str] = Field(min_length=1, description="databases that are captured")
-    filter_policy: Verdict = Field(default="accept", description="whether tables pass that no entry of `filter` names")
-    filter: Filters = Field(
+    filter_policy: PolicyVerdict = Field(
+        default="accept", description="whether tables pass that no entry of `filter` names"
+    )
+    filter: TableFilters = Field(
         default={}, description="table or pattern -> passed or dropped, without which columns, behind which masks"
     )
     mask_salt: Secret = Field(default=SecretStr(""), description="goes before every value that is hashed")

@@ -30,7 +30,7 @@ from include.source.definition import SourceDefinition
 from include.source.ports import Group, OutgoingRecord
 from include.source.rows.encode import Stamp, TableEncoder, TableEncoders
 from include.source.rows.group_rows import outputs_of, run_outputs
-from include.source.rows.records import Encoded, Records, RowRecords
+from include.source.rows.records import Encoded, EncodedRecords, RowRecords
 from include.source.rows.shape import Image
 from include.source.snapshot.watermark_window import WatermarkWindow
 from include.source.state.capture_state import CaptureState, TableSetAside
@@ -309,7 +309,7 @@ class Replicator:
         self._past += records.past
         return row + many
 
-    def _made(self, encoder: TableEncoder, records: Records) -> tuple[list[OutgoingRecord], int]:
+    def _made(self, encoder: TableEncoder, records: EncodedRecords) -> tuple[list[OutgoingRecord], int]:
         """Outputs under the next numbers, and bytes of all values; `Terminal` for a record too large."""
         outputs, _, size = outputs_of(records, encoder.topic, pack(self._source.epoch, self._number), OutgoingRecord)
         if 2 * size > encoder.most:

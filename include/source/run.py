@@ -22,11 +22,11 @@ from include.source.session import CaptureSession
 from include.source.state.job import FIRST, Job
 from include.source.upstream import LiveServer
 
-__all__ = ["Capture", "Mode"]
+__all__ = ["Capture", "RunMode"]
 
 log = logging.getLogger(__name__)
 
-Mode = Literal["stream", "snapshot", "anew"]
+RunMode = Literal["stream", "snapshot", "anew"]
 """stream: replicate until asked to stop; snapshot: read the tables once, or some of them again; anew: read all tables
 from now on, whatever was captured before (after a purged binlog)."""
 
@@ -81,7 +81,7 @@ class Capture:
         self._refused = ""
         self._version = 0
 
-    def run(self, mode: Mode = "stream", tables: tuple[str, ...] = (), id_: str = "") -> str:
+    def run(self, mode: RunMode = "stream", tables: tuple[str, ...] = (), id_: str = "") -> str:
         """Run to the end; says in a few words how it ended: `stopped`, `done`, or `already done`."""
         try:
             return self._sessions(mode, tables, id_)
@@ -94,7 +94,7 @@ class Capture:
                 self._reporter.on_end(error)
             raise
 
-    def _sessions(self, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
+    def _sessions(self, mode: RunMode, tables: tuple[str, ...], id_: str) -> str:
         log.info("capture of %s begins, %s", self._name, decoders_told())
         for finding in unverified(self._source):
             log.warning("%s %s. %s", finding.place, finding.problem, finding.fix)
@@ -130,7 +130,7 @@ class Capture:
         self._looks_s.append(now_s)
         return True
 
-    def _once(self, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
+    def _once(self, mode: RunMode, tables: tuple[str, ...], id_: str) -> str:
         source = self._place(mode)
         refuse(source, first_look(source))
         self._reporter.on_server(source)
@@ -157,7 +157,7 @@ class Capture:
         if last is not None and last.state.version > self._version:
             raise Fenced("another process has written while this one was away", source=self._name)
 
-    def _carried_out(self, session: CaptureSession, mode: Mode, tables: tuple[str, ...], id_: str) -> str:
+    def _carried_out(self, session: CaptureSession, mode: RunMode, tables: tuple[str, ...], id_: str) -> str:
         if mode == "stream":
             session.stream()
             return "stopped"
@@ -173,7 +173,7 @@ class Capture:
             return "done" if self._begun else "already done"
         return "stopped" if self._reporter.stop_requested() else "done"
 
-    def _place(self, mode: Mode) -> SourceDefinition:
+    def _place(self, mode: RunMode) -> SourceDefinition:
         """The source at the server to read from."""
         if not self._source.fallbacks:
             return self._source

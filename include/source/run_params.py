@@ -24,7 +24,7 @@ __all__ = [
     "ReplicationRun",
     "SnapshotMode",
     "SnapshotRun",
-    "Table",
+    "TableName",
     "UntilDay",
     "Where",
     "capture_application",
@@ -43,7 +43,7 @@ anew: as start, but all again from now on, as after a purged binlog.
 """
 LONGEST_SNAPSHOT_S = 12 * 3600
 """How long a task waits for the answer to its request."""
-Table = Annotated[str, Field(pattern=r"^[^,\s]+$")]
+TableName = Annotated[str, Field(pattern=r"^[^,\s]+$")]
 Where = Annotated[
     str, knob("Only rows of the tables named for which this holds: `id > 7 AND state IN ('new')`.", title="Condition")
 ]
@@ -78,7 +78,7 @@ class SnapshotRun(RunParams):
     """One snapshot that a person asks for."""
 
     source: str = knob("The source of the deployment files whose tables are copied.", among="source")
-    tables: tuple[Table, ...] = knob(
+    tables: tuple[TableName, ...] = knob(
         "Names of captured tables, one an entry; none means all of the source.", (), schema=NULL
     )
     where: Where = ""

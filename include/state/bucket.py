@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from include.state.engine import Engine
 from include.state.objects import BucketObjects
-from include.state.pointer import BucketPointer, Counts
+from include.state.pointer import BucketCounts, BucketPointer
 from include.state.rows import pack, unpack
 
 __all__ = ["EMPTY", "META", "UNDO", "Bucket", "Opened", "pack_undo", "unpack_undo"]
@@ -71,7 +71,7 @@ class Bucket:
         self.opened = opened
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> BucketCounts:
         """What the committed version holds."""
         return self._pointer.counts
 

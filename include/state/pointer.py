@@ -11,9 +11,9 @@ import orjson
 from include.errors import Terminal
 from include.state.rows import CODEC
 
-__all__ = ["BucketPointer", "Counts", "Log"]
+__all__ = ["BucketCounts", "BucketPointer", "Log"]
 
-Counts = Mapping[str, int]
+BucketCounts = Mapping[str, int]
 """What a bucket holds: `rows` and `bytes` (of keys and values), and what its stage counts beside them."""
 
 
@@ -33,14 +33,14 @@ class BucketPointer:
         uid: its name, never used twice.
         snapshot: the snapshot that it rests on; None: an empty bucket.
         logs: what came after that, oldest first; the last one is this version's, unless there is none.
-        counts: see `Counts`.
+        counts: see `BucketCounts`.
         due: when the bucket wants to be opened though nothing came for it, in its stage's own time; None: never.
     """
 
     uid: str
     snapshot: str | None = None
     logs: tuple[Log, ...] = ()
-    counts: Counts = field(default_factory=dict)
+    counts: BucketCounts = field(default_factory=dict)
     due: int | None = None
 
     def to_bytes(self) -> bytes:

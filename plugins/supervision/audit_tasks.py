@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from include.audit.expectations.definition import Declared
 from include.audit.expectations.run_params import verdict_of
-from include.audit.history import History, Kind
+from include.audit.history import AuditKind, History
 from include.audit.lost import mark_lost, require_judged
 from include.metrics.exporter import write_atomically
 from include.settings.applications import Alerts
@@ -85,21 +85,21 @@ class ExpectationsOperator(AuditJobOperator):
             super().execute(context)
 
 
-def begin_run(kind: Kind, run_id: str | None) -> History:
+def begin_run(kind: AuditKind, run_id: str | None) -> History:
     """The history that a run's results go to; what an earlier try has left is gone, as are the oldest runs."""
     history = History.of(kind)
     history.begin(run_id or "")
     return history
 
 
-def judged(kind: Kind, report: str | Path) -> dict[str, Any]:
+def judged(kind: AuditKind, report: str | Path) -> dict[str, Any]:
     """The report in a file, as `marked`, if it has judged something; raises as `require`."""
     content, lost = marked(kind, report)
     require(kind, content, lost)
     return content
 
 
-def marked(kind: Kind, report: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
+def marked(kind: AuditKind, report: str | Path) -> tuple[dict[str, Any], dict[str, str]]:
     """The report in a file, and what is lost with the kept run that has judged it.
 
     What an earlier run on this host has judged is not nothing but lost, and the report says so from now on.
@@ -112,7 +112,7 @@ def marked(kind: Kind, report: str | Path) -> tuple[dict[str, Any], dict[str, st
     return content, lost
 
 
-def require(kind: Kind, content: Mapping[str, Any], lost: Mapping[str, str]) -> None:
+def require(kind: AuditKind, content: Mapping[str, Any], lost: Mapping[str, str]) -> None:
     """Returns where a report has judged something; the task's log names what nothing is yet of.
 
     Raises:

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from include.audit.search.audit import Mode
+from include.audit.search.audit import AuditMode
 from include.audit.search.report import SearchReport
 from tests.bench.place import halves, served
 from tests.support.search.audit_proof import NodeAuditHarness, ids
@@ -68,8 +68,8 @@ def _measured(world: NodeAuditHarness, documents: int) -> dict[str, dict[str, tu
     for n in lost:
         world.lose(str(n))
     size = world.size_bytes()
-    reports: dict[Mode, tuple[SearchReport, float]] = {}
-    modes: tuple[Mode, ...] = ("bisect", "digest")
+    reports: dict[AuditMode, tuple[SearchReport, float]] = {}
+    modes: tuple[AuditMode, ...] = ("bisect", "digest")
     for mode in modes:
         started = time.monotonic()
         report = world.audit(mode, scrub="none")

@@ -23,7 +23,7 @@ from include.document.assembler import Assembler
 from include.document.database import DatabaseAddress as Server
 from include.document.definition import DocumentDefinition
 from include.document.reading.mysql import MysqlTables
-from include.document.reading.tables import Keys, Row
+from include.document.reading.tables import RowKeys, TableRow
 from include.document.schema import body_avro
 from include.record.codec import Decoder, Encoder
 from include.record.json.body import plain
@@ -46,8 +46,8 @@ class Counted:
             yield self
 
     def rows(
-        self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
-    ) -> list[Row]:
+        self, table: str, columns: Sequence[str], match: Sequence[str], values: RowKeys, most: int | None = None
+    ) -> list[TableRow]:
         self.reads.append((table, len(values)))
         return self._inner.rows(table, columns, match, values, most)
 

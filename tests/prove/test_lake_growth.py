@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from include.audit.chain.audit import Options, audit_chain
+from include.audit.chain.audit import ChainAuditOptions, audit_chain
 from include.clock import SystemClock
 from include.lake.definition import declared_groups
 from include.settings.deployment import Deployment
@@ -149,6 +149,6 @@ def test_compaction_leaves_offsets_without_records_and_nothing_is_lost(world: Ho
     assert {**whole, **left, **later}.items() <= raw.items()
     groups = declared_groups(Deployment.load(deployed, {}))
     report = audit_chain(
-        world.store, groups, topic, SystemClock().now_us(), Options("bytes", compacted=lambda _topic: True)
+        world.store, groups, topic, SystemClock().now_us(), ChainAuditOptions("bytes", compacted=lambda _topic: True)
     )
     assert report.findings == ()

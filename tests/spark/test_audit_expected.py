@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from include.audit.search import expected_spark as stream
 from include.audit.search.bisect import bisect
 from include.audit.search.bounds import Bounds, PartitionShare
-from include.audit.search.expected import FoldedExpected, Kind, RecordState, fold, reading_of, records_below
+from include.audit.search.expected import ExpectedKind, FoldedExpected, RecordState, fold, reading_of, records_below
 from include.audit.search.expected_spark import NEWEST_SCHEMA, SparkExpected
 from include.audit.search.views import key_ranks_spark as ranks
 from include.audit.search.views.key_list import ListedKeys
@@ -40,8 +40,8 @@ KEYS = sorted({*(f"{n:05}" for n in range(3_000)), "", "Z", "a", "ü", "\ufffd",
 def made(count: int) -> list[RecordState]:
     """Every kind, several records of a key, and versions up to the greatest that there is."""
     chance = random.Random(3)
-    living: list[Kind] = ["living"]
-    kinds: list[Kind] = [*living * 8, "deleted", "spoilt"]
+    living: list[ExpectedKind] = ["living"]
+    kinds: list[ExpectedKind] = [*living * 8, "deleted", "spoilt"]
     out = []
     for n in range(count):
         doc_id, version = f"k{chance.randrange(count // 2)}", (1 << 53) - count + n

@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.audit.definition import search_audit
-from include.audit.search.audit import Mode, audit_search
+from include.audit.search.audit import AuditMode, audit_search
 from include.audit.search.expected_spark import expected_by_spark
 from include.audit.search.platform import server_sides
 from include.clock import SystemClock
@@ -271,7 +271,7 @@ def test_a_second_application_for_the_same_index_fences_the_first(
 
 @pytest.mark.parametrize("mode", ["digest", "bisect"])
 def test_spark_expects_the_same_as_one_process_and_the_audit_agrees(
-    topic: DocumentTopic, indexer: Indexer, mode: Mode
+    topic: DocumentTopic, indexer: Indexer, mode: AuditMode
 ) -> None:
     topic.write([(n, {"state": "completed"}) for n in range(1, 30)])
     topic.delete(7)

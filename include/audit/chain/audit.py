@@ -32,7 +32,7 @@ from include.lake.protocol.inventory import stored_topics
 from include.settings.names import unknown
 from include.store.object_store import ObjectStore
 
-__all__ = ["Depth", "Options", "audit_chain"]
+__all__ = ["ChainAuditOptions", "Depth", "audit_chain"]
 
 Depth = Literal["names", "labels", "bytes"]
 """names: listings and commits; labels: also asks for the metadata of each object, which
@@ -46,7 +46,7 @@ def _unknown(_topic: str) -> None:
 
 
 @dataclass(frozen=True)
-class Options:
+class ChainAuditOptions:
     """How an audit is made.
 
     `stale_s`: for how long a cut may be under way. `compacted`: whether Kafka compacts a topic, so that groups may
@@ -65,7 +65,7 @@ def audit_chain(
     groups: Mapping[str, LakeGroup],
     topic: str,
     now_us: int,
-    options: Options | None = None,
+    options: ChainAuditOptions | None = None,
     progress: ProgressListener | None = None,
 ) -> ChainReport:
     """Audit `topic` in these groups; those that have nothing of it are left out.
@@ -75,14 +75,14 @@ def audit_chain(
         groups: groups of the lake, by name.
         topic: name of the Kafka topic.
         now_us: time of the report, in microseconds since 1970; tells which intents are stale.
-        options: how the audit is made; None: the defaults of `Options`.
+        options: how the audit is made; None: the defaults of `ChainAuditOptions`.
         progress: hears how far it is; None: nobody does.
 
     Raises:
         SettingsError: no group has the topic.
         Transient: the store did not answer: nothing can be said.
     """
-    asked, watched = options or Options(), progress or Silent()
+    asked, watched = options or ChainAuditOptions(), progress or Silent()
     audits = [
         GroupAudit(store, name, group, topic, watched, asked.mend)
         for name, group in sorted(groups.items(), key=lambda each: (each[1].kind, each[0]))

@@ -8,11 +8,11 @@ from typing import Any, Final, Literal
 
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 
-__all__ = ["RULE_TOOK", "ChainFinding", "Fault", "Findings", "counted"]
+__all__ = ["RULE_TOOK", "ChainFault", "ChainFinding", "Findings", "counted"]
 
 RULE_TOOK: Final = "if a lifecycle rule of the bucket took it, `lyrebird lake forget` accepts that"
 
-Fault = Literal[
+ChainFault = Literal[
     "chain unreadable",
     "commit missing",
     "counts differ",
@@ -39,7 +39,7 @@ in two cuts that readers find; summary wrong: it does not hold the commits that 
 class ChainFinding:
     """One fault. Offsets are [`first`, `until`), None where it is no matter of offsets; `key` may be empty."""
 
-    fault: Fault
+    fault: ChainFault
     group: str
     topic: str
     topic_id: str
@@ -79,7 +79,7 @@ class Findings(list[ChainFinding]):
 
     def add(
         self,
-        fault: Fault,
+        fault: ChainFault,
         place: ChainKey | TopicKey | str,
         meaning: str,
         *,

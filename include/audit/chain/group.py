@@ -26,9 +26,9 @@ from include.lake.protocol.object_key import ObjectKey, topic_path
 from include.lake.protocol.pointer import PointerEntry, ReadersPointer, read_pointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["GroupAudit", "Place"]
+__all__ = ["GroupAudit", "TopicPartition"]
 
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 """A life's topic id, and a Kafka partition of it."""
 
 _AT_ONCE: Final = 10_000
@@ -60,7 +60,7 @@ class GroupAudit:
         self.name, self.kind = name, group.kind
         self.findings = Findings(name, parsed=group.kind == "partition")
         self.figures = GroupFigures(name, group.kind)
-        self.segments: dict[Place, list[Segment]] = {}
+        self.segments: dict[TopicPartition, list[Segment]] = {}
         self._lives: list[LifeChains] = []
         self._folders: dict[ChainKey, ChainFolder] = {}
         self._checked = ObjectCheck()
@@ -149,7 +149,7 @@ class GroupAudit:
             self.figures.quarantined += sum(cut.quarantined for cut in cuts)
             self.figures.lost += sum(cut.lost for cut in cuts)
 
-    def chain_at(self, place: Place, first: int) -> ChainKey:
+    def chain_at(self, place: TopicPartition, first: int) -> ChainKey:
         """The chain in which readers find the cut at an offset."""
         life = next(life for life in self._lives if life.topic.topic_id == place[0])
         return ChainKey(life.topic, life.pointer.generation_of(place[1], first) or 0, place[1])
@@ -217,7 +217,9 @@ class GroupAudit:
         """By the pointer as it is now: what was replaced since may be gone already."""
         return _reads(read_pointer(self._store, chain.of), chain, first)
 
-    def _divide(self, place: Place, pointer: ReadersPointer, chain: ChainKey, found: Sequence[Segment]) -> None:
+    def _divide(
+        self, place: TopicPartition, pointer: ReadersPointer, chain: ChainKey, found: Sequence[Segment]
+    ) -> None:
         """Put finer segments in the place of those of the same cuts, where they are of whole ones that readers find."""
         finer: dict[int, list[Segment]] = {}
         whole = {segment.first: segment for segment in self.segments.get(place, ()) if segment.records is not None}

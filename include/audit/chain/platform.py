@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from include.audit.chain.audit import Options, audit_chain
+from include.audit.chain.audit import ChainAuditOptions, audit_chain
 from include.audit.chain.listing import ProgressListener
 from include.audit.chain.report import ChainReport
 from include.audit.chain.run_params import ChainAuditRun
@@ -32,7 +32,7 @@ def audit_on_servers(
     deployment: Deployment,
     asked: ChainAuditRun,
     clock: Clock,
-    options: Options | None = None,
+    options: ChainAuditOptions | None = None,
     progress: ProgressListener | None = None,
     *,
     mend: bool = False,
@@ -53,7 +53,7 @@ def audit_on_servers(
     """
     settings = deployment.one("store", Connection)
     store = store_of(settings)
-    chosen = replace(options or Options(), compacted=_compacted(deployment.one("kafka", Kafka)))
+    chosen = replace(options or ChainAuditOptions(), compacted=_compacted(deployment.one("kafka", Kafka)))
     if mend:
         chosen = replace(chosen, mend=_eraser(deployment, settings))
     try:
@@ -67,7 +67,7 @@ def audit_in_bucket(
     groups: Mapping[str, LakeGroup],
     topics: Iterable[str],
     clock: Clock,
-    options: Options | None = None,
+    options: ChainAuditOptions | None = None,
     progress: ProgressListener | None = None,
 ) -> Iterator[ChainReport]:
     """The same in a bucket at hand.
@@ -77,7 +77,7 @@ def audit_in_bucket(
         groups: groups of the lake, by name.
         topics: names of Kafka topics; none means all that the groups have anything of.
         clock: for the reports' times.
-        options: how the audits are made; None: the defaults of `Options`.
+        options: how the audits are made; None: the defaults of `ChainAuditOptions`.
         progress: hears how far an audit is; None: nobody does.
 
     Raises:

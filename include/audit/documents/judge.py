@@ -15,20 +15,30 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from include.record.position import SourcePosition
 
-__all__ = ["Body", "DocumentDatabase", "DocumentDifference", "Judged", "Kind", "Stand", "Topic", "differing", "judged"]
+__all__ = [
+    "DocumentBody",
+    "DocumentDatabase",
+    "DocumentDifference",
+    "DocumentDifferenceKind",
+    "Judged",
+    "Stand",
+    "Topic",
+    "differing",
+    "judged",
+]
 
 _ROUNDS: Final = 10
 
-Body = Mapping[str, Any]
+DocumentBody = Mapping[str, Any]
 """A document's fields as JSON has them; those that are null are left out."""
-Kind = Literal["missing", "extra", "altered"]
+DocumentDifferenceKind = Literal["missing", "extra", "altered"]
 
 
 class Stand(NamedTuple):
     """The newest record of a key: its version, and the document; None is a tombstone, or that there is none."""
 
     version: int = -1
-    body: Body | None = None
+    body: DocumentBody | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +48,7 @@ class DocumentDifference:
     `fields` that are not the same, of one that both have; those within an object with a point between.
     """
 
-    kind: Kind
+    kind: DocumentDifferenceKind
     key: str
     fields: tuple[str, ...] = ()
 
@@ -59,7 +69,7 @@ class Judged:
 class DocumentDatabase(Protocol):
     """Documents as the database makes them."""
 
-    def documents(self, keys: Collection[str]) -> tuple[SourcePosition, Mapping[str, Body | None]]:
+    def documents(self, keys: Collection[str]) -> tuple[SourcePosition, Mapping[str, DocumentBody | None]]:
         """A position that has all that is shown, and the documents: None of a key without rows, left out if unknown.
 
         What is shown has all that the topic spoke of when it was read last.
@@ -76,13 +86,13 @@ class Topic(Protocol):
 def judged(keys: Collection[str], database: DocumentDatabase, topic: Topic) -> Judged:
     """Look at these keys until all is clear, or for ten rounds. Raises what the two raise."""
     out, left = Judged(), set(keys)
-    before: dict[str, tuple[Body | None, Stand]] = {}
+    before: dict[str, tuple[DocumentBody | None, Stand]] = {}
     for _ in range(_ROUNDS):
         if not left:
             break
         at, documents = database.documents(left)
         stands = topic.newest(left, at)
-        again: dict[str, tuple[Body | None, Stand]] = {}
+        again: dict[str, tuple[DocumentBody | None, Stand]] = {}
         for key in left:
             if key not in documents:
                 out.unknown.append(key)
@@ -101,7 +111,7 @@ def judged(keys: Collection[str], database: DocumentDatabase, topic: Topic) -> J
     return out
 
 
-def _difference(key: str, here: Body | None, there: Stand) -> DocumentDifference:
+def _difference(key: str, here: DocumentBody | None, there: Stand) -> DocumentDifference:
     if here is None:
         return DocumentDifference("extra", key)
     if there.body is None:
@@ -109,7 +119,7 @@ def _difference(key: str, here: Body | None, there: Stand) -> DocumentDifference
     return DocumentDifference("altered", key, tuple(differing(here, there.body)))
 
 
-def differing(here: Body, there: Body, above: str = "") -> Iterator[str]:
+def differing(here: DocumentBody, there: DocumentBody, above: str = "") -> Iterator[str]:
     """Names of the fields that differ, in the order of their names."""
     for name in sorted({*here, *there}):
         one, other = here.get(name), there.get(name)

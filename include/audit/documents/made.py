@@ -15,7 +15,7 @@ from include.record.json.body import plain
 
 __all__ = ["DocumentMaker", "shown"]
 
-Key = tuple[Any, ...]
+DocumentKey = tuple[Any, ...]
 _AT_ONCE: Final = 500
 
 
@@ -28,7 +28,9 @@ class DocumentMaker:
         schema = body_avro(topic, definition, tables.columns)
         self._encode, self._decode = Encoder(0, schema), Decoder(lambda _: schema)
 
-    def of(self, snapshot: Tables, keys: Sequence[Key]) -> Iterator[tuple[Key, Mapping[str, Any] | None]]:
+    def of(
+        self, snapshot: Tables, keys: Sequence[DocumentKey]
+    ) -> Iterator[tuple[DocumentKey, Mapping[str, Any] | None]]:
         """Each key's document (`shown`), None of one without rows; those that nobody can make are left out."""
         for first in range(0, len(keys), _AT_ONCE):
             found = self._assembler.assemble(snapshot, keys[first : first + _AT_ONCE])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from include.audit.documents.judge import Body, Stand
+from include.audit.documents.judge import DocumentBody, Stand
 from include.audit.documents.made import DocumentMaker, shown
 from include.clock import Clock
 from include.document.behind import values_of, values_text
@@ -94,7 +94,7 @@ class AssembledDocuments:
     ) -> None:
         self._maker, self._tables, self._place, self._spoken = maker, tables, place, spoken
 
-    def documents(self, keys: Collection[str]) -> tuple[SourcePosition, Mapping[str, Body | None]]:
+    def documents(self, keys: Collection[str]) -> tuple[SourcePosition, Mapping[str, DocumentBody | None]]:
         """As `judge.DocumentDatabase`."""
         with self._tables.snapshot(self._spoken()) as snapshot:
             found = {

@@ -25,7 +25,7 @@ from include.record.json.formats import ValueForm, Values
 
 __all__ = ["AvroValueReader", "Body", "body_of", "reader_of"]
 
-Fields = Mapping[str, Any]
+BodyFields = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Body:
         """The columns as Arrow's fields."""
         return [column.field.with_nullable(True) for column in self.columns]
 
-    def array(self, name: str, bodies: Sequence[Fields]) -> Any:
+    def array(self, name: str, bodies: Sequence[BodyFields]) -> Any:
         """The values of one column as Arrow's array; raises `InvalidRecord` when one does not fit it."""
         import pyarrow
 
@@ -56,7 +56,7 @@ class Body:
         except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
             raise InvalidRecord("a document's field does not fit its column", reason=str(error), field=name) from error
 
-    def fits(self, body: Fields) -> bool:
+    def fits(self, body: BodyFields) -> bool:
         """Whether each of its fields can stand in its column."""
         try:
             for column in self.columns:
@@ -66,7 +66,7 @@ class Body:
         return True
 
 
-def reader_of(body: Body, registry: SchemaRegistry) -> Callable[[bytes], Fields | None]:
+def reader_of(body: Body, registry: SchemaRegistry) -> Callable[[bytes], BodyFields | None]:
     """Reads values in the wire format; gives the fields of a body, None of a change that deletes.
 
     It raises `InvalidRecord` for bytes that are not what their schema says, and what the registry raises.
@@ -77,14 +77,14 @@ def reader_of(body: Body, registry: SchemaRegistry) -> Callable[[bytes], Fields 
     # As the indexer reads them, so that both refuse the same.
     values = Values(registry, "change" if body.changes else "plain")
 
-    def read(value: bytes) -> Fields | None:
+    def read(value: bytes) -> BodyFields | None:
         text = values(value)
         if text is None:
             return None
         found = orjson.loads(text)
         if not isinstance(found, dict):
             raise InvalidRecord("document is no object", reason="type", got=type(found).__name__)
-        fields: Fields = shaped(form, found)
+        fields: BodyFields = shaped(form, found)
         return fields
 
     return read
@@ -98,7 +98,7 @@ class AvroValueReader:
         wanted = DatumReader(plain_schema(body.schema)).schema
         self._read = Decoder(lambda schema_id: plain_schema(lookup(schema_id)), wanted)
 
-    def __call__(self, value: bytes) -> Fields | None:
+    def __call__(self, value: bytes) -> BodyFields | None:
         """The body, by the newest schema and without logical types; None of a change that deletes.
 
         Raises `InvalidRecord` for bytes that are not what their schema says, or cannot be resolved.

@@ -13,9 +13,9 @@ from include.audit.merkle.rows import DifferingRow
 from include.source.hashes.columns import ComparedRows
 from include.source.hashes.printed import printed_key
 
-__all__ = ["RowFinding", "TableAuditReport", "Verdict", "summary"]
+__all__ = ["RowFinding", "TableAuditReport", "TableVerdict", "summary"]
 
-Verdict = Literal["clean", "findings", "incomplete", "failed", "nothing"]
+TableVerdict = Literal["clean", "findings", "incomplete", "failed", "nothing"]
 """incomplete: nothing is wrong, as far as could be seen, and not all could be; failed: nothing was seen; nothing: there
 is nothing yet that could be judged (`audit.nothing`)."""
 _SHOWN: Final = 20
@@ -126,7 +126,7 @@ class TableAuditReport:
         return [each for each in results_of({"results": self.expected}) if not each.success]
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> TableVerdict:
         """What it comes to."""
         if self.nothing:
             return "nothing"
@@ -232,7 +232,7 @@ def summary(reports: Sequence[TableAuditReport]) -> str:
     counts = Counter(each.verdict for each in reports)
     positions = {each.source: each.position for each in reports if each.position}
     at = "; ".join(f"{source} at {position}" for source, position in sorted(positions.items()))
-    shown: tuple[Verdict, ...] = ("findings", "failed", "incomplete", "nothing", "clean")
+    shown: tuple[TableVerdict, ...] = ("findings", "failed", "incomplete", "nothing", "clean")
     parts = ", ".join(f"{counts[each]} {each}" for each in shown if counts[each])
     return f"{len(reports)} tables: {parts or 'none'}" + (f" ({at})" if at else "")
 

@@ -9,9 +9,9 @@ from typing import Literal
 from include.source.hashes.columns import ComparedColumn
 from include.source.hashes.printed import values_of
 
-__all__ = ["DifferingRow", "Kind", "differences"]
+__all__ = ["DifferingRow", "RowDifferenceKind", "differences"]
 
-Kind = Literal["missing", "extra", "stale", "altered"]
+RowDifferenceKind = Literal["missing", "extra", "stale", "altered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class DifferingRow:
     `columns`: that are not the same, of a row that both have.
     """
 
-    kind: Kind
+    kind: RowDifferenceKind
     key: str
     columns: tuple[str, ...] = ()
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from include.audit.merkle.definition import Against
 from include.settings.run import NULL, ONCE, RunParams, knob
-from include.source.run_params import DateColumn, FirstDay, Table, UntilDay, Where, rows_condition
+from include.source.run_params import DateColumn, FirstDay, TableName, UntilDay, Where, rows_condition
 
 __all__ = ["TableAuditRun"]
 
@@ -15,7 +15,7 @@ class TableAuditRun(RunParams):
     """One run over tables of a source, or of all sources that are audited."""
 
     source: str = knob("Whose tables; none means all that `table_audits` names.", "", among="source")
-    tables: Annotated[tuple[Table, ...], ONCE] = knob(
+    tables: Annotated[tuple[TableName, ...], ONCE] = knob(
         "Captured tables, as `orders` or `shop.orders`; none means all that the audit declares.",
         (),
         option="--table",

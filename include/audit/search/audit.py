@@ -38,9 +38,18 @@ from include.clock import iso
 from include.errors import NothingToJudge, Transient
 from include.index.progress.grown_topics import require_no_growth
 
-__all__ = ["Examined", "How", "Mode", "Since", "audit_and_repair", "audit_search", "examine", "judged_or_nothing"]
+__all__ = [
+    "AuditMode",
+    "Examined",
+    "SearchAuditSettings",
+    "Since",
+    "audit_and_repair",
+    "audit_search",
+    "examine",
+    "judged_or_nothing",
+]
 
-Mode = Literal["digest", "bisect"]
+AuditMode = Literal["digest", "bisect"]
 """bisect: the original, by counts; finds missing keys. digest: by sums over states; finds every difference."""
 
 Since = Literal["begin", "last"]
@@ -54,10 +63,10 @@ _LONG_S: Final = 5.0
 _MOST_FOLDS: Final = 5
 
 
-class How(TypedDict, total=False):
+class SearchAuditSettings(TypedDict, total=False):
     """How to audit."""
 
-    mode: Mode
+    mode: AuditMode
     scrub: ScrubMode
     since: Since | Window
     wait_s: float | None
@@ -72,13 +81,13 @@ class Examined:
     expected: Expected
 
 
-def audit_search(spec: SearchAuditSpec, sides: Sides, **how: Unpack[How]) -> SearchReport:
+def audit_search(spec: SearchAuditSpec, sides: Sides, **how: Unpack[SearchAuditSettings]) -> SearchReport:
     """`examine`, and its report alone."""
     return examine(spec, sides, **how).report
 
 
 def judged_or_nothing(
-    spec: SearchAuditSpec, sides: Sides, *, repair: bool = False, **how: Unpack[How]
+    spec: SearchAuditSpec, sides: Sides, *, repair: bool = False, **how: Unpack[SearchAuditSettings]
 ) -> SearchReport | NothingJudged:
     """The report of `audit_search` or `audit_and_repair`, or that nothing is there yet that could be judged.
 
@@ -95,7 +104,7 @@ def judged_or_nothing(
     return report
 
 
-def audit_and_repair(spec: SearchAuditSpec, sides: Sides, **how: Unpack[How]) -> SearchReport:
+def audit_and_repair(spec: SearchAuditSpec, sides: Sides, **how: Unpack[SearchAuditSettings]) -> SearchReport:
     """Audit, mend what was found, and audit again: the second report, which tells of the first and of the repair.
 
     A first report that is clean, or that names no key, is given as it is. Raises as `examine` and `repair`.
@@ -122,7 +131,7 @@ def examine(
     spec: SearchAuditSpec,
     sides: Sides,
     *,
-    mode: Mode = "digest",
+    mode: AuditMode = "digest",
     scrub: ScrubMode = "changed",
     since: Since | Window = "begin",
     wait_s: float | None = None,
@@ -290,7 +299,7 @@ def _by_counts(spec: SearchAuditSpec, sides: Sides, at: AuditCut, since: Since |
     return Examined(report, at, expected)
 
 
-def _report(spec: SearchAuditSpec, sides: Sides, at: AuditCut, expected: Expected, mode: Mode) -> SearchReport:
+def _report(spec: SearchAuditSpec, sides: Sides, at: AuditCut, expected: Expected, mode: AuditMode) -> SearchReport:
     position = at.progress.complete
     return SearchReport(
         audit=spec.name,

@@ -17,7 +17,7 @@ from typing import Final
 
 from include.audit.search.bounds import Bounds, PartitionShare, parts_of
 from include.audit.search.expected import Expected, RecordState
-from include.audit.search.iblt import Cells, Histogram, Peeled, add_up, differences, peel
+from include.audit.search.iblt import Histogram, Peeled, SketchCells, add_up, differences, peel
 from include.audit.search.views import state_view
 from include.audit.search.views.state_view import FarAhead, IndexState, StateView, far_ahead
 
@@ -128,7 +128,7 @@ def digest(expected: Expected, view: StateView, levels: Sequence[int] | None = N
     return out
 
 
-def _proven(found: Peeled, cells: Cells, bits: int, expected: Expected, view: StateView, out: Digested) -> Peeled:
+def _proven(found: Peeled, cells: SketchCells, bits: int, expected: Expected, view: StateView, out: Digested) -> Peeled:
     """Peel until each state that came out has a holder: others came out by chance."""
     refused: set[int] = set()
     for _ in range(_RUNS):

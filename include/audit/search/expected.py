@@ -24,8 +24,8 @@ from include.log.ports import LogReader, Record
 __all__ = [
     "Expected",
     "ExpectedDocuments",
+    "ExpectedKind",
     "FoldedExpected",
-    "Kind",
     "Reading",
     "RecordState",
     "fold",
@@ -33,9 +33,9 @@ __all__ = [
     "records_below",
 ]
 
-Kind = Literal["living", "deleted", "spoilt"]
+ExpectedKind = Literal["living", "deleted", "spoilt"]
 """living: a document. deleted: a tombstone. spoilt: its body cannot be read, so the indexer set it aside."""
-_KINDS: Final[tuple[Kind, ...]] = ("living", "deleted", "spoilt")
+_KINDS: Final[tuple[ExpectedKind, ...]] = ("living", "deleted", "spoilt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class RecordState:
     version: int
     partition: int
     offset: int
-    kind: Kind
+    kind: ExpectedKind
     state: int = 0
 
 
@@ -170,7 +170,7 @@ class FoldedExpected(Expected):
         found = ((i, row) for i, row in self._rows.items() if not self._kinds[row] and wanted(row))
         return [self._state(i, row) for i, row in found if self._held(row)]
 
-    def _of_kind(self, kind: Kind) -> Iterator[int]:
+    def _of_kind(self, kind: ExpectedKind) -> Iterator[int]:
         """Rows of a kind that the log still holds, of the part that is looked at."""
         wanted = _KINDS.index(kind)
         return (n for n, each in enumerate(self._kinds) if each == wanted and self._held(n))

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from include.audit.definition import SearchAuditSpec
 from include.audit.nothing import NothingJudged
-from include.audit.search.audit import How, judged_or_nothing
+from include.audit.search.audit import SearchAuditSettings, judged_or_nothing
 from include.audit.search.bounds import NO_LOWS, Bounds, Window
 from include.audit.search.cut import AuditCut
 from include.audit.search.expected import Expected, RecordState, reading_of
@@ -69,7 +69,7 @@ def audit_by_spark(
     *,
     repair: bool = False,
     then: Callable[[SparkSession, list[SearchReport | NothingJudged]], None] = lambda _spark, _reports: None,
-    **how: Unpack[How],
+    **how: Unpack[SearchAuditSettings],
 ) -> list[SearchReport | NothingJudged]:
     """The search audits of `specs`, one after the other, in one session; raises what `audit_search` raises.
 
@@ -90,7 +90,7 @@ def audits_in(
     specs: Sequence[SearchAuditSpec],
     *,
     repair: bool = False,
-    **how: Unpack[How],
+    **how: Unpack[SearchAuditSettings],
 ) -> list[SearchReport | NothingJudged]:
     """`audit_by_spark` in a session that stays; what it keeps on disk is freed after each audit."""
     kept: list[SparkExpected] = []

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from include.audit.search.bounds import Window
-from include.audit.search.iblt import Cells, Histogram, Peeled, differences, peel
+from include.audit.search.iblt import Histogram, Peeled, SketchCells, differences, peel
 from include.audit.search.views.state_view import IndexState, StateView
 
 __all__ = ["ALL", "Equality", "Settled", "equality"]
 
 Settled = Callable[[], tuple[Window, Window]]
 """Offsets below which the one and the other generation have settled all records of the topic, by now."""
-Verdict = Literal["equal", "moving", "missing", "extra", "differing"]
+GenerationVerdict = Literal["equal", "moving", "missing", "extra", "differing"]
 ALL: Final[int] = 1 << 62
 """A window's end beyond all offsets: sums are of all living documents."""
 _LEVELS: Final = (14, 16)
@@ -124,7 +124,13 @@ def equality(
         peeled, ids = _proven(differences(one, two), level, mine, theirs)
         if peeled.whole:
             break
-    verdicts: dict[Verdict, list[str]] = {"missing": [], "extra": [], "differing": [], "moving": [], "equal": []}
+    verdicts: dict[GenerationVerdict, list[str]] = {
+        "missing": [],
+        "extra": [],
+        "differing": [],
+        "moving": [],
+        "equal": [],
+    }
     if ids:
         acked = settled()
         now = mine.now(ids, everywhere=everywhere), theirs.now(ids, everywhere=everywhere)
@@ -146,7 +152,7 @@ def equality(
     )
 
 
-def _proven(cells: Cells, bits: int, mine: StateView, theirs: StateView) -> tuple[Peeled, set[str]]:
+def _proven(cells: SketchCells, bits: int, mine: StateView, theirs: StateView) -> tuple[Peeled, set[str]]:
     """Peel until each state that came out has a holder, as others came out by chance; and the holders' ids."""
     refused: set[int] = set()
     peeled, holders = peel(cells, bits), list[IndexState]()
@@ -164,7 +170,9 @@ def _proven(cells: Cells, bits: int, mine: StateView, theirs: StateView) -> tupl
     return peeled, {holder.doc_id for holder in holders}
 
 
-def _judge(mine: Sequence[IndexState], theirs: Sequence[IndexState], acked: Window, acked_old: Window) -> Verdict:
+def _judge(
+    mine: Sequence[IndexState], theirs: Sequence[IndexState], acked: Window, acked_old: Window
+) -> GenerationVerdict:
     """What became of one document, from its copies now and the offsets that were settled before."""
     living = Counter(d.state for d in mine if not d.deleted), Counter(d.state for d in theirs if not d.deleted)
     if living[0] == living[1]:

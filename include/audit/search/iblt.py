@@ -14,11 +14,11 @@ from typing import Final
 
 from include.index.digest import BUCKET_BITS, VIEWS, bucket
 
-__all__ = ["Cells", "Histogram", "Peeled", "add_up", "differences", "peel"]
+__all__ = ["Histogram", "Peeled", "SketchCells", "add_up", "differences", "peel"]
 
 Histogram = Mapping[int, tuple[int, int]]
 """Bucket -> how many states are in it, and their sum as an exact integer. Empty buckets are left out."""
-Cells = tuple[dict[int, tuple[int, int]], ...]
+SketchCells = tuple[dict[int, tuple[int, int]], ...]
 """For each view: bucket -> difference of counts and of sums, where either is not 0."""
 _STATES: Final = 1 << 64
 
@@ -33,7 +33,7 @@ class Peeled:
 
     more: list[int] = field(default_factory=list)
     less: list[int] = field(default_factory=list)
-    rest: Cells = field(default_factory=lambda: tuple({} for _ in VIEWS))
+    rest: SketchCells = field(default_factory=lambda: tuple({} for _ in VIEWS))
 
     @property
     def whole(self) -> bool:
@@ -52,7 +52,7 @@ def add_up(states: Iterable[int], bits: int) -> tuple[Histogram, ...]:
     return tuple(out)
 
 
-def differences(one: Iterable[Histogram], other: Iterable[Histogram]) -> Cells:
+def differences(one: Iterable[Histogram], other: Iterable[Histogram]) -> SketchCells:
     """`one` less `other`."""
     out = []
     for mine, theirs in zip(one, other, strict=True):
@@ -65,7 +65,7 @@ def differences(one: Iterable[Histogram], other: Iterable[Histogram]) -> Cells:
     return tuple(out)
 
 
-def peel(cells: Cells, bits: int, refused: Collection[int] = ()) -> Peeled:
+def peel(cells: SketchCells, bits: int, refused: Collection[int] = ()) -> Peeled:
     """Take out state after state; `cells` stay as they are.
 
     Args:

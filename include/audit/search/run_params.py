@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from include.audit.nothing import judged_nothing
-from include.audit.search.audit import Mode
+from include.audit.search.audit import AuditMode
 from include.errors import Terminal
 from include.settings.run import Names, RunParams, every, knob
 
@@ -18,7 +18,7 @@ class SearchAuditRun(RunParams):
     """One run of search audits, by their names in the deployment files."""
 
     audits: Names = every("audit", "--audit", "audits")
-    mode: Mode = knob(
+    mode: AuditMode = knob(
         "digest: sums over states, every difference. bisect: counts over ranges of keys, missing keys.", "digest"
     )
     repair: bool = knob("Write anew from the topic what is wrong, and audit again.", False)

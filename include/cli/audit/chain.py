@@ -53,7 +53,7 @@ def command(
     the next command. Runs beside everything; writes summaries of commits where they are missing. Exit code: 0 clean,
     1 findings, 2 it cannot be said, 4 nothing is stored yet.
     """
-    from include.audit.chain.audit import Options
+    from include.audit.chain.audit import ChainAuditOptions
     from include.audit.chain.platform import audit_on_servers, groups_of, without_anything
     from include.audit.chain.report import together
     from include.audit.nothing import exit_status
@@ -63,7 +63,7 @@ def command(
     try:
         if bool(topics) == every:
             raise SettingsError("no topic is named, or all and some", fix="Name topics, or say --all.")
-        options = Options("bytes" if deep else "labels" if labels else "names")
+        options = ChainAuditOptions("bytes" if deep else "labels" if labels else "names")
         with progress_bar("begins", quiet=as_json) as progress:
             asked, deployment, clock = ChainAuditRun(topics=topics, groups=groups), Deployment.load(), SystemClock()
             reports = list(audit_on_servers(deployment, asked, clock, options, progress, mend=repair))

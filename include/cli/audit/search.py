@@ -10,7 +10,7 @@ import orjson
 
 from include.audit.definition import search_audits
 from include.audit.nothing import exit_status
-from include.audit.search.audit import How, judged_or_nothing
+from include.audit.search.audit import SearchAuditSettings, judged_or_nothing
 from include.audit.search.platform import server_sides
 from include.audit.search.report import together
 from include.audit.search.run_params import SearchAuditRun
@@ -55,7 +55,7 @@ CANNOT_AUDIT = 2
 )
 @SearchAuditRun.options("repair")
 @json_option("Print one JSON object with every finding, nothing else.")
-def command(name: str, repair: bool, as_json: bool, **how: Unpack[How]) -> None:
+def command(name: str, repair: bool, as_json: bool, **how: Unpack[SearchAuditSettings]) -> None:
     """Compare topic and index of audit NAME, or of the topic NAME (e.g. assembled_order).
 
     Changes nothing unless --repair is given, and may run under load. Names each document that the index lacks

@@ -62,7 +62,7 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
     from include.source.incidents import CaptureIncidents
     from include.source.log.kafka_log import kafka_log
     from include.source.reporter import Reporter
-    from include.source.run import Capture, Mode
+    from include.source.run import Capture, RunMode
 
     if (anew or tables) and not snapshot:
         raise SettingsError("--anew and --tables need --snapshot", fix="Add --snapshot, or leave them out.")
@@ -87,7 +87,7 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
     metrics = Metrics(application).serve(state_folder())
     reporter = Reporter(folder, metrics, clock, lambda: signals.seen, CaptureIncidents(name, folder, clock), purge)
     capture = Capture(name, source, kafka_log(deployment, name, clock), clock, reporter)
-    mode: Mode = "anew" if anew else "snapshot" if snapshot else "stream"
+    mode: RunMode = "anew" if anew else "snapshot" if snapshot else "stream"
     # Rows are many, and in no cycles: to look for some among them so often took a tenth of all time.
     gc.freeze()
     gc.set_threshold(_ALLOCATIONS, 10, 50)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from include.document.definition import Fact, Fields, Hop, Lookup, Path
+from include.document.definition import DocumentFields, Fact, Hop, JoinPath, Lookup
 from include.document.masks import NOTHING_MASKED, DocumentMasks
-from include.document.reading.tables import Keys, NoSuchTable, Row, Tables
+from include.document.reading.tables import NoSuchTable, RowKeys, TableRow, Tables
 
 __all__ = [
     "LookupPlace",
@@ -53,7 +53,7 @@ class LookupPlace:
     """A row whose look-ups are wanted, the object that they are put into, and the document that it belongs to."""
 
     root: int
-    row: Row
+    row: TableRow
     body: dict[str, Any]
 
 
@@ -83,7 +83,7 @@ def attach(
     """
     for name, lookup in lookups.items():
         where = f"{path}{name}"
-        rows_by_place: list[list[Row]] = [[place.row] for place in places]
+        rows_by_place: list[list[TableRow]] = [[place.row] for place in places]
         for number, hop in enumerate(lookup.hops):
             last = number == len(lookup.hops) - 1
             columns = lookup.columns() if last else sorted({*hop.where, *lookup.hops[number + 1].where.values()})
@@ -102,7 +102,7 @@ def attach(
             attach(tables, lookup.lookups, below, on_missing, on_source, f"{where}.", masks)
 
 
-def shaped(fields: Fields, row: Row) -> dict[str, Any]:
+def shaped(fields: DocumentFields, row: TableRow) -> dict[str, Any]:
     """The object that `fields` makes of a row."""
     return {
         name: row[shape] if isinstance(shape, str) else {field: row[column] for field, column in shape.items()}
@@ -111,7 +111,7 @@ def shaped(fields: Fields, row: Row) -> dict[str, Any]:
 
 
 def keys_behind(
-    tables: Tables, fact: Fact, path: Path, signals: Mapping[tuple[Any, ...], int], most: int
+    tables: Tables, fact: Fact, path: JoinPath, signals: Mapping[tuple[Any, ...], int], most: int
 ) -> dict[Any, int] | None:
     """Keys of the documents that read, by `path`, a row with these values in its `match` columns.
 
@@ -143,8 +143,8 @@ def keys_behind(
 
 
 def fact_rows(
-    tables: Tables, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
-) -> list[Row]:
+    tables: Tables, table: str, columns: Sequence[str], match: Sequence[str], values: RowKeys, most: int | None = None
+) -> list[TableRow]:
     """Reads rows of the fact table; one that was dropped has none. A running assembler knows that it was there.
 
     Args:
@@ -164,7 +164,7 @@ def fact_rows(
         return []
 
 
-def spelled(tables: Tables, table: str, columns: Sequence[str], values: Keys) -> list[tuple[Any, ...]]:
+def spelled(tables: Tables, table: str, columns: Sequence[str], values: RowKeys) -> list[tuple[Any, ...]]:
     """All values of the columns that are held equal to these: of texts that are, a walk in their order gives one."""
     if not any(isinstance(part, str) for value in values for part in value):
         return list(values)
@@ -197,21 +197,21 @@ def _step(
     tables: Tables,
     hop: Hop,
     columns: Sequence[str],
-    above: Sequence[Sequence[Row]],
-    on_rows: Callable[[int, Row, int], None] | None,
-) -> list[list[Row]]:
+    above: Sequence[Sequence[TableRow]],
+    on_rows: Callable[[int, TableRow, int], None] | None,
+) -> list[list[TableRow]]:
     """For the rows above, of each document, the rows of the hop's table that belong to them."""
     match = tuple(hop.where)
     of = tuple(hop.where.values())
     wanted = {value for rows in above for row in rows if None not in (value := _key(row, of))}
     equal = _Equal(tables, hop.table, match)
-    index: dict[tuple[Any, ...], list[Row]] = {}
+    index: dict[tuple[Any, ...], list[TableRow]] = {}
     if wanted:
         found = tables.rows(hop.table, columns, match, equal.one_of_each(equal.learn(wanted)))
         equal.learn(_key(row, match) for row in found)
         for row in found:
             index.setdefault(equal.of(_key(row, match)), []).append(row)
-    out: list[list[Row]] = []
+    out: list[list[TableRow]] = []
     for number, rows in enumerate(above):
         out.append([])
         for row in rows:
@@ -227,20 +227,22 @@ def _telling(
     places: Sequence[LookupPlace],
     path: str,
     table: str,
-    values: Callable[[Row], Row],
-) -> Callable[[int, Row, int], None]:
+    values: Callable[[TableRow], TableRow],
+) -> Callable[[int, TableRow, int], None]:
     return lambda place, row, rows: on_source(places[place].root, PartSource(path, table, values(row), rows))
 
 
-def _values(tables: Tables, masks: DocumentMasks, hop: Hop, above: Row) -> Row:
+def _values(tables: Tables, masks: DocumentMasks, hop: Hop, above: TableRow) -> TableRow:
     return masks.values(hop.table, {column: above[of] for column, of in hop.where.items()}, tables.columns)
 
 
-def _key(row: Row, columns: Iterable[str]) -> tuple[Any, ...]:
+def _key(row: TableRow, columns: Iterable[str]) -> tuple[Any, ...]:
     return tuple(row[column] for column in columns)
 
 
-def _value(lookup: Lookup, rows: Sequence[Row], root: int, below: list[LookupPlace], show: Callable[[Row], Row]) -> Any:
+def _value(
+    lookup: Lookup, rows: Sequence[TableRow], root: int, below: list[LookupPlace], show: Callable[[TableRow], TableRow]
+) -> Any:
     # Where `order_by` leaves two rows equal their other columns decide: the same rows make the same document.
     names = [*lookup.order_by, *sorted(rows[0].keys() - set(lookup.order_by))] if len(rows) > 1 else []
     ordered = sorted(rows, key=lambda row: tuple(sortable(row[name]) for name in names))

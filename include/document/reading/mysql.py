@@ -21,7 +21,7 @@ from include.clock import Clock, SystemClock
 from include.document.database import DatabaseAddress, tls_options
 from include.document.reading.mysql_values import CONVERSIONS, keeps_blanks, quoted, selected
 from include.document.reading.read_after import BEGIN, begin_after
-from include.document.reading.tables import KEYS_AT_ONCE, Keys, NoSuchTable, Row, SourceTables, Tables
+from include.document.reading.tables import KEYS_AT_ONCE, NoSuchTable, RowKeys, SourceTables, TableRow, Tables
 from include.errors import LyrebirdError, Terminal, Transient
 from include.record.position import SourcePosition
 from include.record.schema import Column
@@ -123,8 +123,8 @@ class MysqlTables(SourceTables, Tables):
 
     @override
     def rows(
-        self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
-    ) -> list[Row]:
+        self, table: str, columns: Sequence[str], match: Sequence[str], values: RowKeys, most: int | None = None
+    ) -> list[TableRow]:
         known = self._typed(table)
         names = ", ".join(selected(name, known.get(name)) for name in columns)
         where = ", ".join(quoted(name) for name in match)
@@ -135,7 +135,7 @@ class MysqlTables(SourceTables, Tables):
             texts = [name for name in columns if name in known and known[name].avro() == "string"]
             distinct = "DISTINCT " + "".join(f"HEX({quoted(name)}), " for name in texts)
         statement = f"SELECT {distinct}{names} FROM {quoted(table)} WHERE {where if one else f'({where})'} IN %s"  # noqa: S608 - names of a checked definition, quoted
-        out: list[Row] = []
+        out: list[TableRow] = []
         for start in range(0, len(values), KEYS_AT_ONCE):
             chunk = values[start : start + KEYS_AT_ONCE]
             if most is not None and len(out) >= most:
@@ -150,7 +150,7 @@ class MysqlTables(SourceTables, Tables):
     @override
     def newest(
         self, table: str, columns: Sequence[str], match: Sequence[str], value: tuple[Any, ...], by: str, limit: int
-    ) -> list[Row]:
+    ) -> list[TableRow]:
         known = self._typed(table)
         names = ", ".join(selected(name, known.get(name)) for name in columns)
         where = " AND ".join(f"{quoted(name)} = %s" for name in match)
@@ -159,7 +159,7 @@ class MysqlTables(SourceTables, Tables):
         statement = f"SELECT {names} FROM {quoted(table)} WHERE {where} ORDER BY {order}"  # noqa: S608 - names of a checked definition, quoted
         return self._read(columns, known, self._execute(statement, value))
 
-    def _read(self, columns: Sequence[str], known: dict[str, Column], found: list[tuple[Any, ...]]) -> list[Row]:
+    def _read(self, columns: Sequence[str], known: dict[str, Column], found: list[tuple[Any, ...]]) -> list[TableRow]:
         """Rows by name, with values as Avro takes them."""
         exact = [_is_wide(known.get(name)) for name in columns]
         if any(exact):
@@ -195,7 +195,7 @@ class MysqlTables(SourceTables, Tables):
         return [tuple(row) for row in self._execute(statement, (*(where or {}).values(), *arguments))]
 
     @override
-    def folded(self, table: str, match: Sequence[str], values: Keys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    def folded(self, table: str, match: Sequence[str], values: RowKeys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         """Asks the server for the weights of texts, where the collation is not one of bytes."""
         known = self._typed(table)
         texts = [number for number, name in enumerate(match) if name in known and known[name].avro() == "string"]

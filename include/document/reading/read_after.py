@@ -27,9 +27,9 @@ from include.record.gtid import GtidSet, MariadbGtidSet, MysqlGtidSet, parse_gti
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.settling import COMMITTED, SETTLE_S, Settling, committed_place
 
-__all__ = ["BEGIN", "Ask", "ReplicaBehind", "begin_after"]
+__all__ = ["BEGIN", "AskServer", "ReplicaBehind", "begin_after"]
 
-Ask = Callable[..., list[tuple[Any, ...]]]
+AskServer = Callable[..., list[tuple[Any, ...]]]
 """Runs one statement: `ask(sql, arguments)`."""
 
 BEGIN: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
@@ -44,7 +44,7 @@ class ReplicaBehind(Transient):
 
 
 def begin_after(
-    ask: Ask, position: SourcePosition, server: DatabaseAddress, clock: Clock, settling: Callable[[], Settling]
+    ask: AskServer, position: SourcePosition, server: DatabaseAddress, clock: Clock, settling: Callable[[], Settling]
 ) -> None:
     """Begin a snapshot with all that is before `position`. `settling` is that of the connection.
 
@@ -75,7 +75,7 @@ def begin_after(
         _begin_at(ask, position.binlog, position, server, clock)
 
 
-def _wait(ask: Ask, statement: str, position: SourcePosition, server: DatabaseAddress, clock: Clock) -> None:
+def _wait(ask: AskServer, statement: str, position: SourcePosition, server: DatabaseAddress, clock: Clock) -> None:
     """In slices, as a connection's silence is bounded too."""
     until_s = clock.monotonic_s() + server.wait_s
     while True:
@@ -87,7 +87,7 @@ def _wait(ask: Ask, statement: str, position: SourcePosition, server: DatabaseAd
 
 
 def _wait_for_engine(
-    ask: Ask, position: SourcePosition, server: DatabaseAddress, clock: Clock, settling: Settling
+    ask: AskServer, position: SourcePosition, server: DatabaseAddress, clock: Clock, settling: Settling
 ) -> None:
     until_s = clock.monotonic_s() + server.wait_s
     while (place := settling.place_now()) is not None:
@@ -104,7 +104,7 @@ def _wait_for_engine(
         clock.sleep(min(max(0.0, left_s), held_s + SETTLE_S))
 
 
-def _begin_mariadb(ask: Ask, position: SourcePosition, server: DatabaseAddress, clock: Clock) -> None:
+def _begin_mariadb(ask: AskServer, position: SourcePosition, server: DatabaseAddress, clock: Clock) -> None:
     """On the captured server or one that took over from it, as it is."""
     until_s = clock.monotonic_s() + server.wait_s
     while True:
@@ -121,7 +121,9 @@ def _begin_mariadb(ask: Ask, position: SourcePosition, server: DatabaseAddress, 
         clock.sleep(_AGAIN_S)
 
 
-def _begin_at(ask: Ask, end: BinlogPosition, position: SourcePosition, server: DatabaseAddress, clock: Clock) -> None:
+def _begin_at(
+    ask: AskServer, end: BinlogPosition, position: SourcePosition, server: DatabaseAddress, clock: Clock
+) -> None:
     until_s = clock.monotonic_s() + server.wait_s
     while True:
         committed = committed_place(ask(_COMMITTED))
@@ -139,7 +141,7 @@ def _begin_at(ask: Ask, end: BinlogPosition, position: SourcePosition, server: D
         clock.sleep(_AGAIN_S)
 
 
-def _behind(ask: Ask, position: SourcePosition, server: DatabaseAddress) -> ReplicaBehind:
+def _behind(ask: AskServer, position: SourcePosition, server: DatabaseAddress) -> ReplicaBehind:
     names = "@@global.gtid_executed, ''" if position.flavour == "mysql" else "@@gtid_slave_pos, @@gtid_binlog_pos"
     applied, written = (_set(position, text) for text in ask(f"SELECT {names}")[0])
     has: Any = applied.union(written)  # type: ignore[arg-type]

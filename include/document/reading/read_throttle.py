@@ -16,7 +16,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from include.clock import Clock
-from include.document.reading.tables import KEYS_AT_ONCE, Keys, Row, SourceTables, Tables
+from include.document.reading.tables import KEYS_AT_ONCE, RowKeys, SourceTables, TableRow, Tables
 from include.pace import TokenBucket
 from include.record.position import SourcePosition
 from include.record.schema import Column
@@ -108,20 +108,20 @@ class _MeteredTables:
         self._load = load
 
     def rows(
-        self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
-    ) -> list[Row]:
+        self, table: str, columns: Sequence[str], match: Sequence[str], values: RowKeys, most: int | None = None
+    ) -> list[TableRow]:
         found = self._tables.rows(table, columns, match, values, most)
         self._load.read(len(found), -(-len(values) // KEYS_AT_ONCE))
         return found
 
     def newest(
         self, table: str, columns: Sequence[str], match: Sequence[str], value: tuple[Any, ...], by: str, limit: int
-    ) -> list[Row]:
+    ) -> list[TableRow]:
         found = self._tables.newest(table, columns, match, value, by, limit)
         self._load.read(len(found))
         return found
 
-    def folded(self, table: str, match: Sequence[str], values: Keys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    def folded(self, table: str, match: Sequence[str], values: RowKeys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         return self._tables.folded(table, match, values)
 
     def keys_after(

@@ -15,12 +15,12 @@ from include.errors import Terminal
 from include.record.position import SourcePosition
 from include.record.schema import Column
 
-__all__ = ["KEYS_AT_ONCE", "Keys", "MemoryTables", "NoSuchTable", "Row", "SourceTables", "Tables"]
+__all__ = ["KEYS_AT_ONCE", "MemoryTables", "NoSuchTable", "RowKeys", "SourceTables", "TableRow", "Tables"]
 
-Row = Mapping[str, Any]
+TableRow = Mapping[str, Any]
 """Column → value as Avro takes it (`document.schema`): int, float, str, bytes, Decimal, None; times as integers."""
 
-Keys = Sequence[tuple[Any, ...]]
+RowKeys = Sequence[tuple[Any, ...]]
 
 KEYS_AT_ONCE: Final = 1_000
 """Values of one statement; more are asked for by several."""
@@ -37,8 +37,8 @@ class Tables(Protocol):
     """
 
     def rows(
-        self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
-    ) -> list[Row]:
+        self, table: str, columns: Sequence[str], match: Sequence[str], values: RowKeys, most: int | None = None
+    ) -> list[TableRow]:
         """Rows in which the columns `match` equal one of `values`, in no order; values hold no None.
 
         With `most` only distinct ones (of each thousand values), and no more than that.
@@ -46,7 +46,7 @@ class Tables(Protocol):
 
     def newest(
         self, table: str, columns: Sequence[str], match: Sequence[str], value: tuple[Any, ...], by: str, limit: int
-    ) -> list[Row]:
+    ) -> list[TableRow]:
         """Rows in which the columns `match` equal `value`, the greatest of column `by` first, `limit` at most.
 
         With an index of `match` that goes on with `by` (InnoDB's go on with the primary key) no more rows are read than
@@ -61,7 +61,7 @@ class Tables(Protocol):
             limit: most rows.
         """
 
-    def folded(self, table: str, match: Sequence[str], values: Keys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    def folded(self, table: str, match: Sequence[str], values: RowKeys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         """For each of `values` what it shares with all that the columns `match` hold equal to it; not with others.
 
         A value that is not in the answer is equal to itself alone.
@@ -139,11 +139,11 @@ class MemoryTables(Tables):
 
     @override
     def rows(
-        self, table: str, columns: Sequence[str], match: Sequence[str], values: Keys, most: int | None = None
-    ) -> list[Row]:
+        self, table: str, columns: Sequence[str], match: Sequence[str], values: RowKeys, most: int | None = None
+    ) -> list[TableRow]:
         self.reads += 1
         wanted = {self._folded(value) for value in values}
-        matching: list[Row] = [
+        matching: list[TableRow] = [
             {name: row[name] for name in columns}
             for row in self._rows(table)
             if self._folded(tuple(row[name] for name in match)) in wanted
@@ -156,7 +156,7 @@ class MemoryTables(Tables):
     @override
     def newest(
         self, table: str, columns: Sequence[str], match: Sequence[str], value: tuple[Any, ...], by: str, limit: int
-    ) -> list[Row]:
+    ) -> list[TableRow]:
         wanted = self._folded(value)
         found = [row for row in self._rows(table) if self._folded(tuple(row[name] for name in match)) == wanted]
         found = sorted(found, key=lambda row: row[by], reverse=True)[:limit]
@@ -164,7 +164,7 @@ class MemoryTables(Tables):
         return [{name: row[name] for name in columns} for row in found]
 
     @override
-    def folded(self, table: str, match: Sequence[str], values: Keys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    def folded(self, table: str, match: Sequence[str], values: RowKeys) -> dict[tuple[Any, ...], tuple[Any, ...]]:
         return {} if self.fold is str else {value: self._folded(value) for value in values}
 
     @override

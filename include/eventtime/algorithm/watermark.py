@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-__all__ = ["NEVER", "IdleVerdict", "PartitionWatermark", "Place", "joining", "least", "quiet", "resolved"]
+__all__ = ["NEVER", "IdleVerdict", "PartitionWatermark", "TopicPartition", "joining", "least", "quiet", "resolved"]
 
 NEVER: Final = -(1 << 63)
 """Before any event time: the watermark of a partition of which nothing is known."""
 
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 """(topic, partition)."""
 
 
@@ -28,7 +28,7 @@ class IdleVerdict(NamedTuple):
     It applies before the record at `next_offset`, live and in each replay, to lateness too.
     """
 
-    place: Place
+    place: TopicPartition
     next_offset: int
     time: int
 
@@ -74,7 +74,10 @@ def least(lows: Iterable[int]) -> int:
 
 
 def quiet(
-    lows: Mapping[Place, int], ends: Mapping[Place, int], active: Iterable[Place], after_us: Mapping[Place, int]
+    lows: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+    active: Iterable[TopicPartition],
+    after_us: Mapping[TopicPartition, int],
 ) -> list[IdleVerdict]:
     """What is decided at the end of a batch of partitions that had nothing in it and have nothing unread.
 
@@ -95,7 +98,10 @@ def quiet(
 
 
 def resolved(
-    complete_to: Mapping[Place, int], lows: Mapping[Place, int], ends: Mapping[Place, int], bounds: Mapping[Place, int]
+    complete_to: Mapping[TopicPartition, int],
+    lows: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+    bounds: Mapping[TopicPartition, int],
 ) -> list[IdleVerdict]:
     """What is decided of partitions of captured tables at the end of a batch that was cut at resolved records.
 
@@ -109,7 +115,7 @@ def resolved(
     return _behind(times, lows, ends, dict.fromkeys(times, 0))
 
 
-def joining(new: Iterable[tuple[Place, int]], watermark: int) -> list[IdleVerdict]:
+def joining(new: Iterable[tuple[TopicPartition, int]], watermark: int) -> list[IdleVerdict]:
     """What is decided of partitions that join a job whose watermark has moved: (place, first offset) of each."""
     if watermark == NEVER:
         return []
@@ -117,7 +123,10 @@ def joining(new: Iterable[tuple[Place, int]], watermark: int) -> list[IdleVerdic
 
 
 def _behind(
-    times: Mapping[Place, int], lows: Mapping[Place, int], ends: Mapping[Place, int], after_us: Mapping[Place, int]
+    times: Mapping[TopicPartition, int],
+    lows: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+    after_us: Mapping[TopicPartition, int],
 ) -> list[IdleVerdict]:
     return [
         IdleVerdict(place, ends[place], time)

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from include.eventtime.algorithm.watermark import Place
+from include.eventtime.algorithm.watermark import TopicPartition
 from include.eventtime.outputs import EVENT_TIME, JobOutput
 from include.log.ports import LogReader
 from include.record.version import from_headers, number_of
 
-__all__ = ["Kind", "OutputDifference", "ReplayComparison", "compared", "outputs_in"]
+__all__ = ["OutputDifference", "OutputDifferenceKind", "ReplayComparison", "compared", "outputs_in"]
 
-Kind = Literal["missing", "extra", "altered"]
+OutputDifferenceKind = Literal["missing", "extra", "altered"]
 """Of the replay: an output that the live run has, one that it has not, one that is another."""
 
 
@@ -22,7 +22,7 @@ Kind = Literal["missing", "extra", "altered"]
 class OutputDifference:
     """The first output that differs, by event time, key and version; a side without it has None."""
 
-    kind: Kind
+    kind: OutputDifferenceKind
     output: str
     key: bytes
     version: int
@@ -37,7 +37,7 @@ class ReplayComparison:
 
     live: int = 0
     replayed: int = 0
-    found: Counter[Kind] = field(default_factory=Counter)
+    found: Counter[OutputDifferenceKind] = field(default_factory=Counter)
     first: OutputDifference | None = None
 
     @property
@@ -54,7 +54,7 @@ def outputs_in(
     topics: Iterable[tuple[str, str]],
     after_us: int,
     until_us: int,
-    begins: Mapping[Place, int],
+    begins: Mapping[TopicPartition, int],
 ) -> Iterator[JobOutput]:
     """The outputs of these (output, topic) with an event time in (after, until], from `begins` on where that says."""
     for output, topic in topics:
@@ -85,7 +85,9 @@ def compared(live: Iterable[JobOutput], replayed: Iterable[JobOutput]) -> Replay
     return comparison
 
 
-def _note(found: ReplayComparison, kind: Kind, of: JobOutput, live: bytes | None, replayed: bytes | None) -> None:
+def _note(
+    found: ReplayComparison, kind: OutputDifferenceKind, of: JobOutput, live: bytes | None, replayed: bytes | None
+) -> None:
     found.found[kind] += 1
     first = found.first
     if first is None or (of.time, of.key, of.number) < (first.time, first.key, first.version):

@@ -16,7 +16,7 @@ from typing import Final
 
 from include.clock import Clock, iso
 from include.errors import SettingsError, Terminal, Transient
-from include.eventtime.algorithm.watermark import NEVER, Place
+from include.eventtime.algorithm.watermark import NEVER, TopicPartition
 from include.eventtime.committed import Savepoint, day_of, read_committed
 from include.eventtime.config.definition import DeployedJob
 from include.eventtime.opening import OpenedJob, opened_job
@@ -25,7 +25,7 @@ from include.eventtime.rerun.report import ReplayReport
 from include.eventtime.restored import Elsewhere
 from include.eventtime.runner import JobRunner
 from include.eventtime.verdicts import recorded
-from include.eventtime.work import CarryOut
+from include.eventtime.work import CarryOutBuckets
 from include.log import topics
 from include.log.access import LogAccess
 from include.log.planning.plan import StreamSpec
@@ -74,7 +74,7 @@ class Day:
     day: str
     savepoint: Savepoint | None
     until: int
-    places: frozenset[Place]
+    places: frozenset[TopicPartition]
     sources: tuple[str, ...]
 
     @property
@@ -141,7 +141,7 @@ def replayed_day(
     name: str,
     access: LogAccess,
     survey: Survey,
-    equip: Callable[[DeployedJob, OpenedJob], CarryOut],
+    equip: Callable[[DeployedJob, OpenedJob], CarryOutBuckets],
     tell: Callable[[int], None],
     elsewhere: Elsewhere = _NOWHERE,
     patience_us: int = 0,
@@ -205,7 +205,7 @@ def replayed_day(
 def carried_out(
     job: DeployedJob,
     runner: JobRunner,
-    carry_out: CarryOut,
+    carry_out: CarryOutBuckets,
     survey: Survey,
     clock: Clock,
     starts: Mapping[str, Mapping[int, int]],

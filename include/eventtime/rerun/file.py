@@ -14,7 +14,7 @@ import orjson
 
 from include.eventtime.algorithm.calls import CallMoment, Emitted, FailedCall
 from include.eventtime.algorithm.order import Arrived, key_text
-from include.eventtime.algorithm.watermark import NEVER, IdleVerdict, Place
+from include.eventtime.algorithm.watermark import NEVER, IdleVerdict, TopicPartition
 from include.eventtime.config.definition import (
     DeployedJob,
     JobEntry,
@@ -38,8 +38,8 @@ from include.eventtime.replay import (
     require_rounds,
 )
 from include.eventtime.rerun.day import await_readable, carried_out
-from include.eventtime.restored import Elsewhere, RestoredSource, Span
-from include.eventtime.work import CarryOut
+from include.eventtime.restored import CopiedSpan, Elsewhere, RestoredSource
+from include.eventtime.work import CarryOutBuckets
 from include.log import topics
 from include.log.access import LogAccess
 from include.log.planning.plan import BatchPlan
@@ -99,7 +99,7 @@ def written(lines: Sequence[ReplayLine], access: LogAccess) -> Elsewhere:
     moved = {source: f"{APPLICATION}.input{rank}" for rank, source in enumerate(sorted(counts))}
     for source, partitions in counts.items():
         access.admin.ensure(TopicSpec(moved[source], partitions))
-    old: dict[Place, list[int]] = {}
+    old: dict[TopicPartition, list[int]] = {}
     with closing(access.open_writer(f"{APPLICATION}-devices")) as writer:
         writer.begin()
         for line, said in tracks:
@@ -124,7 +124,7 @@ def replayed_file(
     elsewhere: Elsewhere,
     access: LogAccess,
     survey: Survey,
-    equip: Callable[[DeployedJob, OpenedJob], CarryOut],
+    equip: Callable[[DeployedJob, OpenedJob], CarryOutBuckets],
     tell: Callable[[int], None],
     *,
     ideal: bool = False,
@@ -175,9 +175,9 @@ def replayed_file(
     return made
 
 
-def _verdicts(lines: Sequence[ReplayLine], ideal: bool, end: int | None) -> dict[Place, list[IdleVerdict]]:
+def _verdicts(lines: Sequence[ReplayLine], ideal: bool, end: int | None) -> dict[TopicPartition, list[IdleVerdict]]:
     """Those of the file, and at the end of each partition that everything has come up to `end`."""
-    verdicts: dict[Place, list[IdleVerdict]] = {line.place: [] for line in lines}
+    verdicts: dict[TopicPartition, list[IdleVerdict]] = {line.place: [] for line in lines}
     reached = dict.fromkeys(verdicts, 0)
     for line in lines:
         if isinstance(line.said, IdleNotice) and not ideal:
@@ -243,9 +243,9 @@ def _records(topic: str, access: LogAccess) -> Iterator[Record]:
         yield from access.reader.read(topic, partition, begins[partition], end)
 
 
-def _spans(offsets: Sequence[int]) -> list[Span]:
+def _spans(offsets: Sequence[int]) -> list[CopiedSpan]:
     """Old offsets that rise, written one behind the other from 0 on."""
-    spans: list[Span] = []
+    spans: list[CopiedSpan] = []
     for new, old in enumerate(offsets):
         if spans and spans[-1][0] + spans[-1][2] == old:
             spans[-1] = (spans[-1][0], spans[-1][1], spans[-1][2] + 1)

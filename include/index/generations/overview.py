@@ -9,7 +9,7 @@ from typing import Any
 from include.clock import iso
 from include.index.definition import IndexDefinition
 from include.index.generations.active import read_fed
-from include.index.generations.promote import Ends
+from include.index.generations.promote import EndsOf
 from include.index.generations.rebuild_note import read_rebuild
 from include.index.name import IndexName
 from include.index.progress.document import read_progress
@@ -59,7 +59,7 @@ class Generation:
 
 
 def generations_of(
-    index: SearchIndex, admin: IndexAdmin, alias: str, definition: IndexDefinition, ends: Ends
+    index: SearchIndex, admin: IndexAdmin, alias: str, definition: IndexDefinition, ends: EndsOf
 ) -> list[Generation]:
     """Those that are stored and those that are fed, by number."""
     fed = read_fed(index, alias)

@@ -24,7 +24,7 @@ from include.index.server.port import IndexInfo, SearchIndex
 
 __all__ = [
     "Behind",
-    "Ends",
+    "EndsOf",
     "PromotionState",
     "behind",
     "caught_up",
@@ -34,7 +34,7 @@ __all__ = [
     "standing",
 ]
 
-Ends = Callable[[str], Mapping[int, int]]
+EndsOf = Callable[[str], Mapping[int, int]]
 """A topic's end of each partition, now."""
 Behind = Mapping[str, int]
 """Topic -> offsets that searches do not see yet; topics without any are left out."""
@@ -96,7 +96,7 @@ def standing(
     name: IndexName,
     definition: IndexDefinition,
     *,
-    ends: Ends,
+    ends: EndsOf,
     clock: Clock,
     within_s: float,
 ) -> PromotionState:

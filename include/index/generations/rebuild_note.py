@@ -13,12 +13,12 @@ from include.errors import Terminal
 from include.index.progress.document import NOTES, ensure_notes
 from include.index.server.port import Note, SearchIndex
 
-__all__ = ["RebuildNote", "Stage", "declared_hash", "read_rebuild", "write_rebuild"]
+__all__ = ["RebuildNote", "RebuildStage", "declared_hash", "read_rebuild", "write_rebuild"]
 
-Stage = Literal["filling", "following", "promoted"]
+RebuildStage = Literal["filling", "following", "promoted"]
 """filling: the rebuild reads the topic's past. following: the application feeds it. promoted: readers had it once, so
 that the next rebuild makes another generation."""
-_STAGES: Final = get_args(Stage)
+_STAGES: Final = get_args(RebuildStage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class RebuildNote:
     alias: str
     generation: int
     declared: str
-    stage: Stage
+    stage: RebuildStage
     begun_us: int
 
-    def at(self, stage: Stage) -> RebuildNote:
+    def at(self, stage: RebuildStage) -> RebuildNote:
         """The same, at another stage."""
         return replace(self, stage=stage)
 
@@ -50,7 +50,7 @@ def read_rebuild(index: SearchIndex, alias: str) -> tuple[RebuildNote | None, No
         source = note.source
         if source["stage"] not in _STAGES:
             raise ValueError(source["stage"])
-        stage = cast("Stage", source["stage"])
+        stage = cast("RebuildStage", source["stage"])
         rebuild = RebuildNote(alias, int(source["generation"]), str(source["declared"]), stage, int(source["begun_us"]))
     except (KeyError, TypeError, ValueError) as error:
         raise Terminal(

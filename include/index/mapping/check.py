@@ -15,9 +15,9 @@ from include.index.mapping.fields import copies, dynamic_of, fields, targets
 from include.index.mapping.limits import FIELDS
 from include.index.mapping.value_types import Form, Leaf, ListOf, MapOf, OneOf, RecordType, Unknown
 
-__all__ = ["MappingFinding", "Verdict", "compare", "ruled", "templated", "types_names"]
+__all__ = ["FieldVerdict", "MappingFinding", "compare", "ruled", "templated", "types_names"]
 
-Verdict = Literal["refused", "coerced", "missing", "unsent", "limited"]
+FieldVerdict = Literal["refused", "coerced", "missing", "unsent", "limited"]
 """Those of `coercion.Level`; missing: the mapping lacks the field. unsent: the schema lacks it."""
 Templates = tuple[str, ...]
 """Paths, with `*`, whose new names are typed by rule."""
@@ -33,7 +33,7 @@ _FURTHER: Final = {"strict": "a document with one is refused", "false": "they ar
 class MappingFinding:
     """Something about one field. `sent` is the schema's word, `type` the mapping's; either may be empty."""
 
-    verdict: Verdict
+    verdict: FieldVerdict
     place: str
     sent: str
     type: str

@@ -19,9 +19,9 @@ from typing import Any, Final, Literal
 
 from include.index.mapping.value_types import Leaf
 
-__all__ = ["KNOWN_TYPES", "Level", "ValueEffect", "effects_of"]
+__all__ = ["KNOWN_TYPES", "CoercionLevel", "ValueEffect", "effects_of"]
 
-Level = Literal["refused", "coerced", "limited"]
+CoercionLevel = Literal["refused", "coerced", "limited"]
 Params = Mapping[str, Any]
 
 
@@ -29,7 +29,7 @@ Params = Mapping[str, Any]
 class ValueEffect:
     """One thing that happens to values of a form in a field; `reason` is for people."""
 
-    level: Level
+    level: CoercionLevel
     reason: str
 
 

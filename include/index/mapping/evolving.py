@@ -16,9 +16,9 @@ from include.index.server.port import IndexInfo
 from include.log.ports import SchemaRegistry
 from include.record.json.formats import ValueForm, Values
 
-__all__ = ["Bodies", "Evolves", "Evolving"]
+__all__ = ["BodyOf", "Evolves", "Evolving"]
 
-Bodies = Callable[[bytes | None], bytes | None]
+BodyOf = Callable[[bytes | None], bytes | None]
 """A record's value → its document's body, None of a deletion (`formats.Values`)."""
 
 _HEAD = 5
@@ -32,7 +32,7 @@ class Evolving(Values):
     schema costs a look at the server.
     """
 
-    def __init__(self, bodies: Bodies, meet: Callable[[int], None]) -> None:
+    def __init__(self, bodies: BodyOf, meet: Callable[[int], None]) -> None:
         self._bodies = bodies
         self._meet = meet
         self._met: set[bytes] = set()
@@ -72,7 +72,7 @@ class Evolves:
 
     def bodies(
         self,
-        bodies: Bodies,
+        bodies: BodyOf,
         describe: Callable[[str], IndexInfo | None],
         put_mapping: Callable[[str, Mapping[str, Any]], None],
         registry: SchemaRegistry,

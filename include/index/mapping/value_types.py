@@ -21,9 +21,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Form", "Kind", "Leaf", "ListOf", "MapOf", "OneOf", "RecordType", "Unknown", "optional"]
+__all__ = ["Form", "Leaf", "ListOf", "MapOf", "OneOf", "RecordType", "Unknown", "ValueKind", "optional"]
 
-Kind = Literal[
+ValueKind = Literal[
     "null", "boolean", "int", "long", "float", "double", "decimal", "text", "enum", "uuid", "bytes",
     "date", "time", "timestamp_millis", "timestamp_micros", "timestamp",
 ]  # fmt: skip
@@ -33,7 +33,7 @@ Kind = Literal[
 class Leaf:
     """A scalar. `said` is the schema's own word for it: `decimal(14,2)`."""
 
-    kind: Kind
+    kind: ValueKind
     said: str
     precision: int = 0
     scale: int = 0

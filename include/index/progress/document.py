@@ -22,8 +22,8 @@ from include.record.position import SourcePosition
 __all__ = [
     "NOTES",
     "IndexProgress",
+    "OffsetVector",
     "ProgressKeeper",
-    "Vector",
     "ensure_notes",
     "note_id",
     "read_progress",
@@ -32,7 +32,7 @@ __all__ = [
 NOTES: Final = "lyrebird-progress"
 """The index that holds the progress documents of all indexes."""
 
-Vector = Mapping[int, int]
+OffsetVector = Mapping[int, int]
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,16 @@ class IndexProgress:
     topic: str
     generation: int = 0
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    acked: Vector = field(default_factory=dict)
-    searchable: Vector = field(default_factory=dict)
-    resolved_acked: Vector = field(default_factory=dict)
+    acked: OffsetVector = field(default_factory=dict)
+    searchable: OffsetVector = field(default_factory=dict)
+    resolved_acked: OffsetVector = field(default_factory=dict)
     newest: Resolved | None = None
     complete: SourcePosition | None = None
     visible: SourcePosition | None = None
     uncovered: tuple[str, ...] = ()
-    epochs: Vector = field(default_factory=dict)
+    epochs: OffsetVector = field(default_factory=dict)
     floors: Mapping[str, int] = field(default_factory=dict)
-    control_acked: Vector = field(default_factory=dict)
+    control_acked: OffsetVector = field(default_factory=dict)
     partitions: tuple[PartitionNumber, ...] = ()
     cluster: str = ""
     counts: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
@@ -214,7 +214,7 @@ class ProgressKeeper:
         self._last = written
 
 
-def _texts(vector: Vector) -> dict[str, int]:
+def _texts(vector: OffsetVector) -> dict[str, int]:
     return {str(p): offset for p, offset in sorted(vector.items())}
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from include.errors import Terminal
 from include.index.definition import IndexTopic
 from include.index.feed import PartitionNumber
-from include.index.progress.document import IndexProgress, Vector
+from include.index.progress.document import IndexProgress, OffsetVector
 from include.index.progress.partition_epochs import known_numbers
 from include.log.topics import resolved_of
 
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-def advanced(progress: IndexProgress, acked: Vector, resolved_acked: Vector) -> IndexProgress:
+def advanced(progress: IndexProgress, acked: OffsetVector, resolved_acked: OffsetVector) -> IndexProgress:
     """`progress` with vectors that never go back."""
     return replace(
         progress,
@@ -107,7 +107,7 @@ def of_cluster(progress: IndexProgress, cluster: str, topic_id: str | None, decl
     return here
 
 
-def grown(progress: IndexProgress, partitions: int, ends: Vector) -> IndexProgress:
+def grown(progress: IndexProgress, partitions: int, ends: OffsetVector) -> IndexProgress:
     """`progress` that knows that the topic has `partitions` partitions; `ends` are the ends that it has now."""
     known = progress.partitions
     if not partitions or (known and known[-1].number >= partitions):
@@ -120,12 +120,12 @@ def grown(progress: IndexProgress, partitions: int, ends: Vector) -> IndexProgre
     )
 
 
-def start_of(progress: Mapping[str, IndexProgress]) -> dict[str, Vector]:
+def start_of(progress: Mapping[str, IndexProgress]) -> dict[str, OffsetVector]:
     """The offsets to read on from, of each topic and of the resolved topic that speaks of it.
 
     Topics that share a resolved topic each know it to an offset of their own: the least holds.
     """
-    start: dict[str, Vector] = {topic: of.acked for topic, of in progress.items()}
+    start: dict[str, OffsetVector] = {topic: of.acked for topic, of in progress.items()}
     for topic, of in progress.items():
         name = resolved_of(topic)
         last = start.get(name)
@@ -152,6 +152,6 @@ def counted(progress: IndexProgress, counts: Mapping[int, Mapping[str, int]]) ->
     return replace(progress, counts=out)
 
 
-def greatest(one: Vector, other: Vector) -> dict[int, int]:
+def greatest(one: OffsetVector, other: OffsetVector) -> dict[int, int]:
     """The greater of two numbers for each partition."""
     return {p: max(one.get(p, 0), other.get(p, 0)) for p in {*one, *other}}

@@ -31,7 +31,7 @@ import orjson
 
 from include.clock import Clock, iso
 from include.errors import BackPressure, InvalidRecord, Terminal, Transient
-from include.index.progress.document import NOTES, IndexProgress, Vector, note_id, read_progress
+from include.index.progress.document import NOTES, IndexProgress, OffsetVector, note_id, read_progress
 from include.index.server.port import IndexedDocument, IndexInfo, SearchIndex
 from include.index.server_wait import Patience
 from include.index.states import States
@@ -58,7 +58,7 @@ class SearchMark:
     """Where the searches of an index stood at a moment. `floor`: the greatest that was known."""
 
     at_us: int
-    searchable: Vector
+    searchable: OffsetVector
     floor: int
     topic_ids: Mapping[str, str]
 
@@ -79,7 +79,7 @@ class Protected:
     """What dead letters keep: documents by id, and by partition the first offset behind which all stays."""
 
     doc_ids: frozenset[str] = frozenset()
-    behind: Vector = field(default_factory=dict)
+    behind: OffsetVector = field(default_factory=dict)
 
 
 @dataclass

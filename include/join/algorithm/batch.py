@@ -26,16 +26,16 @@ from include.join.algorithm.row import (
     row_key,
 )
 from include.join.algorithm.shape import JoinShape
-from include.join.algorithm.versions import Vector
+from include.join.algorithm.versions import VersionVector
 from include.state.reading import BucketRows
 
-__all__ = ["Applied", "HeldRecord", "JoinOutput", "Left", "apply", "finished", "lacking_of", "merged"]
+__all__ = ["Applied", "HeldRecord", "JoinOutput", "LeftRow", "apply", "finished", "lacking_of", "merged"]
 
 _ANYTHING: Final = object()
 """What stood before, where a record is written whether it differs or not."""
 
 
-Left = tuple[bytes, int, bytes, tuple[bytes, ...], bytes]
+LeftRow = tuple[bytes, int, bytes, tuple[bytes, ...], bytes]
 """A row that left a join key which lacks outputs: join key, slot, primary key, its entry's group, the row as kept."""
 
 
@@ -45,7 +45,7 @@ class JoinOutput(NamedTuple):
     key: bytes
     value: bytes | None
     version: int
-    vector: Vector
+    vector: VersionVector
 
 
 class HeldRecord(NamedTuple):
@@ -114,13 +114,13 @@ def lacking_of(state: BucketRows) -> set[bytes]:
 
 def finished(
     rows: dict[bytes, bytes | None],
-    newest: Mapping[bytes, tuple[bytes, bytes | None, int, Vector]],
+    newest: Mapping[bytes, tuple[bytes, bytes | None, int, VersionVector]],
     held: Sequence[tuple[bytes, int, bytes, int, int]],
     stale: int,
     products: list[int],
     stood: Mapping[bytes, bytes | None],
     get: Callable[[Sequence[bytes]], Sequence[bytes | None]],
-    left: Iterable[Left] = (),
+    left: Iterable[LeftRow] = (),
 ) -> Applied:
     """Finds what is left to do when all touches were taken in: rows that changed, marks of join keys that lack outputs.
 
@@ -175,7 +175,7 @@ class _Made:
     stale: int
     products: list[int]
     lacking: set[bytes]
-    left: list[Left]
+    left: list[LeftRow]
 
 
 @dataclass(slots=True)
@@ -185,7 +185,7 @@ class _Change:
     stood: object
     stands: bytes | None
     rank: int
-    vector: Vector
+    vector: VersionVector
 
 
 class _JoinKey:

@@ -36,7 +36,7 @@ from include.join.algorithm.row import (
     row_prefix,
 )
 from include.join.algorithm.shape import JoinShape
-from include.join.algorithm.versions import Vector
+from include.join.algorithm.versions import VersionVector
 from include.state.reading import BucketRows
 
 __all__ = ["BEGIN", "DONE", "Reworked", "apply_partly", "named", "reached", "rework"]
@@ -215,17 +215,17 @@ class _Table:
             self._entries.append(shown or absent)
         self.size = math.prod(map(len, self._entries))
 
-    def outputs(self) -> dict[bytes, tuple[bytes, Vector]]:
+    def outputs(self) -> dict[bytes, tuple[bytes, VersionVector]]:
         """Key → value, and the versions of its rows."""
         return dict(map(self._output, itertools.product(*self._entries)))
 
-    def outputs_of(self, keys: Collection[bytes]) -> dict[bytes, tuple[bytes, Vector]]:
+    def outputs_of(self, keys: Collection[bytes]) -> dict[bytes, tuple[bytes, VersionVector]]:
         """Those of these keys; all are made only where they are as few as one record may change."""
         if self.size <= self._shape.max_product:
             return {key: made for key, made in self.outputs().items() if key in keys}
         return dict(self._output(entries) for key in keys for entries in self._of_key(key, {}, ()))
 
-    def _output(self, entries: Sequence[OutputShare]) -> tuple[bytes, tuple[bytes, Vector]]:
+    def _output(self, entries: Sequence[OutputShare]) -> tuple[bytes, tuple[bytes, VersionVector]]:
         shape = self._shape
         key = shape.key.around(entries[i].group[at] for i, at in shape.key_fields)
         return key, (shape.value.around(entry.part for entry in entries), tuple(each.version for each in entries))

@@ -16,12 +16,12 @@ from typing import Final
 
 from include.errors import InvalidRecord, Terminal
 
-__all__ = ["VECTOR_HEADER", "Vector", "of_put", "of_tombstone", "vector_from_header", "vector_to_header"]
+__all__ = ["VECTOR_HEADER", "VersionVector", "of_put", "of_tombstone", "vector_from_header", "vector_to_header"]
 
 VECTOR_HEADER: Final = "versions"
 _MOST_RANK: Final = 1 << 43
 
-Vector = tuple[int | None, ...]
+VersionVector = tuple[int | None, ...]
 """The version of the row of each input; None where a left join has none."""
 
 
@@ -40,7 +40,7 @@ def vector_to_header(vector: Sequence[int | None]) -> tuple[str, bytes]:
     return VECTOR_HEADER, b",".join(b"" if version is None else b"%d" % version for version in vector)
 
 
-def vector_from_header(headers: Iterable[tuple[str, bytes | None]]) -> Vector:
+def vector_from_header(headers: Iterable[tuple[str, bytes | None]]) -> VersionVector:
     """Inverse of `vector_to_header`; raises `InvalidRecord` without such a header."""
     found = next((value for name, value in headers if name == VECTOR_HEADER), None)
     parts = (found or b"").split(b",")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from include.join.algorithm.row import PlainTouch
-from include.record.native.program import Step
+from include.record.native.program import ProgramStep
 
 FORM: Final[int]
 
@@ -25,14 +25,14 @@ class Cut:
 class JoinKey:
     """The join key of rows of one schema, under keys of one schema; `rows` None: the key alone has it."""
 
-    def __init__(self, rows: list[Step] | None, keys: list[Step], cuts: list[Cut]) -> None: ...
+    def __init__(self, rows: list[ProgramStep] | None, keys: list[ProgramStep], cuts: list[Cut]) -> None: ...
     def values(self, key: bytes, body: bytes) -> Any:
         """`AvroRows.join_key`; `NotImplemented` for the Python way."""
 
 class Changes:
     """What reads change envelopes of one schema, under keys of one schema; `places` as in `EnvelopeFields`."""
 
-    def __init__(self, envelope: list[Step], places: tuple[int, int, int], joined: JoinKey) -> None: ...
+    def __init__(self, envelope: list[ProgramStep], places: tuple[int, int, int], joined: JoinKey) -> None: ...
 
 class Source:
     """The change topic of an input; `plan_of(schema id, key)`: None for the Python way."""
@@ -44,8 +44,8 @@ class Projector:
 
     def __init__(
         self,
-        rows: list[Step],
-        keys: list[Step],
+        rows: list[ProgramStep],
+        keys: list[ProgramStep],
         shown: list[Cut],
         grouped: list[Cut],
         where: list[tuple[Cut, frozenset[bytes]]],

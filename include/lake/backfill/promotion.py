@@ -16,7 +16,7 @@ from include.lake.backfill.comparison import BackfillComparison, compare
 from include.lake.backfill.run_registry import Run, standing
 from include.lake.protocol.chain import Chain, give_up
 from include.lake.protocol.chain_key import ChainKey
-from include.lake.protocol.pointer import Cuts, ReadersPointer, change_pointer, ranges_of, read_pointer
+from include.lake.protocol.pointer import CutRanges, ReadersPointer, change_pointer, ranges_of, read_pointer
 from include.lake.protocol.runner import Pause
 from include.store.object_store import ObjectStore
 
@@ -100,7 +100,7 @@ def _check_moved(store: ObjectStore, run: Run, found: BackfillComparison, now: R
             )
 
 
-_Entry = tuple[int, int, Cuts]
+_Entry = tuple[int, int, CutRanges]
 """Live generation, the one that stands in for it, its cuts."""
 
 

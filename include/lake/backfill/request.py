@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import Field
 
 from include.errors import SettingsError
-from include.lake.backfill.selection import BackfillSelection, Origin, days_of, parse_offsets
-from include.lake.definition import Kind, LakeGroup
+from include.lake.backfill.selection import BackfillOrigin, BackfillSelection, days_of, parse_offsets
+from include.lake.definition import GroupKind, LakeGroup
 from include.settings.run import DATE, NULL, RunParams, knob
 
 __all__ = ["BackfillRequest", "group_of"]
@@ -48,7 +48,7 @@ class BackfillRequest(RunParams):
         title="Parser as of",
         schema={"format": "date-time"},
     )
-    source: Origin = knob(
+    source: BackfillOrigin = knob(
         "raw: objects of the backup group; kafka: the log, while it has them; secor: its archive.", "raw"
     )
     raw: str = knob(
@@ -83,7 +83,7 @@ class BackfillRequest(RunParams):
         return self.raw.strip("/") if self.source == "secor" else ""
 
 
-def group_of(groups: Mapping[str, LakeGroup], topic: str, kind: Kind, name: str, option: str) -> str:
+def group_of(groups: Mapping[str, LakeGroup], topic: str, kind: GroupKind, name: str, option: str) -> str:
     """The group that is named, or the only one of the kind that has the topic."""
     candidates = [candidate for candidate, group in groups.items() if group.kind == kind and group.wants(topic)]
     chosen = [candidate for candidate in candidates if name in ("", candidate)]

@@ -12,9 +12,9 @@ from include.lake.dates.event_hours import Period
 from include.lake.parsing.zones import zone
 from include.lake.protocol.canonical import choice, offset, text
 
-__all__ = ["BackfillSelection", "Days", "Offsets", "Origin", "days_of", "parse_offsets", "span_ms"]
+__all__ = ["BackfillOrigin", "BackfillSelection", "Days", "Offsets", "days_of", "parse_offsets", "span_ms"]
 
-Origin = Literal["raw", "kafka", "secor"]
+BackfillOrigin = Literal["raw", "kafka", "secor"]
 """raw: the objects of a backup group; kafka: the log, while it has the records; secor: an archive that Secor wrote."""
 
 Offsets = Mapping[int, tuple[int, int]]
@@ -74,7 +74,7 @@ class BackfillSelection:
     offsets: Offsets = field(default_factory=dict)
     version: int | None = None
     as_of: dt.datetime | None = None
-    origin: Origin = "raw"
+    origin: BackfillOrigin = "raw"
     raw: str = ""
 
     def __post_init__(self) -> None:
@@ -134,7 +134,7 @@ class BackfillSelection:
             offsets={int(p): (offset(first), offset(until)) for p, (first, until) in value["offsets"].items()},
             version=None if value["version"] is None else offset(value["version"]),
             as_of=dt.datetime.fromisoformat(as_of) if as_of else None,
-            origin=choice(value["origin"], get_args(Origin)),
+            origin=choice(value["origin"], get_args(BackfillOrigin)),
             raw=text(value["raw"]),
         )
 

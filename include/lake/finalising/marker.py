@@ -18,20 +18,20 @@ from typing import Any, Final, Literal, get_args
 from include.lake.protocol.canonical import choice, dump, load, offset, text, unreadable
 from include.lake.protocol.object_key import topic_path
 
-__all__ = ["LATE", "SUCCESS", "Change", "LateArrivals", "Success", "digest_of", "marker_key"]
+__all__ = ["LATE", "SUCCESS", "LateArrivals", "MarkerChange", "Success", "digest_of", "marker_key"]
 
 SUCCESS: Final = "_SUCCESS"
 LATE: Final = "_LATE"
 
-Change = Literal["finished", "late", "replaced"]
+MarkerChange = Literal["finished", "late", "replaced"]
 """finished: the date is over; late: records came after that; replaced: a backfill was promoted since."""
 
-Heads = Mapping[str, Mapping[int, int]]
+MarkerHeads = Mapping[str, Mapping[int, int]]
 """By topic id and Kafka partition: the first offset of which it does not speak."""
 
 _SUCCESS: Final = frozenset({"edition", "change", "heads", "objects", "records", "size_bytes", "digest", "announced"})
 _LATE: Final = frozenset({"edition", "since", "heads", "objects"})
-_CHANGES: Final[tuple[Change, ...]] = get_args(Change)
+_CHANGES: Final[tuple[MarkerChange, ...]] = get_args(MarkerChange)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class Success:
     """A date is over, as far as `heads`. `announced`: whether those who wait for the date were told of this edition."""
 
     edition: int
-    change: Change
-    heads: Heads
+    change: MarkerChange
+    heads: MarkerHeads
     objects: int
     records: int
     size_bytes: int
@@ -77,8 +77,8 @@ class LateArrivals:
     """`objects` hold what came after `since`; `_SUCCESS` speaks of them from `edition` on. The newest arrival only."""
 
     edition: int
-    since: Heads
-    heads: Heads
+    since: MarkerHeads
+    heads: MarkerHeads
     objects: tuple[str, ...]
 
     def to_bytes(self) -> bytes:
@@ -114,7 +114,7 @@ def digest_of(files: Iterable[tuple[str, str]]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _texts(heads: Heads) -> dict[str, dict[str, int]]:
+def _texts(heads: MarkerHeads) -> dict[str, dict[str, int]]:
     return {life: {str(partition): head for partition, head in each.items()} for life, each in heads.items()}
 
 

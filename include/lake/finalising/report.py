@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from include.clock import iso
 from include.errors import Terminal
-from include.lake.finalising.marker import Change
+from include.lake.finalising.marker import MarkerChange
 
 __all__ = ["AssetUpdate", "DateReport", "TopicReport", "asset_updates", "counted", "refuse_errors", "together"]
 
-_SAID: Final[Mapping[Change, str]] = {
+_SAID: Final[Mapping[MarkerChange, str]] = {
     "finished": "is over",
     "late": "got records after it was over: run it again",
     "replaced": "was made again by a backfill: run it again",
@@ -30,7 +30,7 @@ class DateReport:
     folder: str
     date: str
     hour: int | None
-    change: Change
+    change: MarkerChange
     edition: int
     objects: int
     records: int

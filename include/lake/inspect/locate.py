@@ -18,9 +18,9 @@ from include.lake.protocol.pointer import ReadersPointer, read_pointer
 from include.lake.writing.cut_files import REFUSED_HEADER
 from include.store.object_store import ObjectStore, StoredObject
 
-__all__ = ["Ask", "LocatedRecord", "State", "find_record", "refusal"]
+__all__ = ["AskCommit", "FoundState", "LocatedRecord", "find_record", "refusal"]
 
-State = Literal[
+FoundState = Literal[
     "stored", "refused", "filtered", "no record", "not told", "gap", "under way", "not yet", "missing", "forgotten"
 ]
 """stored: in an object, at `index` of it where that can be told; refused: in the quarantine object; filtered: dropped
@@ -28,7 +28,7 @@ by the group's rules; no record: the log had none at this offset (compaction, a 
 told: in no object that keeps offsets, and nothing tells more; gap: the log had lost it before the cut was read; under
 way: its cut is begun; not yet: not committed; missing: it should be there and is not."""
 
-Ask = Callable[[ChainKey, Commit, int], Fate | str]
+AskCommit = Callable[[ChainKey, Commit, int], Fate | str]
 """(chain, commit of the cut, offset) → what its logic makes of the record, or why that cannot be told."""
 
 
@@ -39,7 +39,7 @@ class LocatedRecord:
     topic: TopicKey
     partition: int
     offset: int
-    state: State
+    state: FoundState
     text: str
     generation: int | None = None
     first: int | None = None
@@ -54,7 +54,7 @@ def find_record(
     partition: int,
     offset: int,
     declared: FormatDefinition | None = None,
-    ask: Ask | None = None,
+    ask: AskCommit | None = None,
 ) -> LocatedRecord:
     """Finds the place of a record that readers read.
 
@@ -125,9 +125,9 @@ def _in_cut(
     commit: Commit,
     offset: int,
     declared: FormatDefinition | None,
-    ask: Ask | None,
+    ask: AskCommit | None,
 ) -> LocatedRecord:
-    def found(state: State, text: str, key: str = "", index: int | None = None) -> LocatedRecord:
+    def found(state: FoundState, text: str, key: str = "", index: int | None = None) -> LocatedRecord:
         place = chain.generation, commit.first, commit.next
         return LocatedRecord(chain.of, chain.partition, offset, state, text, *place, key, index)
 
@@ -172,7 +172,7 @@ def _in_cut(
 
 
 _NO_RECORD = "the log had no record at this offset: compaction, a marker or an aborted transaction"
-_TOLD: dict[str, tuple[State, str]] = {
+_TOLD: dict[str, tuple[FoundState, str]] = {
     "kept": ("stored", "told by the parser and the backup, as the format keeps no offsets"),
     "refused": ("refused", ""),
     "filtered": ("filtered", "told by the parser and the backup"),

@@ -12,7 +12,7 @@ from include.lake.parsing.event_time import LEAST_US, MOST_US
 
 __all__ = ["record_json", "record_line"]
 
-Headers = tuple[tuple[str, bytes | None], ...]
+RecordHeaders = tuple[tuple[str, bytes | None], ...]
 
 _UTF8: Final = ("utf-8", "surrogateescape")
 _KINDS: Final = ("none", "create", "append")
@@ -67,7 +67,7 @@ def _when(message: Message) -> str | None:
     return iso(message.timestamp_ms * 1000)
 
 
-def _headers(message: Message, *, refused: bool) -> tuple[Headers, str]:
+def _headers(message: Message, *, refused: bool) -> tuple[RecordHeaders, str]:
     """Those that it came with, and why it was refused."""
     why = refusal(message) if refused else ""
     return (message.headers[:-1], why) if why else (message.headers, "")

@@ -23,9 +23,9 @@ from pydantic import Field, model_validator
 
 from include.errors import SettingsError
 from include.lake.parsing.custom import CheckedParser, CheckedTransformer, load
-from include.lake.parsing.event_time import EventTime
+from include.lake.parsing.event_time import EventTimeField
 from include.lake.parsing.field_parser import FieldParser
-from include.lake.parsing.fields import Read, WantedValue
+from include.lake.parsing.fields import ReadFields, WantedValue
 from include.lake.parsing.port import Parser
 from include.lake.parsing.readers.avro_fields import avro_reader
 from include.lake.parsing.readers.delimited_fields import delimited_reader
@@ -142,7 +142,7 @@ class OpaqueParser(ParserRules):
     """Looks at no content: names by offset, and by the Kafka timestamp."""
 
     format: Literal["opaque"]
-    time: EventTime | None = EventTime()
+    time: EventTimeField | None = EventTimeField()
 
     @model_validator(mode="after")
     def _closed(self) -> OpaqueParser:
@@ -218,7 +218,7 @@ def _zoned(declared: Any) -> bool:
     return isinstance(declared, list) and any(_zoned(value) for value in declared)
 
 
-def _reader(definition: ParserRules, means: ParserContext) -> Callable[[Sequence[WantedValue]], Read]:
+def _reader(definition: ParserRules, means: ParserContext) -> Callable[[Sequence[WantedValue]], ReadFields]:
     match definition:
         case JsonParser():
             return lambda wanted: json_reader(wanted, definition.framing)

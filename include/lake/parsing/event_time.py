@@ -19,9 +19,9 @@ from include.lake.parsing.fields import Instant, PathField, invalid, shown
 from include.lake.parsing.zones import ZoneName, zone
 from include.settings.deployment import Strict
 
-__all__ = ["LEAST_US", "MOST_US", "Clocked", "EventTime", "TimeUnit", "clocked"]
+__all__ = ["LEAST_US", "MOST_US", "Clocked", "EventTimeField", "FieldTimeUnit", "clocked"]
 
-TimeUnit = Literal["s", "ms", "us", "ns", "iso8601", "pattern", "instant"]
+FieldTimeUnit = Literal["s", "ms", "us", "ns", "iso8601", "pattern", "instant"]
 """s, ms, us, ns: a number since 1970 UTC, or its digits as text. iso8601, pattern: text. instant: the value says its
 unit itself (Avro's timestamp types, MessagePack's timestamp extension, Protobuf's Timestamp)."""
 
@@ -38,11 +38,11 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?")
 _DAY_S: Final = 86_400
 
 
-class EventTime(Strict):
+class EventTimeField(Strict):
     """Where a message says when it happened, and how far that may lie from when Kafka got it."""
 
     field: PathField | None = Field(default=None, description="path of the value; none: the record's Kafka timestamp")
-    unit: TimeUnit | None = None
+    unit: FieldTimeUnit | None = None
     """What the value is; `instant`: a value that says its own unit (Avro, MessagePack, Protobuf)."""
     pattern: str | None = Field(default=None, description="for unit pattern, e.g. %d/%b/%Y:%H:%M:%S %z")
     zone: ZoneName = Field(default="UTC", description="of texts that name no offset")
@@ -53,7 +53,7 @@ class EventTime(Strict):
     ahead_s: int | None = Field(default=_DAY_S, ge=0, description="most seconds after it")
 
     @model_validator(mode="after")
-    def _whole(self) -> EventTime:
+    def _whole(self) -> EventTimeField:
         if (self.field is None) != (self.unit is None):
             raise ValueError("field and unit belong together; without both, the Kafka timestamp is taken")
         if (self.pattern is None) != (self.unit != "pattern"):
@@ -63,7 +63,7 @@ class EventTime(Strict):
         return self
 
 
-def clocked(definition: EventTime) -> Clocked:
+def clocked(definition: EventTimeField) -> Clocked:
     """The function that gives event times as declared."""
     if definition.field is None:
         return lambda _, kafka_ms: _kafka_us(kafka_ms)
@@ -111,7 +111,7 @@ def _kafka_us(kafka_ms: int) -> int:
     return us
 
 
-def _converter(definition: EventTime, name: str) -> Callable[[Any], int]:
+def _converter(definition: EventTimeField, name: str) -> Callable[[Any], int]:
     unit = definition.unit
     if unit == "instant":
         return lambda value: _instant(value, name)

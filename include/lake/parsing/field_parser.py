@@ -10,8 +10,8 @@ from typing_extensions import override
 from include.errors import InvalidRecord, Terminal
 from include.lake.message import Message
 from include.lake.parsing.conditions import holds
-from include.lake.parsing.event_time import Clocked, EventTime, clocked
-from include.lake.parsing.fields import Read, WantedValue, invalid
+from include.lake.parsing.event_time import Clocked, EventTimeField, clocked
+from include.lake.parsing.fields import ReadFields, WantedValue, invalid
 from include.lake.parsing.partition_names import (
     ContentName,
     NameRule,
@@ -45,7 +45,7 @@ class FieldParser(Parser):
     def __init__(
         self,
         rules: ParserRules,
-        reader: Callable[[Sequence[WantedValue]], Read],
+        reader: Callable[[Sequence[WantedValue]], ReadFields],
         transformer: Transformer | None = None,
     ) -> None:
         wanted = rules.wanted()
@@ -57,7 +57,7 @@ class FieldParser(Parser):
         self._tombstones = rules.tombstones
         self._transformer = transformer
         self._clock: Clocked | None = clocked(rules.time) if rules.time else None
-        self._kafka_clock = clocked(EventTime())
+        self._kafka_clock = clocked(EventTimeField())
         timed = rules.time is not None and rules.time.field is not None
         self._time_place = places[time_wanted(rules.time)] if rules.time is not None and timed else None
         self._names = [_name(rule, places) for rule in rules.names]

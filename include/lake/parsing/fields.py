@@ -13,10 +13,10 @@ from pydantic import BeforeValidator, Field
 
 from include.errors import InvalidRecord
 
-__all__ = ["Instant", "Path", "PathField", "Read", "WantedValue", "invalid", "plan", "shown"]
+__all__ = ["FieldPath", "Instant", "PathField", "ReadFields", "WantedValue", "invalid", "plan", "shown"]
 
-Path = tuple[str | int, ...]
-Read = Callable[[bytes], Sequence[Any]]
+FieldPath = tuple[str | int, ...]
+ReadFields = Callable[[bytes], Sequence[Any]]
 """The values at the wanted paths, in their order, None where there is none; `InvalidRecord` for malformed bytes."""
 
 _MOST_SHOWN: Final = 80
@@ -25,7 +25,7 @@ _MOST_SHOWN: Final = 80
 class WantedValue(NamedTuple):
     """One value that a parser needs of each message."""
 
-    path: Path
+    path: FieldPath
     time: bool = False
     """It is the event time, which no default may stand for."""
     instant: bool = False
@@ -78,7 +78,7 @@ def plan(wanted: Sequence[WantedValue]) -> dict[str | int, Any]:
     return tree
 
 
-def shown(path: Path) -> str:
+def shown(path: FieldPath) -> str:
     """The path as text, for errors."""
     return ".".join(map(str, path))
 

@@ -23,9 +23,9 @@ __all__ = [
     "MOST_BYTES",
     "SEGMENT_BYTES",
     "ContentName",
-    "Layout",
     "NameRule",
     "OffsetName",
+    "PartitionLayout",
     "TimeName",
     "check_names",
     "content_names",
@@ -34,7 +34,7 @@ __all__ = [
     "time_names",
 ]
 
-Layout = Literal["hive", "secor"]
+PartitionLayout = Literal["hive", "secor"]
 """hive: `dt=2026-11-21`; secor: `2026-11-21`."""
 
 HIVE_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -58,7 +58,7 @@ class TimeName(Strict):
     by: Literal["day", "hour"]
     """How long one folder's time is."""
     zone: ZoneName = Field(default="UTC", description="whose days and hours these are")
-    layout: Layout = "hive"
+    layout: PartitionLayout = "hive"
     """hive: `dt=2026-11-21`; secor: `2026-11-21`."""
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from include.lake.parsing.conditions import FieldCondition
-from include.lake.parsing.event_time import EventTime
+from include.lake.parsing.event_time import EventTimeField
 from include.lake.parsing.fields import WantedValue
 from include.lake.parsing.partition_names import ContentName, NameRule, TimeName
 from include.settings.deployment import Strict
@@ -29,7 +29,7 @@ class ClassReference(Strict):
 class ParserRules(Strict):
     """Filters come first, so that a filtered message needs no event time; then the time, then the names."""
 
-    time: EventTime | None = None
+    time: EventTimeField | None = None
     """When a message happened; needed by names of days and hours."""
     names: tuple[NameRule, ...] = Field(default=(TimeName(by="day"),), min_length=1, max_length=8)
     """The folders, in order."""
@@ -65,7 +65,7 @@ class ParserRules(Strict):
         return list(values)
 
 
-def time_wanted(time: EventTime) -> WantedValue:
+def time_wanted(time: EventTimeField) -> WantedValue:
     """The value that is read for the event time; `field` must be there."""
     return WantedValue(time.field or (), time=True, instant=time.unit == "instant")
 

@@ -17,7 +17,7 @@ from include.errors import Terminal
 from include.lake.parsing.definition import ParserDefinition
 from include.settings.deployment import Strict
 
-__all__ = ["ParserVersion", "ParserVersions", "Versions"]
+__all__ = ["DeclaredVersions", "ParserVersion", "ParserVersions"]
 
 
 def _ascending(versions: tuple[ParserVersion, ...]) -> tuple[ParserVersion, ...]:
@@ -58,7 +58,7 @@ class ParserVersion(Strict):
         return self.from_offsets is None or offset >= self.from_offsets.get(partition, 0)
 
 
-Versions = Annotated[tuple[ParserVersion, ...], Field(min_length=1), AfterValidator(_ascending)]
+DeclaredVersions = Annotated[tuple[ParserVersion, ...], Field(min_length=1), AfterValidator(_ascending)]
 """All versions of a topic, as a field of its definition: ascending, the first without a start."""
 
 

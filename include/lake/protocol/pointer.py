@@ -30,7 +30,7 @@ from include.lake.protocol.object_key import ObjectKey
 from include.store.object_store import ObjectStore
 
 __all__ = [
-    "Cuts",
+    "CutRanges",
     "PointerEntry",
     "Purpose",
     "ReadersPointer",
@@ -40,10 +40,10 @@ __all__ = [
     "read_pointer",
 ]
 
-Range = tuple[int, int | None]
+CutRange = tuple[int, int | None]
 """[from, until) of cuts' `first`; None: without end."""
 
-Cuts = Mapping[int, Sequence[Range]]
+CutRanges = Mapping[int, Sequence[CutRange]]
 
 Purpose = Literal["live", "backfill"]
 
@@ -61,7 +61,7 @@ class PointerEntry:
     """Cuts that are read in `generation`: by partition, sorted and apart; `others`: all of partitions not in `cuts`."""
 
     generation: int
-    cuts: Cuts
+    cuts: CutRanges
     others: bool = False
 
     def __post_init__(self) -> None:
@@ -184,11 +184,11 @@ class ReadersPointer:
         """
         if any(each.generation == generation for each in self.entries):
             return self
-        cuts: Cuts = {partition: ((head, None),) for partition, head in heads.items()} if self.live else {}
+        cuts: CutRanges = {partition: ((head, None),) for partition, head in heads.items()} if self.live else {}
         # What was noted is of the one before, which may have come further.
         return replace(self._append(PointerEntry(generation, cuts, others=True)), heads={}, noted="")
 
-    def promote(self, generation: int, cuts: Cuts, *, replaces: int) -> ReadersPointer:
+    def promote(self, generation: int, cuts: CutRanges, *, replaces: int) -> ReadersPointer:
         """Let readers read a backfill's `cuts`, which are whole ones of the live generation `replaces`.
 
         `Terminal` when another one has taken them over meanwhile: its cuts begin elsewhere, and what reaches over
@@ -268,9 +268,9 @@ class ReadersPointer:
             raise unreadable(topic.pointer, repr(error)) from error
 
 
-def ranges_of(commits: Sequence[Commit]) -> tuple[Range, ...]:
+def ranges_of(commits: Sequence[Commit]) -> tuple[CutRange, ...]:
     """The cuts of a backfill in one partition, as its entry has them; neighbours become one range."""
-    ranges: list[Range] = []
+    ranges: list[CutRange] = []
     for commit in sorted(commits, key=lambda each: each.first):
         if ranges and ranges[-1][1] == commit.first:
             ranges[-1] = (ranges[-1][0], commit.next)

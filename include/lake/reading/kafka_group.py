@@ -12,7 +12,7 @@ from include.errors import Terminal
 from include.lake.reading.group_log import GroupLog, TopicIdPartition
 from include.lake.reading.kafka_ranges import KafkaRanges
 from include.log.kafka.admin import KafkaAdmin
-from include.log.kafka.errors import Connection, Options
+from include.log.kafka.errors import ClientOptions, Connection
 from include.log.planning.slices import Slice, cached_consumer
 from include.log.planning.survey import Hidden, KafkaSurvey
 from include.log.ports import TopicInfo
@@ -26,7 +26,7 @@ _FURTHER: Final = 16
 class KafkaGroupLog(GroupLog):
     """The `GroupLog` of Kafka. Not for use from several threads."""
 
-    def __init__(self, bootstrap: str, options: Options | None = None, *, timeout_s: float = 30.0) -> None:
+    def __init__(self, bootstrap: str, options: ClientOptions | None = None, *, timeout_s: float = 30.0) -> None:
         """`timeout_s`: how long to wait for the list of all topics."""
         self._admin = KafkaAdmin(bootstrap, options, timeout_s=timeout_s)
         self._connection = Connection(bootstrap, options)

@@ -12,7 +12,7 @@ from typing_extensions import override
 from include.errors import Terminal
 from include.lake.message import Message
 from include.lake.reading.log_ranges import LogRanges, MessageBatch
-from include.log.kafka.errors import Options
+from include.log.kafka.errors import ClientOptions
 from include.log.planning.slices import Slice, cached_consumer
 from include.log.planning.survey import Edge, KafkaSurvey
 
@@ -25,7 +25,7 @@ _EDGES: Final[tuple[Edge, ...]] = ("begin", "end")
 class KafkaRanges(LogRanges):
     """`LogRanges` of Kafka. Consumers are kept by the process for the next range. Not for use from several threads."""
 
-    def __init__(self, bootstrap: str, options: Options | None = None) -> None:
+    def __init__(self, bootstrap: str, options: ClientOptions | None = None) -> None:
         self._bootstrap, self._options = bootstrap, dict(options or {})
         self._survey: KafkaSurvey | None = None
 

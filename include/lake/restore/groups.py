@@ -14,9 +14,9 @@ from include.lake.restore.copying import PartitionMap, RestoreLog
 from include.lake.restore.manifest import Restore
 from include.lake.restore.offset_map import new_offset
 
-__all__ = ["How", "Translated", "committed_of", "translate"]
+__all__ = ["OffsetOrigin", "Translated", "committed_of", "translate"]
 
-How = Literal["same", "next", "end", "none", "kept"]
+OffsetOrigin = Literal["same", "next", "end", "none", "kept"]
 """same: the record at the old offset; next: that one was not restored, or is none; end: after all that was restored;
 none: nothing of the partition was restored; kept: the group had an offset in the target, which is left as it is."""
 
@@ -29,7 +29,7 @@ class Translated:
     partition: int
     old: int
     new: int
-    how: How
+    how: OffsetOrigin
 
 
 def committed_of(kafka: RestoreLog, source: TopicKey, groups: Iterable[str]) -> dict[str, dict[int, int]]:

@@ -37,7 +37,7 @@ from include.lake.tables.generation import (
 )
 from include.lake.tables.rows import RefusedRow, RowReader
 from include.lake.tables.standing import GenerationState, Label
-from include.lake.tables.work import CarryOut, TableBucketResult, TableWork, arrow_bytes, arrow_schema
+from include.lake.tables.work import CarryOutTables, TableBucketResult, TableWork, arrow_bytes, arrow_schema
 from include.log import topics
 from include.log.control import floors_of
 from include.log.planning.plan import BatchPlan
@@ -102,7 +102,7 @@ class TablesRunner:
         letters: LettersOnce,
         deletions_kept_ms: Callable[[str], int | None],
         clock: Clock,
-        carry_out: CarryOut,
+        carry_out: CarryOutTables,
     ) -> None:
         self._name, self._entry = name, entry
         self._store, self._log_of, self._registry = store, log_of, registry

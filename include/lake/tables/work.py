@@ -11,7 +11,7 @@ from include.lake.tables.delta_log import DataFile
 from include.lake.tables.rows import RefusedRow
 from include.log.planning.slices import Slice
 
-__all__ = ["CarryOut", "TableBucketResult", "TableWork", "arrow_bytes", "arrow_schema"]
+__all__ = ["CarryOutTables", "TableBucketResult", "TableWork", "arrow_bytes", "arrow_schema"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class TableBucketResult:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-CarryOut = Callable[[Sequence[TableWork]], Mapping[str, Sequence[TableBucketResult]]]
+CarryOutTables = Callable[[Sequence[TableWork]], Mapping[str, Sequence[TableBucketResult]]]
 """Does the work of several tables, on Spark's workers or in this process: topic → what became of touched buckets."""
 
 

@@ -22,7 +22,7 @@ REFUSED_HEADER: Final = "lyrebird-refused"
 
 _QUARANTINE: Final = (QUARANTINE,)
 
-Names = tuple[str, ...]
+FolderNames = tuple[str, ...]
 
 
 class Sorter(Protocol):
@@ -32,7 +32,7 @@ class Sorter(Protocol):
         """By content and configuration alone, whatever messages came before."""
 
 
-def whole(names: Names) -> Sorter:
+def whole(names: FolderNames) -> Sorter:
     """All messages into one folder, unseen: what a backup does."""
     return lambda messages: Batch(kept={names: list(messages)})
 
@@ -55,7 +55,7 @@ class CutFiles:
     def __init__(self, folder: Path, chain: ChainKey, first: int, sorter: Sorter, kept: Format, aside: Format) -> None:
         self._folder, self._chain, self._first = folder, chain, first
         self._sorter, self._kept, self._aside = sorter, kept, aside
-        self._files: dict[Names, _File] = {}
+        self._files: dict[FolderNames, _File] = {}
         self.records = 0
         self.filtered = 0
         self.min_ts: int | None = None
@@ -114,10 +114,10 @@ class CutFiles:
             self._file(_QUARANTINE, self._aside).write(marked)
         return len(messages)
 
-    def _placed(self, batch: Batch) -> tuple[dict[Names, list[Message]], list[tuple[int, str]]]:
+    def _placed(self, batch: Batch) -> tuple[dict[FolderNames, list[Message]], list[tuple[int, str]]]:
         """What each folder gets; offsets that parser or format refuse, ascending, with the reason."""
         refused = [(message.offset, str(why.details.get("reason", why.message))) for message, why in batch.refused]
-        folders: dict[Names, list[Message]] = {}
+        folders: dict[FolderNames, list[Message]] = {}
         for names, messages in batch.kept.items():
             reasons = list(map(self._kept.refuses, messages))
             if any(reasons):
@@ -128,19 +128,19 @@ class CutFiles:
                 folders.setdefault((*names, *below), []).extend(alike)
         return folders, sorted(refused)
 
-    def _apart(self, messages: list[Message]) -> dict[Names, list[Message]]:
+    def _apart(self, messages: list[Message]) -> dict[FolderNames, list[Message]]:
         """Those that may share a file."""
         if not messages:
             return {}
         every = list(map(self._kept.names, messages))
         if len(set(every)) == 1:
             return {every[0]: messages}
-        found: dict[Names, list[Message]] = {}
+        found: dict[FolderNames, list[Message]] = {}
         for names, message in zip(every, messages, strict=True):
             found.setdefault(names, []).append(message)
         return found
 
-    def _file(self, names: Names, form: Format) -> _File:
+    def _file(self, names: FolderNames, form: Format) -> _File:
         file = self._files.get(names)
         if file is None:
             key = str(self._chain.data(names, self._first, form.extension))

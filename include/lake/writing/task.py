@@ -25,7 +25,7 @@ from include.lake.writing.planner import Range
 from include.pace import doubled_s
 from include.store.object_store import ObjectStore
 
-__all__ = ["Outcome", "Run", "Task", "TaskContext", "patience", "run_task"]
+__all__ = ["Outcome", "RunTask", "Task", "TaskContext", "patience", "run_task"]
 
 _PAUSE_S: Final = 0.2
 _MOST_TRIES: Final = 5
@@ -79,7 +79,7 @@ class TaskContext:
     schemas: SchemaKeeper | None = None
 
 
-Run = Callable[[Task, TaskContext], Outcome]
+RunTask = Callable[[Task, TaskContext], Outcome]
 """What carries a task out: an error of ours is told, not raised. Travels to other hosts by its name."""
 
 

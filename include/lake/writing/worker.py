@@ -18,7 +18,7 @@ from include.lake.reading.kafka_ranges import KafkaRanges
 from include.lake.reading.kept_schemas import KeptRegistry, SchemaKeeper
 from include.lake.reading.schema_lookup import PatientRegistry
 from include.lake.writing.log_cuts import Logics
-from include.lake.writing.task import Outcome, Run, Task, TaskContext, run_task
+from include.lake.writing.task import Outcome, RunTask, Task, TaskContext, run_task
 from include.lake.writing.topic_pipelines import logics_of
 from include.log.ports import SchemaRegistry
 from include.log.registry.confluent import ConfluentRegistry
@@ -79,7 +79,7 @@ class _Settings(Strict):
     kept_in: tuple[str, ...] = ()
 
 
-def work(place: TaskPlace, task: Task, run: Run = run_task) -> Outcome:
+def work(place: TaskPlace, task: Task, run: RunTask = run_task) -> Outcome:
     """`run` a task here, with local files in a folder that nobody else has and nobody misses.
 
     An error that is none of ours stops the partition, as trying again gives the same: it is told as `Terminal`. What

@@ -17,9 +17,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from include.clock import Clock, SystemClock
 from include.errors import Fenced, LyrebirdError, Restart, Terminal, Transient
 
-__all__ = ["AT_END", "LEADERLESS", "NOT_HELD", "PURGED", "UNKNOWN_TOPIC", "Connection", "KafkaClient", "Options"]
+__all__ = ["AT_END", "LEADERLESS", "NOT_HELD", "PURGED", "UNKNOWN_TOPIC", "ClientOptions", "Connection", "KafkaClient"]
 
-Options = Mapping[str, str | int | bool]
+ClientOptions = Mapping[str, str | int | bool]
 """Configuration of librdkafka by its own names (`security.protocol`, …); it wins over ours."""
 
 LOGGER: Final = logging.getLogger("lyrebird.kafka")
@@ -82,7 +82,7 @@ _REFUSED: Final = {
 _LEAST: Final = 4
 
 
-def _without_values(reason: str, options: Options) -> str:
+def _without_values(reason: str, options: ClientOptions) -> str:
     """What librdkafka says of an option that it refuses, without the value that it may repeat."""
     values = (value for value in options.values() if isinstance(value, str) and len(value) >= _LEAST)
     for value in sorted(values, key=len, reverse=True):
@@ -96,7 +96,7 @@ def _without_values(reason: str, options: Options) -> str:
 class Connection:
     """Configuration for clients of one cluster, the last thing that they heard of it, and its errors as ours."""
 
-    def __init__(self, bootstrap: str, options: Options | None = None) -> None:
+    def __init__(self, bootstrap: str, options: ClientOptions | None = None) -> None:
         self.bootstrap = bootstrap
         self._options = dict(options or {})
         self._heard, self._login_refused = "", False
@@ -244,7 +244,12 @@ class KafkaClient:
     """A client that reads, writes or asks a cluster. `timeout_s` bounds every call; `options` are librdkafka's own."""
 
     def __init__(
-        self, bootstrap: str, options: Options | None = None, *, timeout_s: float = 30.0, clock: Clock | None = None
+        self,
+        bootstrap: str,
+        options: ClientOptions | None = None,
+        *,
+        timeout_s: float = 30.0,
+        clock: Clock | None = None,
     ) -> None:
         self._connection = Connection(bootstrap, options)
         self._timeout_s = timeout_s

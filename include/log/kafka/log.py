@@ -11,7 +11,7 @@ from typing_extensions import override
 from include.clock import Clock
 from include.errors import Terminal, Transient
 from include.log.kafka.admin import KafkaAdmin
-from include.log.kafka.errors import AT_END, LEADERLESS, NOT_HELD, KafkaClient, Options
+from include.log.kafka.errors import AT_END, LEADERLESS, NOT_HELD, ClientOptions, KafkaClient
 from include.log.kafka.writer import KafkaWriter
 from include.log.ports import LogReader, Record
 
@@ -40,7 +40,12 @@ class KafkaReader(KafkaClient, LogReader):
     """
 
     def __init__(
-        self, bootstrap: str, options: Options | None = None, *, timeout_s: float = 30.0, clock: Clock | None = None
+        self,
+        bootstrap: str,
+        options: ClientOptions | None = None,
+        *,
+        timeout_s: float = 30.0,
+        clock: Clock | None = None,
     ) -> None:
         super().__init__(bootstrap, options, timeout_s=timeout_s, clock=clock)
         self._idle: list[Any] = []

@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError, TopicPartition
 
 from include.errors import LyrebirdError
-from include.log.kafka.errors import Connection, Options
+from include.log.kafka.errors import ClientOptions, Connection
 
 __all__ = ["KafkaOffsets"]
 
@@ -20,7 +20,7 @@ class KafkaOffsets:
     Kafka refuses commits from outside where members have joined the group.
     """
 
-    def __init__(self, bootstrap: str, group: str, options: Options | None = None) -> None:
+    def __init__(self, bootstrap: str, group: str, options: ClientOptions | None = None) -> None:
         self._connection, self._group = Connection(bootstrap, options), group
         self._answers: list[LyrebirdError | None] = []
         self._unanswered = 0

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from include.clock import Clock, SystemClock
 from include.errors import Fenced, Terminal, Transient
-from include.log.kafka.errors import Options
+from include.log.kafka.errors import ClientOptions
 
 __all__ = ["end_transaction", "security"]
 
@@ -43,7 +43,7 @@ _NAMES: Final[Mapping[str, str]] = {
 _OTHERS: Final = ("ssl.", "sasl.", "security.", "enable.ssl.", "https.")
 
 
-def security(options: Options) -> dict[str, Any]:
+def security(options: ClientOptions) -> dict[str, Any]:
     """Settings of kafka-python for librdkafka's `options`; raises `Terminal` for one of security without a like."""
     settings: dict[str, Any] = {}
     for name, value in options.items():
@@ -67,7 +67,7 @@ def end_transaction(
     *,
     commit: bool,
     group: str | None = None,
-    options: Options | None = None,
+    options: ClientOptions | None = None,
     timeout_s: float = 30.0,
     clock: Clock | None = None,
 ) -> None:

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from include.clock import Clock
 from include.errors import Fenced, LyrebirdError, Restart, Terminal, Transient
-from include.log.kafka.errors import PURGED, KafkaClient, Options
+from include.log.kafka.errors import PURGED, ClientOptions, KafkaClient
 from include.log.ports import Headers, LogWriter, Versioned
 from include.log.topics import LARGEST_RECORD
 from include.record.key import partition_of
@@ -26,7 +26,7 @@ _CALL_S: Final = 5.0
 _CLOSE_S: Final = 2.0
 _SERVE_EVERY: Final = 100
 _PLACE: Final = itemgetter(0, 4)
-State = Literal["idle", "open", "unknown", "closed"]
+WriterState = Literal["idle", "open", "unknown", "closed"]
 """unknown: a commit was sent and its answer is lost, or the client does not come back from it."""
 _Record = tuple[bytes | None, bytes | None, Headers, int | None]
 
@@ -57,7 +57,7 @@ class KafkaWriter(KafkaClient, LogWriter):
         self,
         bootstrap: str,
         transactional_id: str,
-        options: Options | None = None,
+        options: ClientOptions | None = None,
         *,
         timeout_s: float = 30.0,
         transaction_timeout_s: float = 60.0,
@@ -71,7 +71,7 @@ class KafkaWriter(KafkaClient, LogWriter):
         # Each partition's newest record is held back until another follows: the last one alone tells where it went.
         self._last: dict[tuple[str, int], _Record] = {}
         self._failure: LyrebirdError | None = None
-        self._state: State = "idle"
+        self._state: WriterState = "idle"
         self._producer: Any = self._connection.producer(
             transactional_id=transactional_id,
             transaction_timeout_ms=round(transaction_timeout_s * 1000),

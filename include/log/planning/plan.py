@@ -26,10 +26,10 @@ __all__ = [
     "BatchLimits",
     "BatchPlan",
     "Cut",
-    "CutKey",
-    "Cuts",
     "Goal",
     "Partition",
+    "ResolvedCuts",
+    "ResolvedSource",
     "StreamOffset",
     "StreamSpec",
     "batch_plan",
@@ -39,7 +39,7 @@ __all__ = [
 
 Partition = tuple[str, int]
 """(topic, Kafka partition)."""
-CutKey = tuple[str, str]
+ResolvedSource = tuple[str, str]
 """(resolved topic, source)."""
 
 
@@ -88,14 +88,14 @@ class Cut:
         )
 
 
-Cuts = Mapping[CutKey, Cut]
+ResolvedCuts = Mapping[ResolvedSource, Cut]
 
 
 @dataclass(frozen=True)
 class Goal:
     """Resolved records, and the ends (next offsets) below which all lies that they speak for."""
 
-    cuts: Cuts
+    cuts: ResolvedCuts
     ends: Mapping[Partition, int]
 
     @property
@@ -129,7 +129,7 @@ class StreamOffset:
     starts: Mapping[Partition, int] = field(default_factory=dict)
     ends: Mapping[Partition, int] = field(default_factory=dict)
     ids: Mapping[str, str] = field(default_factory=dict)
-    cuts: Cuts = field(default_factory=dict)
+    cuts: ResolvedCuts = field(default_factory=dict)
     goal: Goal | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -185,7 +185,7 @@ class BatchPlan:
     start: dict[Partition, int]
     ends: dict[Partition, int]
     topic_ids: dict[str, str]
-    cuts: dict[CutKey, Cut] = field(default_factory=dict)
+    cuts: dict[ResolvedSource, Cut] = field(default_factory=dict)
 
     @property
     def cut(self) -> Cut | None:
@@ -362,14 +362,14 @@ def batch_plan(checkpoint: Path, batch_id: int) -> BatchPlan:
     return StreamOffset.from_text(lines[2]).plan()
 
 
-def _cuts_to_json(cuts: Cuts) -> dict[str, dict[str, Any]]:
+def _cuts_to_json(cuts: ResolvedCuts) -> dict[str, dict[str, Any]]:
     out: dict[str, dict[str, Any]] = {}
     for (topic, source), cut in sorted(cuts.items(), key=lambda each: each[0]):
         out.setdefault(topic, {})[source] = cut.to_json()
     return out
 
 
-def _cuts_from_json(value: Mapping[str, Mapping[str, Any]]) -> dict[CutKey, Cut]:
+def _cuts_from_json(value: Mapping[str, Mapping[str, Any]]) -> dict[ResolvedSource, Cut]:
     return {(topic, source): Cut.from_json(each) for topic, of in value.items() for source, each in of.items()}
 
 

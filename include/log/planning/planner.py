@@ -15,7 +15,7 @@ from typing import Final
 
 from include.clock import Clock
 from include.errors import Terminal, Transient
-from include.log.planning.plan import Cut, CutKey, Goal, Partition, StreamOffset, StreamSpec, governed, step
+from include.log.planning.plan import Cut, Goal, Partition, ResolvedSource, StreamOffset, StreamSpec, governed, step
 from include.log.planning.steps import ResolvedSteps, size_of
 from include.log.planning.survey import Survey
 from include.log.planning.tail import ResolvedTail
@@ -244,7 +244,7 @@ def bounded(spec: StreamSpec, survey: Survey, end: Mapping[str, Mapping[int, int
 
 def _together(goals: Iterable[Goal]) -> Goal | None:
     """One goal of those of several resolved topics, which speak for different topics."""
-    cuts, ends = dict[CutKey, Cut](), dict[Partition, int]()
+    cuts, ends = dict[ResolvedSource, Cut](), dict[Partition, int]()
     for goal in goals:
         cuts |= goal.cuts
         ends |= goal.ends

@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition
 
 from include.clock import Clock, SystemClock
 from include.errors import Terminal, Transient
-from include.log.kafka.errors import AT_END, NOT_HELD, Connection, Options
+from include.log.kafka.errors import AT_END, NOT_HELD, ClientOptions, Connection
 from include.log.planning.plan import Partition
 
 __all__ = [
@@ -112,7 +112,7 @@ class RangeConsumer:
     def __init__(
         self,
         bootstrap: str,
-        options: Options | None = None,
+        options: ClientOptions | None = None,
         *,
         patience_s: float = _PATIENCE_S,
         clock: Clock | None = None,
@@ -199,7 +199,7 @@ _POOL: Final[dict[str, list[RangeConsumer]]] = defaultdict(list)
 
 
 @contextlib.contextmanager
-def cached_consumer(bootstrap: str, options: Options | None = None) -> Iterator[RangeConsumer]:
+def cached_consumer(bootstrap: str, options: ClientOptions | None = None) -> Iterator[RangeConsumer]:
     """A consumer of this process; it goes back to the pool unless reading failed or was left half-way."""
     key = json.dumps([bootstrap, dict(options or {})], sort_keys=True)
     pool = _POOL[key]

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from typing import Final
 
-from include.log.planning.plan import Cut, CutKey, Goal, Partition, StreamOffset
+from include.log.planning.plan import Cut, Goal, Partition, ResolvedSource, StreamOffset
 from include.log.planning.tail import Tail, resolved_at
-from include.log.resolved import Ends, Resolved, ResolvedView, furthest
+from include.log.resolved import PartitionEnds, Resolved, ResolvedView, furthest
 
 __all__ = ["ResolvedSteps", "size_of"]
 
@@ -66,7 +66,7 @@ class ResolvedSteps:
         return best or newest
 
     def _walked(self, start: Mapping[Partition, int], last: int) -> Iterator[Goal]:
-        view, cuts, ends = ResolvedView(), dict[CutKey, Cut](), dict[str, dict[Partition, int]]()
+        view, cuts, ends = ResolvedView(), dict[ResolvedSource, Cut](), dict[str, dict[Partition, int]]()
         with closing(self._tail.between(self._first(start, last), last + 1)) as records:
             for offset, value in records:
                 record = resolved_at(view, self._topic, offset, value)
@@ -99,6 +99,6 @@ class ResolvedSteps:
         return {at: end for at, end in record.next_offsets.items() if at[0] in self._topics}
 
 
-def size_of(start: Mapping[Partition, int], ends: Ends) -> int:
+def size_of(start: Mapping[Partition, int], ends: PartitionEnds) -> int:
     """Offsets of `ends` that lie above `start`; a partition that `start` lacks had no record there."""
     return sum(max(0, end - start.get(at, 0)) for at, end in ends.items())

@@ -13,7 +13,7 @@ from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, Top
 from typing_extensions import override
 
 from include.errors import Transient
-from include.log.kafka.errors import LEADERLESS, UNKNOWN_TOPIC, Connection, Options
+from include.log.kafka.errors import LEADERLESS, UNKNOWN_TOPIC, ClientOptions, Connection
 from include.log.planning.plan import Partition
 from include.log.ports import LogReader, TopicAdmin, TopicInfo
 
@@ -49,7 +49,7 @@ class Survey(Protocol):
 class KafkaSurvey(Survey):
     """`Survey` over Kafka's AdminClient."""
 
-    def __init__(self, bootstrap: str, options: Options | None = None) -> None:
+    def __init__(self, bootstrap: str, options: ClientOptions | None = None) -> None:
         self._connection = Connection(bootstrap, options)
         self._client = self._connection.admin()
 

@@ -16,12 +16,12 @@ from typing_extensions import override
 
 from include.clock import Clock, SystemClock
 from include.errors import InvalidRecord, Terminal, Transient
-from include.log.kafka.errors import AT_END, NOT_HELD, Connection, Options
+from include.log.kafka.errors import AT_END, NOT_HELD, ClientOptions, Connection
 from include.log.planning.plan import Cut, Goal
 from include.log.planning.slices import RangeConsumer, Slice
 from include.log.planning.survey import KafkaSurvey, Survey
 from include.log.ports import LogReader
-from include.log.resolved import Ends, Resolved, ResolvedView, furthest
+from include.log.resolved import PartitionEnds, Resolved, ResolvedView, furthest
 
 __all__ = ["KafkaTail", "PortTail", "ResolvedTail", "Tail", "newest_cut", "resolved_at"]
 
@@ -54,7 +54,7 @@ class ResolvedTail:
         self.topic = topic
         self._view = ResolvedView()
         self._next: int | None = None
-        self._of: dict[str, tuple[Cut, Ends]] = {}
+        self._of: dict[str, tuple[Cut, PartitionEnds]] = {}
         self.newest: Goal | None = None
 
     def poll(self, wait_s: float = 0.0) -> Goal | None:
@@ -118,7 +118,7 @@ class KafkaTail(Tail):
     """`Tail` over one consumer. Following never raises when the broker is away: nothing new comes, that is all."""
 
     def __init__(
-        self, bootstrap: str, topic: str, options: Options | None = None, survey: Survey | None = None
+        self, bootstrap: str, topic: str, options: ClientOptions | None = None, survey: Survey | None = None
     ) -> None:
         self._bootstrap, self._options, self._topic = bootstrap, options, topic
         self._survey = survey or KafkaSurvey(bootstrap, options)

@@ -16,7 +16,7 @@ import orjson
 from include.log import topics
 from include.log.planning.plan import Partition
 from include.log.ports import Headers, LogReader, Record
-from include.log.resolved import Ends, Resolved, ResolvedView
+from include.log.resolved import PartitionEnds, Resolved, ResolvedView
 
 __all__ = ["MARK", "Spoken", "ends_of", "flat", "mark_of", "newest_of", "partitions_of", "spoken_in"]
 
@@ -33,7 +33,7 @@ class Spoken:
     """
 
     committed: Mapping[str, int] | None
-    ends: Ends
+    ends: PartitionEnds
     at_us: int = 0
     topic_id: str = ""
 
@@ -73,14 +73,14 @@ def newest_of(reader: LogReader, topic: str) -> tuple[ResolvedView, list[bytes],
     return view, list(deltas), spoken
 
 
-def spoken_in(ends: Ends, topic: str) -> dict[str, Any]:
+def spoken_in(ends: PartitionEnds, topic: str) -> dict[str, Any]:
     """The part of a record's state about the own topics beside `topic`; its own ends the record names itself."""
     answers = topics.answers(topic)
     others = flat({at: end for at, end in ends.items() if at[0] not in (topic, answers)})
     return {"answers": ends.get((answers, 0), 0)} | ({"own": others} if others else {})
 
 
-def _resolved(topic: str, last: Resolved, ends: Ends) -> Spoken:
+def _resolved(topic: str, last: Resolved, ends: PartitionEnds) -> Spoken:
     beside = {(topics.answers(topic), 0): last.state.get("answers", 0)}
     own = partitions_of(last.state.get("own", {}))
     state = last.state

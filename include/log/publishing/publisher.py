@@ -35,7 +35,7 @@ from include.log.publishing.placement import require_ungrown
 from include.log.publishing.retention import require_kept
 from include.log.publishing.unended import open_ended
 from include.log.requests.records import Answer
-from include.log.resolved import Ends, Resolved, ResolvedWriter
+from include.log.resolved import PartitionEnds, Resolved, ResolvedWriter
 from include.record import version as versions
 from include.record.position import SourcePosition
 
@@ -277,7 +277,7 @@ class Publisher:
         """Add how far a request is."""
         self._open.append(topics.answers(self.topic), answer.key(), answer.value(), headers=headers)
 
-    def commit(self, ends: Ends, *, part: bool = False) -> None:
+    def commit(self, ends: PartitionEnds, *, part: bool = False) -> None:
         """End of step 3: all that was added and the input's end offsets, in one stroke.
 
         `part`: `resolve` does not follow, as the batch is complete to nothing (`BatchPlan.cuts` is empty).

@@ -15,14 +15,14 @@ from include.clock import Clock
 from include.errors import Terminal
 from include.log.ports import LogReader, LogWriter
 
-__all__ = ["Place", "find_hanging", "open_ended", "unended"]
+__all__ = ["TopicPartition", "find_hanging", "open_ended", "unended"]
 
 _LOG: Final = logging.getLogger(__name__)
 _PATIENCE_S: Final = 1.0
 _EVERY_S: Final = 0.1
 # What is ended may be forgotten again, if Kafka starts again meanwhile.
 _TRIES: Final = 4
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 """(topic, partition)."""
 
 
@@ -31,8 +31,8 @@ def open_ended(
     *,
     writer: Callable[[], LogWriter],
     topics: Callable[[], Collection[str]],
-    was_committed: Callable[[Mapping[Place, int]], bool],
-    finish: Callable[[Collection[Place], bool], None],
+    was_committed: Callable[[Mapping[TopicPartition, int]], bool],
+    finish: Callable[[Collection[TopicPartition], bool], None],
     reader: LogReader,
     clock: Clock,
 ) -> LogWriter:
@@ -51,7 +51,7 @@ def open_ended(
     Raises:
         Terminal: a transaction of some other producer is open there.
     """
-    left: dict[Place, int] = {}
+    left: dict[TopicPartition, int] = {}
     for _ in range(_TRIES):
         opened = writer()
         try:
@@ -85,7 +85,7 @@ def open_ended(
 
 def unended(
     reader: LogReader, topics: Collection[str], clock: Clock, patience_s: float = _PATIENCE_S
-) -> dict[Place, int]:
+) -> dict[TopicPartition, int]:
     """(topic, partition) → last stable offset, of those that are not told of an end within `patience_s`."""
     until_s = clock.monotonic_s() + patience_s
     while True:

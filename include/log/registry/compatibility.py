@@ -17,7 +17,7 @@ _PROMOTIONS: Final = {
     "string": {"bytes"},
     "bytes": {"string"},
 }
-Names = dict[str, Mapping[str, Any]]
+NamedTypes = dict[str, Mapping[str, Any]]
 
 
 def unreadable(reader: Any, writer: Any) -> str:
@@ -27,8 +27,8 @@ def unreadable(reader: Any, writer: Any) -> str:
 
 class _Check:
     def __init__(self) -> None:
-        self._reader: Names = {}
-        self._writer: Names = {}
+        self._reader: NamedTypes = {}
+        self._writer: NamedTypes = {}
         self._seen: set[tuple[str, str]] = set()
 
     def compare(self, reader: Any, writer: Any, at: str) -> str:
@@ -79,7 +79,7 @@ class _Check:
         return ""
 
 
-def _resolve(schema: Any, names: Names) -> Any:
+def _resolve(schema: Any, names: NamedTypes) -> Any:
     if isinstance(schema, list):
         return [_resolve(branch, names) for branch in schema]
     if isinstance(schema, str):

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from include.clock import Clock
 from include.errors import LyrebirdError, Transient
-from include.log.planning.plan import BatchPlan, Cuts
+from include.log.planning.plan import BatchPlan, ResolvedCuts
 from include.log.running.failure import first_line, lyrebird_error
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
@@ -290,7 +290,7 @@ def lag_by_topic(latest: Any, end: Any) -> dict[str, int]:
     }
 
 
-def _of_cuts(cuts: Cuts) -> dict[str, Any]:
+def _of_cuts(cuts: ResolvedCuts) -> dict[str, Any]:
     """Of several sources the position of each, and the commit that is the longest ago; of one its sequence, too."""
     if not cuts:
         return {}

@@ -21,9 +21,9 @@ from include.record.key import doc_id
 if TYPE_CHECKING:
     from include.record.json.native._avro_json import Program
 
-__all__ = ["AvroKeys", "Bodies", "ChangeParts", "Changes", "Lookup"]
+__all__ = ["AvroKeys", "Bodies", "ChangeParts", "Changes", "SchemaOfId"]
 
-Lookup = Callable[[int], str | Mapping[str, Any]]
+SchemaOfId = Callable[[int], str | Mapping[str, Any]]
 """Gives the schema of an id, as JSON text or parsed; raises what it raises for ids that it does not know."""
 
 ChangeParts = tuple[str, bytes | None, bytes | None]
@@ -36,7 +36,7 @@ T = TypeVar("T")
 class _Programs(Generic[T]):
     """Programs by the five bytes in front of each value."""
 
-    def __init__(self, lookup: Lookup, made: Callable[[Any], T | None]) -> None:
+    def __init__(self, lookup: SchemaOfId, made: Callable[[Any], T | None]) -> None:
         self.decode = Decoder(lookup)
         self._made = made
         self._found: dict[bytes, T | None] = {}
@@ -56,7 +56,7 @@ class _Programs(Generic[T]):
 class Bodies:
     """`bodies(wire)` is `body_json(Decoder(lookup)(wire))`."""
 
-    def __init__(self, lookup: Lookup) -> None:
+    def __init__(self, lookup: SchemaOfId) -> None:
         self._programs: _Programs[Program] = _Programs(lookup, body_program)
 
     def __call__(self, wire: bytes) -> bytes:
@@ -69,7 +69,7 @@ class Bodies:
 class AvroKeys:
     """`keys(wire)` is `doc_id(Decoder(lookup)(wire))`."""
 
-    def __init__(self, lookup: Lookup) -> None:
+    def __init__(self, lookup: SchemaOfId) -> None:
         self._programs: _Programs[Program] = _Programs(lookup, key_program)
 
     def __call__(self, wire: bytes) -> str:
@@ -87,7 +87,7 @@ class AvroKeys:
 class Changes:
     """`changes(wire)` takes a change envelope apart: its `op`, and its images as canonical JSON."""
 
-    def __init__(self, lookup: Lookup) -> None:
+    def __init__(self, lookup: SchemaOfId) -> None:
         self._programs: _Programs[tuple[Program, tuple[int, int, int]]] = _Programs(lookup, change_program)
 
     def __call__(self, wire: bytes) -> ChangeParts:

@@ -5,14 +5,14 @@ What they give None for, the Python way judges.
 
 from typing import Final
 
-from include.record.native.program import Step
+from include.record.native.program import ProgramStep
 
 FORM: Final[int]
 
 class Fields:
     """Finds the fields of one schema's records; see `include.record.fields`."""
 
-    def __init__(self, steps: list[Step]) -> None:
+    def __init__(self, steps: list[ProgramStep]) -> None:
         """Raises `KeyError`, `TypeError`, `ValueError` for steps that are none, or not those of a record."""
 
     def borders(self, data: bytes, begin: int, end: int) -> tuple[int, ...] | None:
@@ -32,7 +32,7 @@ class Columnar:
     codes: Final[list[tuple[str, int, tuple[str, ...]] | None]]
     """Of each field the step of its values: code, first number, labels; None for those that are handed out as bytes."""
 
-    def __init__(self, steps: list[Step]) -> None:
+    def __init__(self, steps: list[ProgramStep]) -> None:
         """As `Fields`."""
 
     def columns_of(self, rows: list[bytes]) -> list[tuple[bytes | None, int, bytes | None, bytes] | list[bytes]] | None:

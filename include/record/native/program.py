@@ -12,9 +12,9 @@ from typing import Any, Final
 from include.errors import InvalidRecord
 from include.record.extent import Extents, within_bounds
 
-__all__ = ["LOGICAL", "Step", "steps_of"]
+__all__ = ["LOGICAL", "ProgramStep", "steps_of"]
 
-Step = tuple[str, int, int, tuple[int, ...], tuple[str, ...], tuple[int, ...]]
+ProgramStep = tuple[str, int, int, tuple[int, ...], tuple[str, ...], tuple[int, ...]]
 """Code, two numbers, children as indexes of steps, names of fields or symbols, a record's fields in names' order.
 
 The second number of an array or a map is how many values without bytes each item holds (`Extent.empties`).
@@ -40,7 +40,7 @@ class _UnknownError(Exception):
     """For the Python way."""
 
 
-def steps_of(schema: Any) -> list[Step] | None:
+def steps_of(schema: Any) -> list[ProgramStep] | None:
     """The steps of a schema that fastavro has parsed; the last is the whole. None: for the Python way."""
     try:
         made = _Steps(within_bounds(schema))
@@ -52,7 +52,7 @@ def steps_of(schema: Any) -> list[Step] | None:
 
 class _Steps:
     def __init__(self, extents: Extents) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[ProgramStep] = []
         self._extents = extents
         self._named: dict[str, int | None] = {}
 

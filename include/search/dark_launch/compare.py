@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 from include.search.cursor import field_of, moment_us
 
-__all__ = ["AnswerDifference", "ComparisonRules", "Kind", "Listing", "differences", "same_value"]
+__all__ = ["AnswerDifference", "AnswerDifferenceKind", "ComparisonRules", "Listing", "differences", "same_value"]
 
-Kind = Literal["missing", "extra", "order", "field"]
+AnswerDifferenceKind = Literal["missing", "extra", "order", "field"]
 """missing: the new store lacks it. extra: the old one does. order: the same ones in another order. field: a value."""
 
 
@@ -43,7 +43,7 @@ class ComparisonRules:
 class AnswerDifference:
     """One of them; `field` is its path without the numbers of list items, `old` and `new` are what was read."""
 
-    kind: Kind
+    kind: AnswerDifferenceKind
     doc_id: str
     field: str = ""
     old: Any = None

@@ -16,9 +16,9 @@ from include.search.cursor import field_of
 from include.search.dark_launch.compare import same_value
 from include.search.dark_rows.definition import DarkRowsDefinition
 
-__all__ = ["Kind", "ReadDocument", "RowDifference", "differences", "items_of"]
+__all__ = ["DarkRowDifferenceKind", "ReadDocument", "RowDifference", "differences", "items_of"]
 
-Kind = Literal["missing", "extra", "field"]
+DarkRowDifferenceKind = Literal["missing", "extra", "field"]
 """missing: an item has no row. extra: a row has no item. field: both are there, a value is another one."""
 
 
@@ -34,7 +34,7 @@ class ReadDocument:
 class RowDifference:
     """One of them. `of`: the document's value of that field; `item`: which one; `field`: as in the document."""
 
-    kind: Kind
+    kind: DarkRowDifferenceKind
     of: str
     item: str
     field: str = ""

@@ -9,9 +9,9 @@ from typing import Any, Final, Literal
 
 from include.search.dark_rows.comparison import RowDifference
 
-__all__ = ["DarkRowsReport", "Outcome"]
+__all__ = ["DarkRowOutcome", "DarkRowsReport"]
 
-Outcome = Literal["equal", "lag", "differs", "undecided"]
+DarkRowOutcome = Literal["equal", "lag", "differs", "undecided"]
 """equal: at once. lag: once both indexes had the database's position. differs: then, too. undecided: an index did not
 get there in time, or does not say where it is."""
 _KEPT: Final = 1000
@@ -26,13 +26,13 @@ class DarkRowsReport:
     """
 
     name: str
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    outcomes: Counter[DarkRowOutcome] = field(default_factory=Counter)
     items: int = 0
     rows: int = 0
     found: Counter[str] = field(default_factory=Counter)
     examples: list[RowDifference] = field(default_factory=list)
 
-    def decided(self, outcome: Outcome, items: int, rows: int, found: Sequence[RowDifference] = ()) -> None:
+    def decided(self, outcome: DarkRowOutcome, items: int, rows: int, found: Sequence[RowDifference] = ()) -> None:
         """Take what one document has come to."""
         self.outcomes[outcome] += 1
         self.items += items

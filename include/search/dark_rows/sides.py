@@ -18,7 +18,7 @@ from include.search.serving import Serving
 
 __all__ = ["IndexedSides", "RowSides"]
 
-Body = Mapping[str, Any]
+SideBody = Mapping[str, Any]
 _PAGE: Final = 500
 _ROWS: Final = 2000
 
@@ -26,13 +26,13 @@ _ROWS: Final = 2000
 class RowSides(Protocol):
     """What is compared. Answers are what a search sees at that time."""
 
-    def pages(self) -> Iterator[Mapping[str, Body]]:
+    def pages(self) -> Iterator[Mapping[str, SideBody]]:
         """All documents by id, a page at a time."""
 
-    def documents(self, doc_ids: Collection[str]) -> Mapping[str, Body]:
+    def documents(self, doc_ids: Collection[str]) -> Mapping[str, SideBody]:
         """Those of these documents that are there."""
 
-    def rows(self, of: Collection[Any]) -> Mapping[str, Sequence[Body]]:
+    def rows(self, of: Collection[Any]) -> Mapping[str, Sequence[SideBody]]:
         """Rows by the value, as text, that names their document; values without rows are left out."""
 
     def position(self) -> SourcePosition | None:
@@ -52,7 +52,7 @@ class IndexedSides(RowSides):
         self._serving = [Serving(index, side.alias, side.topic, clock) for side in (entry.documents, entry.rows)]
 
     @override
-    def pages(self) -> Iterator[Mapping[str, Body]]:
+    def pages(self) -> Iterator[Mapping[str, SideBody]]:
         after: list[Any] | None = None
         while True:
             page, after = self._page(self._entry.documents, {"match_all": {}}, _PAGE, after)
@@ -62,12 +62,12 @@ class IndexedSides(RowSides):
                 return
 
     @override
-    def documents(self, doc_ids: Collection[str]) -> Mapping[str, Body]:
+    def documents(self, doc_ids: Collection[str]) -> Mapping[str, SideBody]:
         return dict(self._all(self._entry.documents, {"terms": {"metadata.doc_id": sorted(doc_ids)}}))
 
     @override
-    def rows(self, of: Collection[Any]) -> Mapping[str, Sequence[Body]]:
-        field, rows = self._entry.rules.of, dict[str, list[Body]]()
+    def rows(self, of: Collection[Any]) -> Mapping[str, Sequence[SideBody]]:
+        field, rows = self._entry.rules.of, dict[str, list[SideBody]]()
         if of:
             side = self._entry.rows
             for _, row in self._all(side, {"terms": {f"{side.entity}.{field}": list(of)}}):
@@ -87,7 +87,7 @@ class IndexedSides(RowSides):
         )
         return documents, rows
 
-    def _all(self, side: IndexSide, query: Mapping[str, Any]) -> Iterator[tuple[str, Body]]:
+    def _all(self, side: IndexSide, query: Mapping[str, Any]) -> Iterator[tuple[str, SideBody]]:
         after: list[Any] | None = None
         while True:
             page, after = self._page(side, query, _ROWS, after)
@@ -97,7 +97,7 @@ class IndexedSides(RowSides):
 
     def _page(
         self, side: IndexSide, query: Mapping[str, Any], size: int, after: list[Any] | None
-    ) -> tuple[list[tuple[str, Body]], list[Any] | None]:
+    ) -> tuple[list[tuple[str, SideBody]], list[Any] | None]:
         """A page by id, and where the next begins; None after the last. The alias hides tombstones."""
         rules = self._entry.rules
         fields = rules.fields_of_documents if side is self._entry.documents else rules.fields_of_rows

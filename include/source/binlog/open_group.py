@@ -10,7 +10,7 @@ from include.record.position import BinlogPosition
 from include.source.binlog.gtid_event import Gtid
 from include.source.binlog.reader import Event
 from include.source.binlog.spill import Spill, SpillMark
-from include.source.binlog.step import RowsEvent, Step
+from include.source.binlog.step import RowsEvent, SourceStep
 
 __all__ = ["OpenGroup", "SurvivesRollback"]
 
@@ -102,7 +102,7 @@ class OpenGroup:
             self.steps.append(step)
 
 
-def _stays(step: Step, survives: SurvivesRollback, asked: dict[tuple[str, str], bool]) -> bool:
+def _stays(step: SourceStep, survives: SurvivesRollback, asked: dict[tuple[str, str], bool]) -> bool:
     if not isinstance(step, RowsEvent):
         return True
     name = step.table.database, step.table.table

@@ -23,7 +23,7 @@ from typing import Final
 
 from include.errors import Terminal, Transient
 from include.source.binlog.events import QueryEvent, RowOp
-from include.source.binlog.step import RowsEvent, Step, TransactionSteps
+from include.source.binlog.step import RowsEvent, SourceStep, TransactionSteps
 from include.source.binlog.table_map import TableMap
 
 __all__ = ["Spill", "SpillMark"]
@@ -62,7 +62,7 @@ class Spill:
         self.size_bytes = 0
         self._memory_bytes = memory_bytes
         self._folder = folder
-        self._held: list[Step] = []
+        self._held: list[SourceStep] = []
         self._held_bytes = 0
         self._count = 0
         self._fd = -1
@@ -75,7 +75,7 @@ class Spill:
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[SourceStep]:
         yield from self._held[:]
         yield from self._stored(0, None)
 
@@ -88,7 +88,7 @@ class Spill:
         """The steps, when no more will come: a tuple where all are in memory."""
         return self if self.on_disk else tuple(self._held)
 
-    def append(self, step: Step) -> None:
+    def append(self, step: SourceStep) -> None:
         """Add a step at the end."""
         size = len(step.body) if isinstance(step, RowsEvent) else len(step.text)
         self._count += 1
@@ -104,7 +104,7 @@ class Spill:
         offset = self._written + len(self._pending)
         return SpillMark(self._count, len(self._held), self._held_bytes, offset, self._text, self.size_bytes)
 
-    def after(self, mark: SpillMark) -> Iterator[Step]:
+    def after(self, mark: SpillMark) -> Iterator[SourceStep]:
         """The steps after `mark`."""
         yield from self._held[mark.held :]
         yield from self._stored(mark.offset, mark.text)
@@ -120,7 +120,7 @@ class Spill:
         self._count, self._held_bytes, self._text = mark.count, mark.held_bytes, mark.text
         self.size_bytes = mark.size_bytes
 
-    def _store(self, step: Step) -> None:
+    def _store(self, step: SourceStep) -> None:
         if self._fd < 0:
             with self._disk():
                 self._fd, path = tempfile.mkstemp(prefix="lyrebird-spill-", dir=self._folder)
@@ -153,7 +153,7 @@ class Spill:
         self._written += done
         self._pending = bytearray()
 
-    def _stored(self, offset: int, text: str | None) -> Iterator[Step]:
+    def _stored(self, offset: int, text: str | None) -> Iterator[SourceStep]:
         if self._fd < 0:
             return
         self._flush()

@@ -18,8 +18,8 @@ __all__ = [
     "PlainRun",
     "PreparedXa",
     "RowsEvent",
+    "SourceStep",
     "SourceTransaction",
-    "Step",
     "TransactionSteps",
 ]
 
@@ -73,13 +73,13 @@ class RowsEvent:
         return self.table, self.op, self.body, self.partial, self.query
 
 
-Step = RowsEvent | QueryEvent
+SourceStep = RowsEvent | QueryEvent
 
 
 class TransactionSteps(Protocol):
     """Steps in the order of the binlog; may lie on disk. Each `iter` begins at the first."""
 
-    def __iter__(self) -> Iterator[Step]: ...
+    def __iter__(self) -> Iterator[SourceStep]: ...
 
     def __len__(self) -> int: ...
 

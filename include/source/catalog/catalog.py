@@ -14,12 +14,12 @@ from include.source.database.table_info import TableInfo
 from include.source.rows.layout import Layout
 from include.source.rows.shape import TableShape
 
-__all__ = ["Cascades", "ChangesOthers", "Describe", "Load", "TableCatalog"]
+__all__ = ["Cascades", "ChangesOthers", "Describe", "LoadTables", "TableCatalog"]
 
 # About as long as a server takes for so many tables, one by one, it takes for thousands at once.
 _MOST_ALONE: Final = 200
 
-Load = Callable[[], Mapping[tuple[str, str], TableInfo]]
+LoadTables = Callable[[], Mapping[tuple[str, str], TableInfo]]
 """Captured tables by (database, name), as the server has them at the call."""
 Describe = Callable[[str, str], TableInfo | None]
 """(database, table) → that table, as the server has it at the call; None where there is none."""
@@ -45,7 +45,7 @@ class TableCatalog:
 
     def __init__(
         self,
-        load: Load,
+        load: LoadTables,
         server: Server,
         policy: Policy,
         cascades: Cascades = lambda _database, _table: False,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from include.source.database.finding import ServerFinding
-from include.source.database.server import Ask, Server
+from include.source.database.server import AskServer, Server
 from include.source.definition import SourceDefinition
 
 __all__ = ["account"]
@@ -26,7 +26,7 @@ _SELECT: Final = re.compile(r"(?:^|, )(?:SELECT(?! \()|ALL PRIVILEGES)(?:,|$)")
 _WILD: Final = {"_": ".", "%": ".*"}
 
 
-def account(ask: Ask, server: Server, source: SourceDefinition) -> list[ServerFinding]:
+def account(ask: AskServer, server: Server, source: SourceDefinition) -> list[ServerFinding]:
     """Privileges that the account of `ask` lacks; those of roles count where they are active."""
     grants = [str(row[0]) for row in ask("SHOW GRANTS")]
     text = " ".join(grants).upper()

@@ -16,7 +16,7 @@ from include.source.binlog.event_type import EventType
 from include.source.binlog.reader import EventReader, Packets
 from include.source.database.connection import Dump, asked, connect, query
 from include.source.database.purge import Horizon, ListedBinlogFile, Retention, horizon, lag_bytes
-from include.source.database.server import Ask, Server, read_server
+from include.source.database.server import AskServer, Server, read_server
 from include.source.definition import SourceDefinition
 from include.source.server_errors import error_of
 
@@ -46,12 +46,12 @@ class BinlogLook:
     oldest_age_h: float | None
 
 
-def read_files(ask: Ask) -> tuple[ListedBinlogFile, ...]:
+def read_files(ask: AskServer) -> tuple[ListedBinlogFile, ...]:
     """All files, the oldest first."""
     return tuple(ListedBinlogFile(str(row[0]), int(row[1])) for row in ask("SHOW BINARY LOGS"))
 
 
-def read_retention(ask: Ask, server: Server) -> Retention:
+def read_retention(ask: AskServer, server: Server) -> Retention:
     """The limits at which the server purges by itself; each server has some of these variables.
 
     On Amazon's RDS they say nothing: there a table of its own rules, by which NULL is "at once".
@@ -84,12 +84,12 @@ def read_retention(ask: Ask, server: Server) -> Retention:
     return replace(retention, age_s=float(hours) * 3600, rule="RDS's `binlog retention hours`")
 
 
-def _up_s(ask: Ask) -> float | None:
+def _up_s(ask: AskServer) -> float | None:
     rows = ask("SHOW GLOBAL STATUS LIKE %s", "Uptime")
     return float(rows[0][1]) if rows else None
 
 
-def _answers(ask: Ask) -> tuple[tuple[ListedBinlogFile, ...], Retention]:
+def _answers(ask: AskServer) -> tuple[tuple[ListedBinlogFile, ...], Retention]:
     return read_files(ask), read_retention(ask, read_server(ask))
 
 

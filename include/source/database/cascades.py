@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final, Literal
 
 from include.errors import Terminal
-from include.source.database.server import Ask, Server
+from include.source.database.server import AskServer, Server
 
 __all__ = ["cascades_into", "cascading_keys", "changes_others", "traces", "untraced_cascades"]
 
@@ -36,7 +36,7 @@ _KEY: Final = re.compile(
 )
 
 
-def cascades_into(ask: Ask, database: str, table: str, *, itself: bool = False) -> bool:
+def cascades_into(ask: AskServer, database: str, table: str, *, itself: bool = False) -> bool:
     """Whether such a key changes rows of the table; False for one that is gone. `itself`: only a key of its own rows.
 
     From SHOW CREATE TABLE, which an account sees that may only read; `information_schema` hides keys from it.
@@ -63,13 +63,13 @@ def traces(server: Server) -> Literal["rows", "maps", "none"]:
     return "maps" if server.version >= (10, 2, 0) else "none"
 
 
-def untraced_cascades(ask: Ask, server: Server, database: str, table: str) -> bool:
+def untraced_cascades(ask: AskServer, server: Server, database: str, table: str) -> bool:
     """Whether a key changes rows of the table of which the binlog has no trace."""
     trace = traces(server)
     return trace != "rows" and cascades_into(ask, database, table, itself=trace == "maps")
 
 
-def changes_others(ask: Ask, database: str, table: str) -> bool:
+def changes_others(ask: AskServer, database: str, table: str) -> bool:
     """Whether a statement that changes rows of the table may change those of others: a view, triggers, cascading keys.
 
     As far as the account may see them; triggers need the privilege TRIGGER.
@@ -81,7 +81,7 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def cascading_keys(ask: Ask, databases: Iterable[str]) -> list[tuple[str, str, str, str]]:
+def cascading_keys(ask: AskServer, databases: Iterable[str]) -> list[tuple[str, str, str, str]]:
     """(database, child table, constraint, parent table) of each such key; one question."""
     names = list(databases)
     marks = ", ".join(["%s"] * len(names))

@@ -21,7 +21,7 @@ from pymysql.cursors import Cursor
 from include.errors import LyrebirdError, SettingsError, Terminal, Transient
 from include.record.gtid import MysqlGtidSet
 from include.record.position import SourcePosition
-from include.source.database.server import Ask, Server, read_server
+from include.source.database.server import AskServer, Server, read_server
 from include.source.definition import SourceDefinition
 from include.source.server_errors import error_of
 
@@ -139,7 +139,7 @@ def server_of(source: SourceDefinition) -> Server:
     return asked(source, read_server)
 
 
-def asked(source: SourceDefinition, question: Callable[[Ask], T]) -> T:
+def asked(source: SourceDefinition, question: Callable[[AskServer], T]) -> T:
     """The answer to `question` on a connection of its own; raises as `connect` does."""
     connection = connect(source)
     try:
@@ -158,7 +158,7 @@ class Questions:
         self._source = source
         self._connection: Connection[Cursor] | None = None
 
-    def __call__(self, question: Callable[[Ask], T]) -> T:
+    def __call__(self, question: Callable[[AskServer], T]) -> T:
         """The answer; raises as `connect` does."""
         if self._connection is not None:
             try:
@@ -253,7 +253,7 @@ def dump(source: SourceDefinition, replica_id: int, position: SourcePosition) ->
     return Dump(connection)
 
 
-def _refuse_purged_start(ask: Ask, source: SourceDefinition) -> None:
+def _refuse_purged_start(ask: AskServer, source: SourceDefinition) -> None:
     """Reading from the very beginning is right only while the first binlog file is there."""
     first = str(ask("SHOW BINARY LOGS")[0][0])
     if not first.endswith(".000001"):

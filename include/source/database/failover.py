@@ -12,7 +12,7 @@ from dataclasses import replace
 from include.errors import Terminal, Transient
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.connection import asked
-from include.source.database.server import Ask, MissingTransactions, Reset, Server, read_server
+from include.source.database.server import AskServer, MissingTransactions, Reset, Server, read_server
 from include.source.definition import SourceDefinition
 
 __all__ = ["chosen", "places", "there"]
@@ -63,7 +63,7 @@ def chosen(source: SourceDefinition, position: SourcePosition | None) -> SourceD
     )
 
 
-def _fits(ask: Ask, source: SourceDefinition, position: SourcePosition | None) -> None:
+def _fits(ask: AskServer, source: SourceDefinition, position: SourcePosition | None) -> None:
     server = read_server(ask)
     if not server.gtids:
         raise Terminal(
@@ -83,7 +83,7 @@ def _fits(ask: Ask, source: SourceDefinition, position: SourcePosition | None) -
     server.require(ask, position.gtids, source.place)
 
 
-def there(ask: Ask, server: Server, position: SourcePosition) -> SourcePosition:
+def there(ask: AskServer, server: Server, position: SourcePosition) -> SourcePosition:
     """`position` with a place in this server's own files, where those of another server it was made on say nothing.
 
     A file and byte that this server has not written yet cannot be its own.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Level", "ServerFinding"]
+__all__ = ["FindingLevel", "ServerFinding"]
 
-Level = Literal["refuse", "warn"]
+FindingLevel = Literal["refuse", "warn"]
 """refuse: capture does not start; warn: it does, with what the finding says."""
 
 
@@ -18,4 +18,4 @@ class ServerFinding:
     place: str
     problem: str
     fix: str
-    level: Level = "refuse"
+    level: FindingLevel = "refuse"

@@ -12,9 +12,9 @@ from include.policy.checks import TableColumns, findings
 from include.source.database.account import account
 from include.source.database.cascades import cascading_keys, traces
 from include.source.database.connection import asked
-from include.source.database.finding import Level, ServerFinding
+from include.source.database.finding import FindingLevel, ServerFinding
 from include.source.database.purge import WARN_HOURS, Horizon
-from include.source.database.server import Ask, Server, read_server
+from include.source.database.server import AskServer, Server, read_server
 from include.source.database.table_info import TableInfo, load_tables, unlogged
 from include.source.database.tls import unverified
 from include.source.database.unlogged_writes import gaps
@@ -22,7 +22,7 @@ from include.source.database.warnings import needs_care
 from include.source.definition import SourceDefinition
 from include.source.rows.leaving import shape_of
 
-__all__ = ["Level", "ServerFinding", "first_look", "preflight", "refuse", "second_look", "short_horizon"]
+__all__ = ["FindingLevel", "ServerFinding", "first_look", "preflight", "refuse", "second_look", "short_horizon"]
 
 
 def preflight(source: SourceDefinition) -> list[ServerFinding]:
@@ -33,7 +33,7 @@ def preflight(source: SourceDefinition) -> list[ServerFinding]:
 def first_look(source: SourceDefinition) -> list[ServerFinding]:
     """Finds what is wrong with settings and privileges; raises as `preflight`."""
 
-    def found(ask: Ask) -> list[ServerFinding]:
+    def found(ask: AskServer) -> list[ServerFinding]:
         server = read_server(ask)
         return [
             *unverified(source),
@@ -49,7 +49,7 @@ def first_look(source: SourceDefinition) -> list[ServerFinding]:
 def second_look(source: SourceDefinition) -> list[ServerFinding]:
     """Finds what is wrong with tables; raises as `preflight`."""
 
-    def found(ask: Ask) -> list[ServerFinding]:
+    def found(ask: AskServer) -> list[ServerFinding]:
         server = read_server(ask)
         tables = load_tables(ask, source.databases, source.captures)
         labelled = (server.variable(ask, "binlog_row_metadata") or "").upper() == "FULL"
@@ -83,7 +83,7 @@ def refuse(source: SourceDefinition, findings: Iterable[ServerFinding]) -> None:
         )
 
 
-def _variables(ask: Ask, server: Server) -> Iterator[ServerFinding]:
+def _variables(ask: AskServer, server: Server) -> Iterator[ServerFinding]:
     """Settings; a variable that an old server lacks says nothing."""
 
     def of(name: str) -> str:
@@ -115,7 +115,7 @@ def _variables(ask: Ask, server: Server) -> Iterator[ServerFinding]:
         yield ServerFinding("gtid_mode", problem, "Turn GTIDs on if the server can.", "warn")
 
 
-def _cascades(ask: Ask, source: SourceDefinition, server: Server) -> Iterator[ServerFinding]:
+def _cascades(ask: AskServer, source: SourceDefinition, server: Server) -> Iterator[ServerFinding]:
     """Keys whose changes InnoDB makes by itself; MySQL logs them since 9.6, MariaDB leaves a trace since 10.2."""
     trace = traces(server)
     if trace == "rows":
@@ -133,7 +133,7 @@ def _cascades(ask: Ask, source: SourceDefinition, server: Server) -> Iterator[Se
         )
 
 
-def _databases(ask: Ask, source: SourceDefinition) -> list[ServerFinding]:
+def _databases(ask: AskServer, source: SourceDefinition) -> list[ServerFinding]:
     there = {str(row[0]) for row in ask("SHOW DATABASES")}
     return [
         ServerFinding(

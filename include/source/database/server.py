@@ -10,9 +10,9 @@ from typing import Any
 from include.errors import Terminal, Transient
 from include.record.gtid import Flavour, GtidSet, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 
-__all__ = ["Ask", "MissingTransactions", "Reset", "Server", "read_server"]
+__all__ = ["AskServer", "MissingTransactions", "Reset", "Server", "read_server"]
 
-Ask = Callable[..., list[tuple[Any, ...]]]
+AskServer = Callable[..., list[tuple[Any, ...]]]
 """Runs one statement: `ask(sql, *values)`."""
 
 
@@ -40,7 +40,7 @@ class Server:
     gtids: bool
     lower_names: bool = False
 
-    def variable(self, ask: Ask, name: str) -> str | None:
+    def variable(self, ask: AskServer, name: str) -> str | None:
         """A global variable, None where this server has none of that name."""
         rows = ask("SHOW GLOBAL VARIABLES LIKE %s", name.replace("_", r"\_"))
         return str(rows[0][1]) if rows else None
@@ -51,12 +51,12 @@ class Server:
         newer = self.flavour == "mysql" and self.version >= (8, 2, 0)
         return "SHOW BINARY LOG STATUS" if newer else "SHOW MASTER STATUS"
 
-    def logged(self, ask: Ask) -> GtidSet:
+    def logged(self, ask: AskServer) -> GtidSet:
         """Transactions that its binlog has, or had before it was purged."""
         variable = "gtid_binlog_pos" if self.flavour == "mariadb" else "gtid_executed"
         return parse_gtid_set(str(ask(f"SELECT @@global.{variable}")[0][0] or ""), self.flavour)
 
-    def require(self, ask: Ask, gtids: GtidSet, place: str) -> None:
+    def require(self, ask: AskServer, gtids: GtidSet, place: str) -> None:
         """Raise `MissingTransactions` when it lacks some of them, `Reset` when no waiting brings them back.
 
         A MariaDB that knows nothing of a domain says so itself later.
@@ -83,7 +83,7 @@ class Server:
                 fix="Is it a replica that is behind? It is waited for.",
             )
 
-    def _own_are_missing(self, ask: Ask, logged: GtidSet, gtids: GtidSet) -> bool:
+    def _own_are_missing(self, ask: AskServer, logged: GtidSet, gtids: GtidSet) -> bool:
         if isinstance(logged, MysqlGtidSet) and isinstance(gtids, MysqlGtidSet):
             own = str(ask("SELECT @@global.server_uuid")[0][0]).lower()
             return any(source.partition(":")[0] == own for source in gtids.subtract(logged).seen)
@@ -94,7 +94,7 @@ class Server:
             )
         return False
 
-    def _follows_nobody(self, ask: Ask) -> bool:
+    def _follows_nobody(self, ask: AskServer) -> bool:
         """Whether it replicates from no other server; False where that is not told."""
         if self.flavour == "mariadb":
             # SHOW SLAVE STATUS takes a privilege that capture does not ask for.
@@ -106,7 +106,7 @@ class Server:
             return False
 
 
-def read_server(ask: Ask) -> Server:
+def read_server(ask: AskServer) -> Server:
     """Asks the server; raises `Terminal` for a version text that is not understood."""
     text = str(ask("SELECT VERSION()")[0][0])
     numbers = re.match(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)", text)

@@ -11,7 +11,16 @@ from include.record.schema import Column
 from include.source.database.server import Server
 from include.source.rows.columns import column_of
 
-__all__ = ["HIDDEN_END", "HIDDEN_START", "Ask", "TableInfo", "load_table", "load_tables", "table_names", "unlogged"]
+__all__ = [
+    "HIDDEN_END",
+    "HIDDEN_START",
+    "AskServer",
+    "TableInfo",
+    "load_table",
+    "load_tables",
+    "table_names",
+    "unlogged",
+]
 
 HIDDEN_START: Final = "row_start"
 HIDDEN_END: Final = "row_end"
@@ -37,7 +46,7 @@ FROM information_schema.columns WHERE {} AND generation_expression IN ('ROW STAR
 _ROUNDED: Final = re.compile(r"(?:float|double|real)\s*\(\s*\d+\s*,", re.IGNORECASE)
 _OLD_TEMPORAL: Final = re.compile(r"/\*\s*(?:mariadb-5\.3|5\.5 binary format)\s*\*/", re.IGNORECASE)
 
-Ask = Callable[..., list[tuple[Any, ...]]]
+AskServer = Callable[..., list[tuple[Any, ...]]]
 """Runs one statement: `ask(sql, *values)`."""
 
 
@@ -107,7 +116,9 @@ class TableInfo:
         return self.engine.lower() in ("innodb", "rocksdb", "tokudb", "ndbcluster", "ndb")
 
 
-def table_names(ask: Ask, databases: Iterable[str], captures: Callable[[str, str], bool]) -> list[tuple[str, str]]:
+def table_names(
+    ask: AskServer, databases: Iterable[str], captures: Callable[[str, str], bool]
+) -> list[tuple[str, str]]:
     """Names of captured tables of the server, sorted; far less work for it than `load_tables`."""
     names = list(databases)
     found = ask(_TABLES.format(_among(names)), *names)
@@ -115,14 +126,14 @@ def table_names(ask: Ask, databases: Iterable[str], captures: Callable[[str, str
 
 
 def load_tables(
-    ask: Ask, databases: Iterable[str], captures: Callable[[str, str], bool]
+    ask: AskServer, databases: Iterable[str], captures: Callable[[str, str], bool]
 ) -> dict[tuple[str, str], TableInfo]:
     """Captured tables of the server. Three or four questions, whatever the number of tables."""
     names = list(databases)
     return _loaded(ask, _among(names), names, captures)
 
 
-def load_table(ask: Ask, database: str, table: str) -> TableInfo | None:
+def load_table(ask: AskServer, database: str, table: str) -> TableInfo | None:
     """One table, None where there is none of that name; the server opens no other."""
     found = _loaded(ask, "table_schema = %s AND table_name = %s", [database, table], lambda *_: True)
     # A server that keeps small letters may say another name than it was asked for.
@@ -130,7 +141,7 @@ def load_table(ask: Ask, database: str, table: str) -> TableInfo | None:
 
 
 def _loaded(
-    ask: Ask, condition: str, values: list[str], captures: Callable[[str, str], bool]
+    ask: AskServer, condition: str, values: list[str], captures: Callable[[str, str], bool]
 ) -> dict[tuple[str, str], TableInfo]:
     tables: dict[tuple[str, str], TableInfo] = {}
     for database, table, kind, engine in ask(_TABLES.format(condition), *values):

@@ -7,7 +7,7 @@ from typing import Final
 from include.clock import Clock
 from include.errors import Fenced, LyrebirdError
 from include.source.database.connection import asked
-from include.source.database.server import Ask
+from include.source.database.server import AskServer
 from include.source.definition import SourceDefinition
 
 __all__ = ["newest_dump", "taken_over"]
@@ -24,7 +24,7 @@ _ONLY_ONE: Final = (
 )
 
 
-def newest_dump(ask: Ask) -> tuple[int, str]:
+def newest_dump(ask: AskServer) -> tuple[int, str]:
     """Counts the binlog dumps of this account, and tells from where the newest comes: `host:port`, "" without any.
 
     An account sees its own connections without any privilege.

@@ -7,7 +7,7 @@ from typing import Final
 
 from include.errors import Terminal
 from include.source.database.finding import ServerFinding
-from include.source.database.server import Ask, Server
+from include.source.database.server import AskServer, Server
 from include.source.definition import SourceDefinition
 
 __all__ = ["gaps"]
@@ -20,13 +20,13 @@ _FOLLOWS: Final = (
 _SHOW: Final = "GRANT SLAVE MONITOR ON *.* (REPLICATION CLIENT on MySQL and before MariaDB 10.5) to it."
 
 
-def gaps(ask: Ask, server: Server, source: SourceDefinition) -> Iterator[ServerFinding]:
+def gaps(ask: AskServer, server: Server, source: SourceDefinition) -> Iterator[ServerFinding]:
     """What is lost without a trace in the binlog."""
     yield from _left_out(ask, server, source)
     yield from _followed(ask, server)
 
 
-def _left_out(ask: Ask, server: Server, source: SourceDefinition) -> Iterator[ServerFinding]:
+def _left_out(ask: AskServer, server: Server, source: SourceDefinition) -> Iterator[ServerFinding]:
     status = _answer(ask, server.binlog_status)
     # None of it: no binlog, or no privilege, of which other findings speak.
     do, ignore = (_names(status[0][2]), _names(status[0][3])) if status else (set(), set())
@@ -41,7 +41,7 @@ def _left_out(ask: Ask, server: Server, source: SourceDefinition) -> Iterator[Se
         yield ServerFinding(variable, problem, _BINLOG_FILTER, "warn")
 
 
-def _followed(ask: Ask, server: Server) -> Iterator[ServerFinding]:
+def _followed(ask: AskServer, server: Server) -> Iterator[ServerFinding]:
     def of(name: str) -> str:
         return (server.variable(ask, name) or "").upper()
 
@@ -65,14 +65,14 @@ def _followed(ask: Ask, server: Server) -> Iterator[ServerFinding]:
         yield ServerFinding(variable, problem, _SHOW, "warn")
 
 
-def _replication(ask: Ask, server: Server) -> list[tuple[object, ...]] | None:
+def _replication(ask: AskServer, server: Server) -> list[tuple[object, ...]] | None:
     """A row for each primary that it follows, or did until it was stopped; None where the account may not know."""
     if server.flavour == "mariadb":
         return _answer(ask, "SHOW ALL SLAVES STATUS")
     return _answer(ask, "SHOW REPLICA STATUS" if server.version >= (8, 0, 22) else "SHOW SLAVE STATUS")
 
 
-def _answer(ask: Ask, sql: str) -> list[tuple[object, ...]] | None:
+def _answer(ask: AskServer, sql: str) -> list[tuple[object, ...]] | None:
     """None: the server refuses the question."""
     try:
         return ask(sql)

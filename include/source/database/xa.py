@@ -7,7 +7,7 @@ from typing import Final
 from include.clock import Clock
 from include.errors import LyrebirdError, Terminal
 from include.source.database.connection import asked
-from include.source.database.server import Ask, read_server
+from include.source.database.server import AskServer, read_server
 from include.source.definition import SourceDefinition
 from include.source.ports import SessionWatcher
 
@@ -24,7 +24,7 @@ def prepared(source: SourceDefinition) -> list[str]:
     return asked(source, _prepared)
 
 
-def _prepared(ask: Ask) -> list[str]:
+def _prepared(ask: AskServer) -> list[str]:
     server = read_server(ask)
     if server.version < ((10, 5, 0) if server.flavour == "mariadb" else (5, 7, 0)):
         return []
@@ -37,7 +37,7 @@ def _prepared(ask: Ask) -> list[str]:
     return found
 
 
-def _may_ask(ask: Ask) -> bool:
+def _may_ask(ask: AskServer) -> bool:
     grants = " ".join(str(row[0]).upper() for row in ask("SHOW GRANTS"))
     return "XA_RECOVER_ADMIN" in grants or "ALL PRIVILEGES ON *.*" in grants
 

@@ -33,13 +33,13 @@ from include.policy.policy import TablePolicy
 from include.record.schema import GEOMETRIES, Column, TableSchema
 from include.source.rows.text import text_charset
 
-__all__ = ["ComparedColumn", "ComparedRows", "Digest", "Incomparable", "Kind", "server_digest"]
+__all__ = ["ComparedColumn", "ComparedRows", "Digest", "HashKind", "Incomparable", "server_digest"]
 
-Kind = Literal["number", "double", "date", "datetime", "timestamp", "time", "text", "long_text", "bytes", "hex"]
+HashKind = Literal["number", "double", "date", "datetime", "timestamp", "time", "text", "long_text", "bytes", "hex"]
 Digest = Literal["md5", "sha256"]
 """A hash of 32 hex digits: MD5, or the first half of SHA-256."""
 
-_KINDS: Final[dict[str, Kind]] = {
+_KINDS: Final[dict[str, HashKind]] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit", "decimal"), "number"),
     **dict.fromkeys(("float", "double"), "double"),
     "date": "date",
@@ -64,7 +64,7 @@ class ComparedColumn:
     """A column at the server, and what of it leaves; `charset` is that of its texts where that leaves bytes open."""
 
     column: Column
-    kind: Kind
+    kind: HashKind
     mask: Mask | None = None
     charset: str = ""
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from include.policy.masks import Hash
 from include.record.schema import Column, avro_name
-from include.source.hashes.columns import ComparedColumn, ComparedRows, Digest, Kind
+from include.source.hashes.columns import ComparedColumn, ComparedRows, Digest, HashKind
 from include.source.hashes.printed import printed_date, printed_moment
 
 __all__ = ["key_text", "row_hash", "row_text", "value_text"]
@@ -74,7 +74,7 @@ def _double(_: Column, value: float) -> str:
 
 
 _EXACT: Final = Context(prec=76)
-_TEXTS: Final[dict[Kind, Callable[[Column, Any], str]]] = {
+_TEXTS: Final[dict[HashKind, Callable[[Column, Any], str]]] = {
     "number": _number,
     "double": _double,
     "date": lambda _, days: printed_date(days),

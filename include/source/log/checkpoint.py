@@ -11,7 +11,7 @@ from typing import Final
 
 from include.errors import Terminal
 from include.log.ports import LogReader
-from include.log.resolved import Ends, Resolved, ResolvedView
+from include.log.resolved import PartitionEnds, Resolved, ResolvedView
 
 __all__ = ["Checkpoint", "newest", "read_checkpoint"]
 
@@ -23,7 +23,7 @@ class Checkpoint:
     """`last` None: nothing was ever captured. `deltas`: keys of deltas that no full map has replaced yet."""
 
     last: Resolved | None
-    ends: Ends
+    ends: PartitionEnds
     deltas: tuple[bytes, ...]
 
 

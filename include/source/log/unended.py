@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Mapping
 
 from include.clock import Clock
 from include.log.ports import LogReader, LogWriter, TopicAdmin
-from include.log.publishing.unended import Place, open_ended
-from include.log.resolved import Ends
+from include.log.publishing.unended import TopicPartition, open_ended
+from include.log.resolved import PartitionEnds
 from include.log.topics import TopicName, source_resolved
 from include.source.log.checkpoint import Checkpoint, read_checkpoint
 from include.source.log.ports import LogPorts
@@ -33,7 +33,7 @@ def open_writer(name: str, ports: LogPorts, clock: Clock) -> tuple[LogWriter, Ch
         read[:] = [read_checkpoint(ports.reader, resolved)]
         return own_topics(name, ports.admin)
 
-    def committed(left: Mapping[Place, int]) -> bool:
+    def committed(left: Mapping[TopicPartition, int]) -> bool:
         others = [topic for topic in own_topics(name, ports.admin) if topic != resolved]
         return _was_committed(left, read[0].ends, others, ports.reader)
 
@@ -55,9 +55,9 @@ def own_topics(name: str, admin: TopicAdmin) -> list[str]:
 
 
 def was_committed(
-    left: Mapping[Place, int],
-    ends: Ends,
-    stable: Mapping[Place, int],
+    left: Mapping[TopicPartition, int],
+    ends: PartitionEnds,
+    stable: Mapping[TopicPartition, int],
     is_read: Callable[[str, int, int, int], bool],
 ) -> bool:
     """Whether the transaction that has no end in `left` was committed.
@@ -77,7 +77,9 @@ def _is_own(topic: TopicName, name: str) -> bool:
     return topic.source == name and topic.kind != "requests"
 
 
-def _was_committed(left: Mapping[Place, int], ends: Ends, topics: Collection[str], reader: LogReader) -> bool:
+def _was_committed(
+    left: Mapping[TopicPartition, int], ends: PartitionEnds, topics: Collection[str], reader: LogReader
+) -> bool:
     begins = {(topic, p): begin for topic in topics for p, begin in reader.begin_offsets(topic).items()}
     stable = {(topic, p): end for topic in topics for p, end in reader.end_offsets(topic).items()}
 

@@ -28,9 +28,9 @@ from include.source.rows.number import enum_pieces, number_writer
 from include.source.rows.other_types import inet4_text, inet6_text, uncompressed, uuid_text, vector_piece
 from include.source.rows.temporal import moment_writer
 
-__all__ = ["Made", "make"]
+__all__ = ["RowFunction", "make"]
 
-Made = Callable[[bytes, int], tuple[Any, ...]]
+RowFunction = Callable[[bytes, int], tuple[Any, ...]]
 
 _MOMENTS: Final = frozenset(
     f"{base}{form}" for base in ("datetime", "timestamp", "time") for form in ("", "_old", "_hires")
@@ -47,7 +47,7 @@ def make(
     *,
     cells: bool = False,
     raw: frozenset[int] = frozenset(),
-) -> Made:
+) -> RowFunction:
     """The function for images that hold the `present` columns, of which `nulls` are null (both by ordinal)."""
     return _Maker(layout, present, nulls, raw).make(cells)
 
@@ -67,7 +67,7 @@ class _Maker:
         self.masks = self.shape.masked_dates
         self.at = 0
 
-    def make(self, cells: bool) -> Made:
+    def make(self, cells: bool) -> RowFunction:
         if cells:
             # `TableShape.image` masks them.
             self.masks = {}
@@ -94,7 +94,7 @@ class _Maker:
             key, by = self._key(), self._by()
             tail = f"    return at, {self._row()}, {key}, {by}, {bad}"
         exec("\n".join([*head, *self.lines, tail]), self.names)  # noqa: S102 - text of our own making
-        made: Made = self.names["made"]
+        made: RowFunction = self.names["made"]
         return made
 
     def _row(self) -> str:

@@ -15,7 +15,7 @@ from include.errors import Terminal
 from include.source.binlog.events import RowOp
 from include.source.malformed import Malformed, told
 from include.source.rows.avro import NULL, sized
-from include.source.rows.generate import Made, make
+from include.source.rows.generate import RowFunction, make
 from include.source.rows.json.binary import json_text
 from include.source.rows.json.diff import apply_diffs
 from include.source.rows.layout import Layout
@@ -42,8 +42,8 @@ class RowImages:
         self._width = len(layout.fields)
         self._size = (self._width + 7) // 8
         self._every = (1 << self._width) - 1
-        self._made: dict[int, Made] = {}
-        self._cells: dict[tuple[int, int, frozenset[int]], Made] = {}
+        self._made: dict[int, RowFunction] = {}
+        self._cells: dict[tuple[int, int, frozenset[int]], RowFunction] = {}
         self.lost: set[str] = set()
         self._json = tuple(i for i, field in enumerate(layout.fields) if field.kind == "json")
 
@@ -123,7 +123,7 @@ class RowImages:
             raise Malformed("an update without an after image")
         return list(zip(images[::2], images[1::2], strict=True))
 
-    def _make(self, nulls: int) -> Made:
+    def _make(self, nulls: int) -> RowFunction:
         if len(self._made) >= _MOST_PATTERNS:
             self._made.clear()
         function = make(self.layout, (True,) * self._width, self._bits(nulls))
@@ -139,7 +139,7 @@ class RowImages:
         at, pieces, bad = self._function(present, nulls, diffs)(body, at)
         return at, (pieces, tuple(bad))
 
-    def _function(self, present: int, nulls: int, diffs: frozenset[int] = frozenset()) -> Made:
+    def _function(self, present: int, nulls: int, diffs: frozenset[int] = frozenset()) -> RowFunction:
         function = self._cells.get((present, nulls, diffs))
         if function is None:
             if len(self._cells) >= _MOST_PATTERNS:

@@ -38,9 +38,19 @@ from include.source.charsets.charset import charset_of, max_bytes
 from include.source.rows.columns import mapped_labels
 from include.source.rows.shape import TableShape
 
-__all__ = ["FIXED", "FRACTION_BYTES", "Field", "Kind", "Layout", "decimal_groups", "layout", "layout_of", "mismatch"]
+__all__ = [
+    "FIXED",
+    "FRACTION_BYTES",
+    "ColumnKind",
+    "Field",
+    "Layout",
+    "decimal_groups",
+    "layout",
+    "layout_of",
+    "mismatch",
+]
 
-Kind = Literal[
+ColumnKind = Literal[
     "int", "float", "decimal", "decimal_old", "year", "date", "datetime", "datetime_old", "datetime_hires",
     "timestamp", "timestamp_old", "timestamp_hires", "time", "time_old", "time_hires", "bit", "enum", "set",
     "text", "binary", "text_compressed", "binary_compressed", "json", "vector", "uuid", "inet4", "inet6",
@@ -54,11 +64,11 @@ _HIRES: Final[dict[str, tuple[int, ...]]] = {
     "datetime_hires": (8, 6, 6, 7, 7, 7, 8),
     "timestamp_hires": (4, 5, 5, 6, 6, 7, 7),
 }
-_PLAIN: Final[dict[Kind, int]] = {
+_PLAIN: Final[dict[ColumnKind, int]] = {
     "year": 1, "date": 3, "datetime_old": 8, "timestamp_old": 4, "time_old": 3,
 }  # fmt: skip
-_BASES: Final[dict[Kind, int]] = {"datetime": 5, "timestamp": 4, "time": 3}
-FIXED: Final[frozenset[Kind]] = frozenset(
+_BASES: Final[dict[ColumnKind, int]] = {"datetime": 5, "timestamp": 4, "time": 3}
+FIXED: Final[frozenset[ColumnKind]] = frozenset(
     {
         "int", "float", "decimal", "decimal_old", "bit", "enum", "set", *_PLAIN, *_BASES,
         "datetime_hires", "timestamp_hires", "time_hires",
@@ -84,7 +94,7 @@ class Field:
     """One column's bytes: `kind`, `a`, `b` by the table above, `labels` of an ENUM or SET that leaves."""
 
     column: Column
-    kind: Kind
+    kind: ColumnKind
     a: int = 0
     b: int = 0
     labels: tuple[str, ...] = ()
@@ -278,11 +288,11 @@ def _string(code: int, meta: int, column: Column) -> Field:
     return Field(column, _kind_of(f"binary{compressed}"), prefix, longest if code == 254 else 0)
 
 
-_KINDS: Final[Mapping[str, Kind]] = {
+_KINDS: Final[Mapping[str, ColumnKind]] = {
     kind: kind for kind in (*FIXED, "text", "binary", "text_compressed", "binary_compressed", "json", "vector",
                             "uuid", "inet4", "inet6")
 }  # fmt: skip
 
 
-def _kind_of(name: str) -> Kind:
+def _kind_of(name: str) -> ColumnKind:
     return _KINDS[name]

@@ -13,12 +13,12 @@ from include.source.malformed import Malformed
 from include.source.rows.avro import DECIMAL_HEADS, NULL, decimal, long_piece, sized
 from include.source.rows.layout import Field, decimal_groups
 
-__all__ = ["Writer", "enum_pieces", "number_writer"]
+__all__ = ["NumberWriter", "enum_pieces", "number_writer"]
 
-Writer = Callable[[bytes], bytes]
+NumberWriter = Callable[[bytes], bytes]
 
 
-def number_writer(field: Field) -> Writer:
+def number_writer(field: Field) -> NumberWriter:
     """The writer of a decimal (new or old), year, bit, enum, set, float, or unsigned 64-bit integer."""
     if field.kind == "decimal":
         return _decimal(field.a, field.b)
@@ -44,7 +44,7 @@ def _unsigned(data: bytes) -> bytes:
     return DECIMAL_HEADS[size] + value.to_bytes(size, "big")
 
 
-def _decimal(precision: int, scale: int) -> Writer:
+def _decimal(precision: int, scale: int) -> NumberWriter:
     """One function for each precision and scale, without a loop over the groups of digits."""
     sizes, powers = decimal_groups(precision, scale)
     bits = 8 * sum(sizes)
@@ -68,11 +68,11 @@ def _decimal(precision: int, scale: int) -> Writer:
         "    return HEADS[size] + value.to_bytes(size, 'big', signed=True)",
     ]
     exec("\n".join(lines), names)  # noqa: S102 - text of our own making
-    write: Writer = names["write"]
+    write: NumberWriter = names["write"]
     return write
 
 
-def _decimal_old(width: int, scale: int) -> Writer:
+def _decimal_old(width: int, scale: int) -> NumberWriter:
     dot = width - scale - 1 if scale else width
 
     def write(data: bytes) -> bytes:
@@ -89,7 +89,7 @@ def _decimal_old(width: int, scale: int) -> Writer:
     return write
 
 
-def _bit(bits: int) -> Writer:
+def _bit(bits: int) -> NumberWriter:
     def write(data: bytes) -> bytes:
         value = int.from_bytes(data, "big")
         if value >> bits:
@@ -99,7 +99,7 @@ def _bit(bits: int) -> Writer:
     return write
 
 
-def _enum(field: Field) -> Writer:
+def _enum(field: Field) -> NumberWriter:
     pieces = enum_pieces(field)
 
     def write(data: bytes) -> bytes:
@@ -111,7 +111,7 @@ def _enum(field: Field) -> Writer:
     return write
 
 
-def _set(field: Field) -> Writer:
+def _set(field: Field) -> NumberWriter:
     labels = field.labels
     known: dict[int, bytes] = {0: b"\x02" + NULL}
 

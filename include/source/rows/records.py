@@ -17,14 +17,14 @@ from include.source.rows.shape import Image
 if TYPE_CHECKING:
     from include.source.native._decoder import Target
 
-__all__ = ["Encoded", "Records", "RowRecords", "encoded", "of_today"]
+__all__ = ["Encoded", "EncodedRecords", "RowRecords", "encoded", "of_today"]
 
 # The end of what has no end: the greatest TIMESTAMP(6) up to MariaDB 11.4, and since 11.5 (of 64 bits).
 _ENDLESS: Final = tuple(long_piece((1 << bits) * 1_000_000 - 1)[1:] for bits in (31, 32))
 
 Encoded = tuple[Op, bytes, int, bytes]
 """(op, key, partition, value) of one record; the tombstone that follows a delete is not among them."""
-Records = list[tuple[bytes, int, bytes]] | list[Encoded]
+EncodedRecords = list[tuple[bytes, int, bytes]] | list[Encoded]
 """Of several rows; those of a snapshot lack their op."""
 
 

@@ -29,14 +29,14 @@ __all__ = [
     "ColumnComparison",
     "Condition",
     "ConditionError",
+    "LiteralValue",
     "Predicate",
-    "Value",
     "all_hold",
     "leaving",
     "require_policy",
 ]
 
-Value = int | Decimal | str | bool | None
+LiteralValue = int | Decimal | str | bool | None
 
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<number>[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?![0-9A-Za-z_.$])"
@@ -48,7 +48,7 @@ _TOKEN: Final = re.compile(
 )
 _SIGNS: Final = frozenset({"=", "<>", "!=", "<", "<=", ">", ">=", "<=>"})
 _WORDS: Final = frozenset({"AND", "OR", "NOT", "IN", "IS", "BETWEEN", "NULL", "TRUE", "FALSE"})
-_CONSTANTS: Final[dict[str, Value]] = {"NULL": None, "TRUE": True, "FALSE": False}
+_CONSTANTS: Final[dict[str, LiteralValue]] = {"NULL": None, "TRUE": True, "FALSE": False}
 _ESCAPED: Final = re.compile(r"''|\\(.)", re.DOTALL)
 _MOST_CHARACTERS: Final = 20_000
 _MOST_DIGITS: Final = 65
@@ -63,7 +63,7 @@ class Predicate(NamedTuple):
     """SQL with a `%s` for each of `values`; other signs of per cent are doubled."""
 
     sql: str
-    values: tuple[Value, ...]
+    values: tuple[LiteralValue, ...]
 
 
 class _Column(NamedTuple):
@@ -75,7 +75,7 @@ class ColumnComparison(NamedTuple):
     """One comparison of a condition: the names of its columns as they are written, and its values."""
 
     columns: tuple[str, ...]
-    values: tuple[Value, ...]
+    values: tuple[LiteralValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Condition:
     text: str
     comparisons: tuple[ColumnComparison, ...]
     _parts: tuple[str | _Column, ...]
-    _values: tuple[Value, ...]
+    _values: tuple[LiteralValue, ...]
 
     @classmethod
     def parse(cls, text: str) -> Condition:
@@ -169,7 +169,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
         self.parts: list[str | _Column] = []
-        self.values: list[Value] = []
+        self.values: list[LiteralValue] = []
         self.comparisons: list[ColumnComparison] = []
         self.kind = self.token = ""
         self._start = self._next = 0
@@ -259,7 +259,7 @@ class _Parser:
             if len(self.token) > _MOST_DIGITS:
                 self.refuse(f"a number of more than {_MOST_DIGITS} digits")
             text = ("-" if sign == "-" else "") + self.token
-            value: Value = Decimal(text) if "." in text else int(text)
+            value: LiteralValue = Decimal(text) if "." in text else int(text)
         elif self.kind == "text" and not sign:
             value = _ESCAPED.sub(lambda found: found[1] or "'", self.token[1:-1])
         elif self.kind == "keyword" and self.token in _CONSTANTS and not sign:

@@ -28,7 +28,7 @@ from include.source.snapshot.chunk import Chunk, ChunkFailed, ChunkPiece
 from include.source.snapshot.reader import SnapshotReader
 from include.source.snapshot.readers import ChunkReaders, OpenReader
 from include.source.snapshot.table_reading import TableReading
-from include.source.snapshot.watermark_window import Now, Span, Verdict, WatermarkWindow
+from include.source.snapshot.watermark_window import Now, Span, WatermarkWindow, WindowVerdict
 from include.source.state.capture_state import CaptureState
 from include.source.state.job import FIRST, Job
 
@@ -225,7 +225,7 @@ class Copying:
         self._held = [piece for piece in self._held if not piece.chunk.given_up]
         return False
 
-    def _verdict(self, piece: ChunkPiece) -> Verdict:
+    def _verdict(self, piece: ChunkPiece) -> WindowVerdict:
         chunk = piece.chunk
         assert chunk.span is not None  # noqa: S101 - set before its first piece
         span = Span(chunk.span.low, piece.high)

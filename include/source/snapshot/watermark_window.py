@@ -23,9 +23,9 @@ from typing import Final, Literal
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.rows.shape import Image
 
-__all__ = ["Now", "Span", "Verdict", "WatermarkWindow"]
+__all__ = ["Now", "Span", "WatermarkWindow", "WindowVerdict"]
 
-Verdict = Literal["wait", "again", "go"]
+WindowVerdict = Literal["wait", "again", "go"]
 
 # A record's key is its image's behind the id of a schema.
 _HEAD: Final = 5
@@ -96,7 +96,7 @@ class WatermarkWindow:
             self._altered[table] = self.number
             self._alters[self.number] = self._ends[self.number]
 
-    def verdict(self, table: str, since: Now, span: Span, position: SourcePosition) -> Verdict:
+    def verdict(self, table: str, since: Now, span: Span, position: SourcePosition) -> WindowVerdict:
         """Decides on rows that were read in `span`, opened after `since`, while the stream is at `position`."""
         lost = self._lost.get(table)
         if lost is not None and since.number < lost.number and not span.low.covers(lost.position):

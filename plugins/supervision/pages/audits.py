@@ -7,7 +7,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from include.audit.history import KEPT_RUNS, History, KeptRun, Kind, dag_of
+from include.audit.history import KEPT_RUNS, AuditKind, History, KeptRun, dag_of
 from include.audit.history_rows import HistoryRow, rows_of
 from supervision.links import joined
 from supervision.pages.frame import framed, link, table, time_text
@@ -16,7 +16,7 @@ from supervision.pages.tree_picture import LEGEND, tree_picture
 __all__ = ["audit_page", "audits_page"]
 
 _REFRESH_S: Final = 60
-_TITLES: Final[dict[Kind, str]] = {
+_TITLES: Final[dict[AuditKind, str]] = {
     "search": "Search index against topics",
     "document": "Documents against their database",
     "table": "Copies of tables against their databases",
@@ -27,13 +27,13 @@ _TITLES: Final[dict[Kind, str]] = {
 _COLUMNS: Final = ("at", "audit", "verdict", "took", "holds up to", "run")
 
 
-def audits_page(kinds: Iterable[Kind]) -> str:
+def audits_page(kinds: Iterable[AuditKind]) -> str:
     """The history of these kinds, the newest runs first."""
     body = Markup("").join(_history(kind) for kind in kinds) or Markup("<p>You may read the DAG of no audit.</p>")
     return framed("Audits", body, path=joined("lyrebird", "audits"), every_s=_REFRESH_S)
 
 
-def audit_page(kind: Kind, run_id: str) -> str:
+def audit_page(kind: AuditKind, run_id: str) -> str:
     """What one run has found, then the history of its kind."""
     kept = History.of(kind).run(run_id)
     content = Markup("<p>Nothing of this run is kept: it has not ended, or is an old one.</p>")
@@ -43,7 +43,7 @@ def audit_page(kind: Kind, run_id: str) -> str:
     return framed(f"Audit {run_id}", body, path=joined("lyrebird", "audits", kind, run_id), every_s=_REFRESH_S)
 
 
-def _history(kind: Kind) -> Markup:
+def _history(kind: AuditKind) -> Markup:
     kept = History.of(kind).runs()
     rows = Markup("<p>None has ended on this host yet.</p>")
     if kept:
@@ -51,7 +51,7 @@ def _history(kind: Kind) -> Markup:
     return Markup("<h2>{}: history</h2>{}").format(_TITLES[kind], rows)
 
 
-def _table(caption: str, kind: Kind, kept: Sequence[KeptRun]) -> Markup:
+def _table(caption: str, kind: AuditKind, kept: Sequence[KeptRun]) -> Markup:
     return table(
         caption, _COLUMNS, Markup("").join(_row(kind, each, row) for each in kept for row in rows_of(kind, each))
     )
@@ -68,7 +68,7 @@ def _trees(kept: KeptRun) -> Markup:
     return Markup("<h2>Trees of sums</h2>{}{}").format(LEGEND, pictures) if pictures else Markup("")
 
 
-def _row(kind: Kind, kept: KeptRun, row: HistoryRow) -> Markup:
+def _row(kind: AuditKind, kept: KeptRun, row: HistoryRow) -> Markup:
     shown_time = f"{row.at[:19].replace('T', ' ')} UTC" if row.at else time_text(kept.ended_us)
     wide = Markup('<span class="wide">{}</span>')
     cells = (row.said, row.effort, wide.format(row.position), wide.format(_run(kind, row.run_id)))
@@ -86,6 +86,6 @@ def _row(kind: Kind, kept: KeptRun, row: HistoryRow) -> Markup:
     )
 
 
-def _run(kind: Kind, run_id: str) -> Markup:
+def _run(kind: AuditKind, run_id: str) -> Markup:
     """The way to the run on Airflow's own page."""
     return link(run_id, "dags", dag_of(kind), "runs", run_id)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from include.audit.search.audit import Mode
+from include.audit.search.audit import AuditMode
 from tests.support.search.audit_proof import NodeAuditHarness, prove
 
 ORDERS = 2_000
@@ -26,7 +26,7 @@ def world(elasticsearch_url: str, unique: str) -> Iterator[NodeAuditHarness]:
 
 
 @pytest.mark.parametrize("mode", ["bisect", "digest"])
-def test_missing_documents_are_named_with_few_requests(world: NodeAuditHarness, mode: Mode) -> None:
+def test_missing_documents_are_named_with_few_requests(world: NodeAuditHarness, mode: AuditMode) -> None:
     assert world.audit(mode).clean
     gone = ["3", "70", "71", "72", "250", "499", "500"]
     for key in gone:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from include.audit.definition import SearchAuditSpec
-from include.audit.search.audit import Mode
+from include.audit.search.audit import AuditMode
 from include.audit.search.expected import ExpectedDocuments
 from include.index.definition import IndexDefinition
 from include.index.progress.document import NOTES, IndexProgress, note_id
@@ -86,7 +86,7 @@ def test_a_replay_from_the_beginning_makes_no_second_document_and_both_audits_ar
     world.real.client.delete(index=NOTES, id=note_id(world.info, TOPIC))
     world.catch_up()
     assert world.numbers() == whole
-    modes: tuple[Mode, ...] = ("digest", "bisect")
+    modes: tuple[AuditMode, ...] = ("digest", "bisect")
     for mode in modes:
         report = world.audit(mode)
         assert report.clean
@@ -94,7 +94,7 @@ def test_a_replay_from_the_beginning_makes_no_second_document_and_both_audits_ar
 
 
 @pytest.mark.parametrize("mode", ["digest", "bisect"])
-def test_lost_clicks_are_named_by_their_computed_ids_and_mended(world: ClickHarness, mode: Mode) -> None:
+def test_lost_clicks_are_named_by_their_computed_ids_and_mended(world: ClickHarness, mode: AuditMode) -> None:
     lost = sorted(pseudo_key("c", "t", TOPIC, p, offset) for p in range(PARTITIONS) for offset in (20, 21, 99))
     there = [key for key in lost if world.real.get(world.name, key) is not None]
     assert len(there) > PARTITIONS

@@ -15,7 +15,7 @@ from include.eventtime.algorithm.bucket import drain
 from include.eventtime.algorithm.calls import Calls, Emitted
 from include.eventtime.algorithm.kept import KeptState
 from include.eventtime.algorithm.order import Arrived, key_of, key_text
-from include.eventtime.algorithm.watermark import NEVER, IdleVerdict, PartitionWatermark, Place, least
+from include.eventtime.algorithm.watermark import NEVER, IdleVerdict, PartitionWatermark, TopicPartition, least
 from include.eventtime.model.process import Context, Element, Process
 from include.eventtime.model.typed import Typed
 from include.state.reading import MemoryRows
@@ -84,7 +84,7 @@ class Everything(Process[Log]):
 class Item:
     """What stands in a partition: an element, or (value None) a verdict before `offset`."""
 
-    place: Place
+    place: TopicPartition
     offset: int
     time: int
     key: str = ""
@@ -99,7 +99,7 @@ class History:
         self.bound = draw.choice((0, 1, 4))
         self.topics = _TOPICS[: draw.choice((1, 1, 2))]
         self.places = [(topic, p) for topic in self.topics for p in range(draw.randrange(1, 4))]
-        self.partitions: dict[Place, list[Item]] = {place: [] for place in self.places}
+        self.partitions: dict[TopicPartition, list[Item]] = {place: [] for place in self.places}
         now = dict.fromkeys(self.places, 0)
         speeds = {place: draw.choice((1, 1, 3)) for place in self.places}
         offsets = dict.fromkeys(self.places, 0)
@@ -126,7 +126,7 @@ class History:
         return max((item.time for items in self.partitions.values() for item in items), default=0) + 100
 
 
-def expected(history: History) -> tuple[dict[str, list[Output]], set[tuple[Place, int]]]:
+def expected(history: History) -> tuple[dict[str, list[Output]], set[tuple[TopicPartition, int]]]:
     """Outputs by key, and which elements are late: by sorting all that is not late, with a heap for timers."""
     late, on_time = set(), []
     for place, items in history.partitions.items():
@@ -195,7 +195,7 @@ class Run:
         self.lows = dict.fromkeys(history.places, NEVER)
         self.watermark = NEVER
         self.outputs: dict[str, list[Output]] = {key: [] for key in _KEYS}
-        self.late: set[tuple[Place, int]] = set()
+        self.late: set[tuple[TopicPartition, int]] = set()
         self.opened = 0
 
     def batches(self) -> Iterator[list[Item]]:
@@ -227,7 +227,7 @@ class Run:
             arrived += self.read(place, mine)
         self.advance(arrived, max(self.watermark, self.together()))
 
-    def read(self, place: Place, items: Sequence[Item]) -> list[Arrived]:
+    def read(self, place: TopicPartition, items: Sequence[Item]) -> list[Arrived]:
         """One partition's share of a batch."""
         verdicts = [IdleVerdict(place, item.offset, item.time) for item in items if item.value is None]
         watermark = PartitionWatermark(self.lows[place], self.history.bound, verdicts)

@@ -17,7 +17,7 @@ from include.index.generations.startup import Opening, opened
 from include.index.generations.target import fed_indexes, leader_of, together
 from include.index.incidents import IndexIncidents
 from include.index.mapping.declared import creation
-from include.index.mapping.evolving import Bodies, Evolves
+from include.index.mapping.evolving import BodyOf, Evolves
 from include.index.outcome import TaskOutcome
 from include.index.progress.document import IndexProgress, read_progress
 from include.index.server.memory_admin import MemoryAdmin
@@ -164,7 +164,7 @@ class Life:
         self.rows[plan.index] = self.rows.get(plan.index, 0) + len(records)
         return task.run(records)
 
-    def _formats(self, plan: WorkerPlan, feed: Feed) -> tuple[Keys, Bodies]:
+    def _formats(self, plan: WorkerPlan, feed: Feed) -> tuple[Keys, BodyOf]:
         index, registry, own = self.world.index, self.world.registry, feed.topic
         assert plan.evolves is not None
         values = Values(registry, own.value)

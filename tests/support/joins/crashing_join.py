@@ -22,9 +22,9 @@ from typing import Any, Final, get_args
 
 import include.log.publishing.publisher as publishing
 import include.state.bucket as buckets
-from include.join.bucket import JoinBucketResult, Stage
+from include.join.bucket import JoinBucketResult, JoinStage
 from include.join.joins_spark import _Hosted, run
-from include.join.work import CarryOut, JoinBatch
+from include.join.work import CarryOutJoins, JoinBatch
 from include.log.kafka.log import KafkaWriter
 from include.log.publishing.publisher import Publisher
 from include.log.running.application import main
@@ -88,11 +88,11 @@ def _arm() -> None:
         setattr(owner, name, _deadly(getattr(owner, name), before, after))
 
 
-def _twice(carry_out: CarryOut) -> CarryOut:
+def _twice(carry_out: CarryOutJoins) -> CarryOutJoins:
     def made(found: JoinBucketResult) -> tuple[Any, ...]:
         located = {number: each.stale for number, each in found.located.items()}
         # How its buckets were opened differs: the second time an attempt is undone.
-        counts = {what: count for what, count in found.counts.items() if what[0] not in get_args(Stage)}
+        counts = {what: count for what, count in found.counts.items() if what[0] not in get_args(JoinStage)}
         return found.outputs, found.held, found.refused, counts, found.stale, found.products, found.place, located
 
     def again(work: JoinBatch) -> Iterator[tuple[int, JoinBucketResult]]:

@@ -11,7 +11,7 @@ import pytest
 
 from include.audit.chain import commits as chain_commits
 from include.audit.chain import objects as chain_objects
-from include.audit.chain.audit import Options
+from include.audit.chain.audit import ChainAuditOptions
 from include.errors import Transient
 from include.lake.backfill.expiry import expire, plan_expiry
 from include.lake.protocol import chain as chain_module
@@ -172,8 +172,8 @@ def audited_beside(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> 
     found: list[str] = []
     for depth in ("names", "bytes", "labels"):
         store.watched = True
-        report = world.audit(Options(depth=depth))
+        report = world.audit(ChainAuditOptions(depth=depth))
         store.watched = False
         found += [finding.line() for finding in report.findings]
-    after = world.audit(Options(depth="bytes"))
+    after = world.audit(ChainAuditOptions(depth="bytes"))
     return [*found, *(finding.line() for finding in after.findings)], life.happened

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from include.audit.chain.audit import Options, audit_chain
+from include.audit.chain.audit import ChainAuditOptions, audit_chain
 from include.audit.chain.finding import ChainFinding
 from include.audit.chain.report import ChainReport
 from include.errors import InvalidRecord
@@ -116,7 +116,7 @@ class ChainHarness(LakeHarness):
         assert found is not None
         return found.body
 
-    def audit(self, options: Options | None = None, topic: str = "e") -> ChainReport:
+    def audit(self, options: ChainAuditOptions | None = None, topic: str = "e") -> ChainReport:
         return audit_chain(self.store, GROUPS, topic, self.clock.now_us(), options)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from include.audit.definition import SearchAuditSpec
-from include.audit.search.audit import Mode, audit_and_repair, audit_search
+from include.audit.search.audit import AuditMode, audit_and_repair, audit_search
 from include.audit.search.bounds import Bounds, Window
 from include.audit.search.cut import AuditCut
 from include.audit.search.expected import Expected, ExpectedDocuments
@@ -178,5 +178,5 @@ class AuditHarness:
     def repair(self, **more: Any) -> SearchReport:
         return audit_and_repair(self.spec, self, **more)
 
-    def audit(self, mode: Mode = "digest", **more: Any) -> SearchReport:
+    def audit(self, mode: AuditMode = "digest", **more: Any) -> SearchReport:
         return audit_search(self.spec, self, mode=mode, **more)

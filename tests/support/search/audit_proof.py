@@ -11,7 +11,7 @@ import orjson
 from typing_extensions import override
 
 from include.audit.definition import SearchAuditSpec
-from include.audit.search.audit import Mode
+from include.audit.search.audit import AuditMode
 from include.audit.search.bounds import Bounds
 from include.audit.search.report import SearchReport
 from include.audit.search.scrub import StoredDocuments
@@ -29,7 +29,7 @@ from tests.support.background import Background
 from tests.support.search.audit_harness import AuditHarness
 
 _AT_ONCE = 20_000
-MODES: tuple[Mode, ...] = ("digest", "bisect")
+MODES: tuple[AuditMode, ...] = ("digest", "bisect")
 
 
 class Written(Protocol):

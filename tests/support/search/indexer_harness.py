@@ -21,7 +21,7 @@ from typing import Any
 import orjson
 
 from include.audit.definition import search_audit
-from include.audit.search.audit import Mode, audit_and_repair, audit_search
+from include.audit.search.audit import AuditMode, audit_and_repair, audit_search
 from include.audit.search.platform import ServerSides
 from include.audit.search.report import SearchReport
 from include.index.metadata import Metadata, TopicOrigin
@@ -148,7 +148,7 @@ class IndexerHarness(NodeAuditHarness):
     def repair(self, **more: Any) -> SearchReport:
         return audit_and_repair(self.spec, self.sides, **more)
 
-    def audit(self, mode: Mode = "digest", **more: Any) -> SearchReport:
+    def audit(self, mode: AuditMode = "digest", **more: Any) -> SearchReport:
         return audit_search(self.spec, self.sides, mode=mode, **more)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from include.audit.history import KeptRun, Kind
+from include.audit.history import AuditKind, KeptRun
 from include.audit.lost import mark_lost
 from include.audit.nothing import NothingJudged
 
@@ -29,7 +29,7 @@ NOTHING = NothingJudged("a", "2026-11-25T03:00:00Z", "there is no such topic yet
     ],
 )
 def test_a_run_that_has_met_something_proves_that_it_was_there(
-    kind: Kind, section: str, entry: dict[str, Any], lost: bool
+    kind: AuditKind, section: str, entry: dict[str, Any], lost: bool
 ) -> None:
     report: dict[str, Any] = {section: {"a": dict(NOTHING)}}
     kept = [KeptRun("r2", 2, {section: {"a": dict(NOTHING)}}), KeptRun("r1", 1, {section: {"a": entry}})]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from demo.chain_audit import audited, told_of
 from demo.lake import CLOSINGS
-from include.audit.chain.audit import Options
+from include.audit.chain.audit import ChainAuditOptions
 from tests.support.lake.chain_harness import ChainHarness
 
-DEEP = Options(depth="bytes")
+DEEP = ChainAuditOptions(depth="bytes")
 
 
 def test_one_line_is_enough_when_all_is_clean(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from demo.extras import EXTRAS, ORDER_SEARCH, parts, services
 from demo.joins import told_of_rows
 from include.errors import SettingsError
 from include.local.services import SERVICES, select
-from include.search.dark_rows.report import DarkRowsReport, Outcome
+from include.search.dark_rows.report import DarkRowOutcome, DarkRowsReport
 from include.settings.environment import PROJECT_ROOT
 
 
@@ -62,7 +62,7 @@ def test_joined_rows_are_indexed_by_the_part_that_joins_alone() -> None:
     [({"equal": 2}, 5, True), ({"equal": 1, "differs": 1}, 5, False), ({"undecided": 1}, 2, False), ({}, 0, False)],
 )
 def test_the_summary_is_good_only_where_lines_were_compared_and_none_differs(
-    outcomes: dict[Outcome, int], items: int, good: bool
+    outcomes: dict[DarkRowOutcome, int], items: int, good: bool
 ) -> None:
     told = told_of_rows(DarkRowsReport("order_lines", Counter(outcomes), items, items), "order_row_id", "line_no")
     assert told.good is good

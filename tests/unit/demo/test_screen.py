@@ -8,7 +8,7 @@ from rich.console import Console
 
 from demo.command import _addresses
 from demo.run import _state
-from demo.screen import Figures, LiveScreen, PlainScreen, Stage
+from demo.screen import Figures, LiveScreen, PlainScreen, ScreenStage
 from include.clock import ManualClock
 
 FIGURES = Figures(
@@ -18,7 +18,7 @@ FIGURES = Figures(
     waiting=3,
     p50_s=1.25,
     p99_s=None,
-    stages=(Stage("capture-shop", "running", "03:04:05 UTC", 0.4, None, "17 transactions"),),
+    stages=(ScreenStage("capture-shop", "running", "03:04:05 UTC", 0.4, None, "17 transactions"),),
 )
 
 
@@ -43,7 +43,7 @@ def test_a_pipe_is_not_flooded_with_figures() -> None:
 
 def test_an_application_that_starts_is_not_said_to_be_behind() -> None:
     lines = list[str]()
-    starting = Stage("stream-lake", "starting", "–", None, None, "")
+    starting = ScreenStage("stream-lake", "starting", "–", None, None, "")
     figures = replace(FIGURES, stages=(*FIGURES.stages, starting))
     PlainScreen(ManualClock(), lines.append).figures(figures)
     assert lines[0].endswith("; capture-shop 0.40 s behind, stream-lake starting")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.document import batch_keys as wanted
-from include.document.behind import Place, Reach, page, values_of, values_text, way
+from include.document.behind import Reach, WalkPlace, page, values_of, values_text, way
 from include.document.definition import Hop
 from include.document.reading.tables import MemoryTables
 from include.log import topics
@@ -298,7 +298,7 @@ def test_pages_of_many_values_come_by_every_key(order: list[str], most: int) -> 
     tables = MemoryTables({"orders": orders}, {})
     hop = Hop(table="partners", where={"id": "partner_id"})
     reach, found = Reach((hop,), ((1,), (9,), (0,), (3,))), set()
-    place: Place = (0, None)
+    place: WalkPlace = (0, None)
     for _ in range(60):
         step = page(tables, DEFINITION.fact, order, reach, place, most)
         found |= set(step.found)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from include.document.definition import Fact, Hop, Lookup, Path
+from include.document.definition import Fact, Hop, JoinPath, Lookup
 from include.document.reading.lookup import LookupPlace, Missing, PartSource, attach, keys_behind
 from include.document.reading.tables import MemoryTables
 
@@ -141,7 +141,7 @@ def test_texts_join_as_the_database_holds_them_equal_and_a_row_is_found_once() -
 
 
 def test_the_way_back_from_a_text_finds_all_keys_whose_rows_are_equal_to_it() -> None:
-    path = Path((Hop(table="cities", where={"name": "city"}),), ("country",))
+    path = JoinPath((Hop(table="cities", where={"name": "city"}),), ("country",))
     fact = Fact(table="orders", key=["id"], newest_by="id", state="s", final=["x"])
     tables = MemoryTables(PLACES, {}, lambda text: text.strip().lower())
     assert keys_behind(tables, fact, path, {("KöLN",): 7, ("köln",): 9}, 10) == {(1,): 9, (2,): 9}

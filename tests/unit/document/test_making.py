@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.document import batch, making
-from include.document.making import Key, Made, MakePlan, chunks_of, evenly, made_with
+from include.document.making import DocumentKey, Made, MakePlan, chunks_of, evenly, made_with
 from include.errors import Transient
 from include.log import topics
 from include.record.position import SourcePosition
@@ -33,7 +33,9 @@ class Elsewhere:
         self.world, self.asked, self.faults = world, list[int](), 0
         self.positions: list[SourcePosition | None] = []
 
-    def __call__(self, plan: MakePlan, position: SourcePosition | None, keys: Sequence[Key]) -> Iterator[list[Made]]:
+    def __call__(
+        self, plan: MakePlan, position: SourcePosition | None, keys: Sequence[DocumentKey]
+    ) -> Iterator[list[Made]]:
         self.positions.append(position)
         for share in evenly(keys, 2):
             if self.faults:

@@ -12,7 +12,7 @@ import orjson
 
 from include.clock import ManualClock
 from include.eventtime.algorithm.calls import Calls
-from include.eventtime.algorithm.watermark import Place
+from include.eventtime.algorithm.watermark import TopicPartition
 from include.eventtime.config.definition import DeployedJob, JobEntry
 from include.eventtime.gathering import ElementGathering, ElementWork
 from include.eventtime.opening import opened_job
@@ -46,7 +46,7 @@ TOLD, ODD = "out.told", "out.odd"
 class Logged(History):
     """What a log has, as a history: with the verdicts that were written down."""
 
-    def __init__(self, history: History, partitions: Mapping[Place, list[Item]], end: int) -> None:
+    def __init__(self, history: History, partitions: Mapping[TopicPartition, list[Item]], end: int) -> None:
         self.bound, self.topics, self.places = history.bound, history.topics, [*partitions]
         self.partitions, self._end = dict(partitions), end
 
@@ -135,7 +135,7 @@ class JobDriverHarness:
 
     def logged(self, end: int) -> Logged:
         """What is in the log, with the verdicts that the job has written down."""
-        partitions: dict[Place, list[Item]] = {}
+        partitions: dict[TopicPartition, list[Item]] = {}
         for topic in self.history.topics:
             reader = self.log.reader()
             for partition in reader.end_offsets(topic):
@@ -166,8 +166,8 @@ class JobDriverHarness:
                 found[decode(record.key or b"")["key"]].append((number, name, value))
         return {key: sorted(outputs, key=lambda output: output[0]) for key, outputs in found.items()}
 
-    def late(self) -> set[tuple[Place, int]]:
-        found: list[tuple[Place, int]] = []
+    def late(self) -> set[tuple[TopicPartition, int]]:
+        found: list[tuple[TopicPartition, int]] = []
         for topic in self.history.topics:
             for record in self.records(topics.late(topic, APPLICATION)):
                 said = {name: (value or b"").decode() for name, value in record.headers}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from include.clock import ManualClock
-from include.eventtime.algorithm.watermark import IdleVerdict, Place
+from include.eventtime.algorithm.watermark import IdleVerdict, TopicPartition
 from include.eventtime.committed import day_of
 from include.eventtime.config.definition import DeployedJob, JobEntry
 from include.eventtime.model.process import Context, Element, EventTime, Process
@@ -105,7 +105,7 @@ class Harness:
         values = [decode(record.value or b"") for record in records]
         return sorted((value["device"], round(value["at"].timestamp())) for value in values)
 
-    def verdicts(self) -> dict[Place, list[IdleVerdict]]:
+    def verdicts(self) -> dict[TopicPartition, list[IdleVerdict]]:
         found = recorded(self.log.reader(), [self.topic], APPLICATION)
         return {place: list(those) for place, those in found.items()}
 

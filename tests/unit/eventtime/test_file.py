@@ -20,7 +20,7 @@ from include.eventtime.outputs import OutputWriter
 from include.eventtime.reading import ElementReader
 from include.eventtime.replay import ElementLine, IdleNotice, JobReplay, ReplayLine, replay
 from include.eventtime.rerun.file import file_job, replayed_file, written
-from include.eventtime.work import CarryOut
+from include.eventtime.work import CarryOutBuckets
 from include.log.memory import MemoryLog
 from include.log.planning.survey import PortSurvey
 from include.log.registry.memory import MemoryRegistry
@@ -45,7 +45,7 @@ class Platform:
         job = file_job(process, lines, bound_us=bound_us, batch=batch, ideal=how.get("ideal", False))
         elsewhere, states = written(lines, self.access), States()
 
-        def equip(again: DeployedJob, opened: OpenedJob) -> CarryOut:
+        def equip(again: DeployedJob, opened: OpenedJob) -> CarryOutBuckets:
             read = elsewhere.declared(job)
             ranked = [(rank, topic, *read[topic]) for rank, topic in enumerate(opened.runner.topics)]
             return functools.partial(

@@ -9,7 +9,7 @@ import pytest
 from include.eventtime.algorithm.calls import Calls, Emitted, FailedCall
 from include.eventtime.algorithm.kept import KeptState
 from include.eventtime.algorithm.order import Arrived, key_of
-from include.eventtime.algorithm.watermark import NEVER, PartitionWatermark, Place
+from include.eventtime.algorithm.watermark import NEVER, PartitionWatermark, TopicPartition
 from tests.support.eventtime.histories import History, Item, Run, expected
 
 pytestmark = pytest.mark.unit
@@ -164,7 +164,7 @@ class ShortWindows(Run):
 class EveryWhile(Run):
     """A watermark is taken every while of reading: what comes in between is judged by the last one."""
 
-    def read(self, place: Place, items: Sequence[Item]) -> list[Arrived]:
+    def read(self, place: TopicPartition, items: Sequence[Item]) -> list[Arrived]:
         low, found = self.lows[place], []
         for item in items:
             if item.value is None:

@@ -13,7 +13,7 @@ from include.eventtime.reading import ElementReader
 from include.eventtime.rerun.comparison import compared
 from include.eventtime.rerun.day import day_to_replay, patient, remove_replay, replayed_day
 from include.eventtime.rerun.report import ReplayReport
-from include.eventtime.restored import Elsewhere, RestoredSource, Span
+from include.eventtime.restored import CopiedSpan, Elsewhere, RestoredSource
 from include.log.access import LogAccess
 from include.log.planning.survey import PortSurvey
 from include.log.ports import TopicSpec
@@ -110,7 +110,7 @@ def restored(world: JobDriverHarness, process: Process, topic: str) -> RestoredS
     target, reader, writer = f"again.{topic}", world.log.reader(), world.log.writer("restore")
     ends = reader.end_offsets(topic)
     world.admin.ensure(TopicSpec(target, len(ends)))
-    spans: dict[int, list[Span]] = {partition: [] for partition in ends}
+    spans: dict[int, list[CopiedSpan]] = {partition: [] for partition in ends}
     writer.begin()
     for partition, end in ends.items():
         for number, record in enumerate(reader.read(topic, partition, 0, end)):

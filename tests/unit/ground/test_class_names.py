@@ -18,6 +18,23 @@ def test_no_two_public_classes_share_a_name() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+def test_a_public_name_of_a_type_stands_for_one_thing() -> None:
+    """What is not a class, too; the same words for the same thing may stand in two places that cannot meet."""
+    meanings: dict[str, set[str]] = defaultdict(set)
+    exported = set()
+    for file in sorted(file for top in ("include", "demo") for file in (PROJECT_ROOT / top).rglob("*.py")):
+        for node in ast.parse(file.read_text("utf-8")).body:
+            match node:
+                case ast.ClassDef(name=name):
+                    meanings[name].add(f"class of {file.name}")
+                case ast.Assign(targets=[ast.Name("__all__")], value=value):
+                    exported |= set(ast.literal_eval(value))
+                case ast.Assign(targets=[ast.Name(name)], value=value) if name[0].isupper() and not name.isupper():
+                    meanings[name].add(ast.unparse(value))
+    several = {name: said for name, said in meanings.items() if name in exported and len(said) > 1}
+    assert {name: said for name, said in several.items() if not all("TypeVar" in each for each in said)} == {}
+
+
 def test_no_room_has_more_than_twenty_modules() -> None:
     rooms = {
         str(folder.relative_to(PROJECT_ROOT)): len(list(folder.glob("*.py")))

@@ -18,7 +18,7 @@ from include.join.rows.reading import InputReader
 from include.join.runner import JoinRunner
 from include.join.takeover import Edition, definition_of
 from include.join.task import equipped
-from include.join.work import CarryOut, JoinBatch
+from include.join.work import CarryOutJoins, JoinBatch
 from include.log import topics
 from include.log.control import Control
 from include.log.memory import MemoryLog
@@ -232,7 +232,7 @@ class Process:
         self.planner = BatchPlanner(spec, PortSurvey(reader, admin), tails, world.clock)
         self.at = spec.initial()
 
-    def equip(self, edition: Edition, later: Edition | None) -> CarryOut:
+    def equip(self, edition: Edition, later: Edition | None) -> CarryOutJoins:
         """The work of a batch without Spark, in the same steps."""
         shape, readers = equipped(edition, self.world.schemas, edition.slots)
         new, anew = None, dict[str, InputReader]()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
-from include.log.resolved import FULL_KEYS, Ends, Resolved, ResolvedView, ResolvedWriter
+from include.log.resolved import FULL_KEYS, PartitionEnds, Resolved, ResolvedView, ResolvedWriter
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 
@@ -23,7 +23,7 @@ def position(number: int) -> SourcePosition:
 
 
 def say(
-    writer: ResolvedWriter, number: int, changed: Ends, now_us: int = 0, sources: Collection[str] = ()
+    writer: ResolvedWriter, number: int, changed: PartitionEnds, now_us: int = 0, sources: Collection[str] = ()
 ) -> tuple[Resolved, Appended]:
     return writer.records(changed, version=number, position=position(number), now_us=now_us, sources=sources)
 

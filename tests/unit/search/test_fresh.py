@@ -16,7 +16,7 @@ from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 from include.search.answer import CompleteTo, Hit, Page
 from include.search.cursor import ListPlace
-from include.search.database import Read
+from include.search.database import DatabaseRead
 from include.search.definition import Fresh, SearchTarget
 from include.search.fresh import FreshSearch
 from include.search.serving import NoIndex, ServingIndex
@@ -72,17 +72,19 @@ class Harness:
         self.complete = self.visible = len(self.commits)
 
     # The database's side.
-    def read(self, only: str | None = None) -> Read:
+    def read(self, only: str | None = None) -> DatabaseRead:
         self.database_reads += 1
         if self.database_down:
             raise BackPressure("capped", system="mysql")
         living = {i: Hit(i, None, h.body) for i, h in self.state(len(self.commits)).items()}
         pending = frozenset(i for i, last in dict(self.commits).items() if last == "pending" and i not in living)
         if only is not None:
-            return Read({only: living.get(only)} if only not in pending else {}, pending & {only}, self.position())
-        return Read(living, pending, self.position())
+            return DatabaseRead(
+                {only: living.get(only)} if only not in pending else {}, pending & {only}, self.position()
+            )
+        return DatabaseRead(living, pending, self.position())
 
-    def by_id(self, doc_id: str) -> Read:
+    def by_id(self, doc_id: str) -> DatabaseRead:
         return self.read(doc_id)
 
     def position(self) -> SourcePosition:
@@ -304,7 +306,7 @@ def test_what_only_the_index_can_tell_is_away_with_the_index(target: SearchTarge
     world = Harness(target)
     world.down = True
 
-    def refuse(doc_id: str) -> Read:
+    def refuse(doc_id: str) -> DatabaseRead:
         raise InvalidRecord("id of a long key cannot be asked of the database", reason="hash")
 
     world.by_id = refuse  # type: ignore[method-assign]

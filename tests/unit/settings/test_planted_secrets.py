@@ -31,7 +31,7 @@ import include
 from include.cli.main import main
 from include.document.database import DatabaseAddress
 from include.errors import LyrebirdError
-from include.log.kafka.errors import Options
+from include.log.kafka.errors import ClientOptions
 from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.kafka.offsets import KafkaOffsets
 from include.log.planning.survey import KafkaSurvey
@@ -206,7 +206,7 @@ def test_a_command_shows_no_secret(
     assert appearances(deployed.secrets, seen) == []
 
 
-CLIENTS: dict[str, Callable[[str, Options], object]] = {
+CLIENTS: dict[str, Callable[[str, ClientOptions], object]] = {
     "survey": KafkaSurvey,
     "admin": lambda *place: KafkaAdmin(*place).names(),
     "offsets": lambda bootstrap, options: KafkaOffsets(bootstrap, "group", options),
@@ -218,7 +218,7 @@ CLIENTS: dict[str, Callable[[str, Options], object]] = {
 def test_what_a_client_of_kafka_refuses_is_told_without_its_value(deployed: Deployed, client: str) -> None:
     kafka = Deployment.load(deployed.folder, dict(os.environ)).one("kafka", Kafka)
     lost = planted("misplaced")
-    refusals: tuple[tuple[Options, str], ...] = (
+    refusals: tuple[tuple[ClientOptions, str], ...] = (
         (kafka.options, "ssl.key.pem failed: not in PEM format"),
         ({"sasl.passwrd": lost}, 'No such configuration property: "sasl.passwrd"'),
         ({"security.protocol": lost}, 'Invalid value "…" for configuration property "security.protocol"'),

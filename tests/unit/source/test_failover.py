@@ -12,7 +12,7 @@ from include.record.gtid import MysqlGtidSet, parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.database import failover
 from include.source.database.failover import chosen, places, there
-from include.source.database.server import Ask, MissingTransactions, Reset, Server
+from include.source.database.server import AskServer, MissingTransactions, Reset, Server
 from include.source.definition import SourceDefinition
 from tests.support.binlog.builder import SID
 
@@ -109,7 +109,7 @@ OTHER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 MYSQL = Server("mysql", (9, 7, 0), "9.7.0", gtids=True)
 
 
-def answers(**more: Any) -> Ask:
+def answers(**more: Any) -> AskServer:
     told = {
         "SELECT @@global.server_uuid": [(str(SID).upper(),)],
         "SELECT @@global.server_id": [(1,)],

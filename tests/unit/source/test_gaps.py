@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from include.errors import Terminal
-from include.source.database.server import Ask, Server
+from include.source.database.server import AskServer, Server
 from include.source.database.unlogged_writes import gaps
 from include.source.definition import SourceDefinition
 
@@ -21,7 +21,7 @@ QUESTIONS = {MARIADB: "SHOW ALL SLAVES STATUS", MYSQL: "SHOW REPLICA STATUS", OL
 
 def asked(
     do: str = "", ignore: str = "", slave_pos: str = "", replication: dict[str, int | None] | None = None, **values: str
-) -> Ask:
+) -> AskServer:
     """`replication`: rows of the answer to a question about replicas; None: refused."""
 
     def ask(sql: str, *names: str) -> list[tuple[Any, ...]]:
@@ -40,7 +40,7 @@ def asked(
     return ask
 
 
-def found(ask: Ask, server: Server = MARIADB) -> list[tuple[str, str]]:
+def found(ask: AskServer, server: Server = MARIADB) -> list[tuple[str, str]]:
     return [(each.level, each.place) for each in gaps(ask, server, SOURCE)]
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from include.errors import SettingsError
 from include.policy.checks import TableColumns, check_columns, check_key, findings
 from include.policy.masks import Hash, KeepLast, Mask, Null
-from include.policy.policy import Policy, TableFilter, Verdict
+from include.policy.policy import Policy, PolicyVerdict, TableFilter
 from include.record.schema import Column
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
@@ -69,7 +69,7 @@ ENTRIES = st.dictionaries(NAMES, st.one_of(WHOLE, COLUMNS).map(TableFilter.model
 
 @given(st.sampled_from(["accept", "drop"]), ENTRIES)
 def test_each_table_gets_what_the_rules_say_and_idle_entries_are_refused(
-    default: Verdict, entries: dict[str, TableFilter]
+    default: PolicyVerdict, entries: dict[str, TableFilter]
 ) -> None:
     expected = {(d, t): model(default, entries, d, t) for d in DATABASES for t in TABLES}
     idle = set(entries) - {entry for *_, entry in expected.values()}
@@ -85,7 +85,7 @@ def test_each_table_gets_what_the_rules_say_and_idle_entries_are_refused(
 
 
 @given(st.sampled_from(["accept", "drop"]), st.text("xyab", min_size=1), st.text("ab", min_size=1))
-def test_no_table_of_another_database_passes(default: Verdict, database: str, table: str) -> None:
+def test_no_table_of_another_database_passes(default: PolicyVerdict, database: str, table: str) -> None:
     policy = Policy.declared(default, {"*": TableFilter(policy="accept")}, DATABASES)
     assert policy.of(database, table).passes == (database in DATABASES)
 

@@ -18,7 +18,7 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.preflight import ServerFinding
 from include.source.definition import SourceDefinition
 from include.source.ports import ResumePoint
-from include.source.run import Capture, Mode
+from include.source.run import Capture, RunMode
 from include.source.state.capture_state import CaptureState
 from include.source.upstream import LiveServer
 
@@ -55,7 +55,7 @@ class Scenario:
         self.reporter, self.left = Reporter(), list(sessions)
         self.capture = Capture("shop", SOURCE, Any, ManualClock(1), self.reporter, between=lambda a, _b: a)  # type: ignore[arg-type]
 
-        def once(_mode: Mode, _tables: tuple[str, ...], _id: str) -> str:
+        def once(_mode: RunMode, _tables: tuple[str, ...], _id: str) -> str:
             commits, error = self.left.pop(0)
             self.reporter.commits += commits
             if error is not None:

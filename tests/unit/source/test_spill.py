@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from include.errors import Terminal, Transient
 from include.source.binlog.events import QueryEvent
 from include.source.binlog.spill import Spill
-from include.source.binlog.step import RowsEvent, Step
+from include.source.binlog.step import RowsEvent, SourceStep
 from include.source.binlog.table_map import TableMap
 
 FOLDER = Path(gettempdir())
@@ -38,7 +38,7 @@ steps = st.one_of(
     st.sampled_from([0, 300, 1000, 1 << 20]),
 )
 def test_a_spilled_sequence_equals_a_list(actions: list[Any], memory_bytes: int) -> None:
-    spill, model, marks = Spill(memory_bytes, FOLDER), list[Step](), list[Any]()
+    spill, model, marks = Spill(memory_bytes, FOLDER), list[SourceStep](), list[Any]()
     for action in actions:
         if action == "mark":
             marks.append((spill.mark(), len(model)))

@@ -19,7 +19,7 @@ from include.log.running.failure import first_line
 from include.log.running.job_pool import OwnedJobPool
 from include.pace import Backoff
 
-__all__ = ["Answer", "RangePool", "fill", "lost_range"]
+__all__ = ["FillAnswer", "RangePool", "fill", "lost_range"]
 
 _AHEAD: Final = 4
 _REST_S: Final = 0.02
@@ -27,12 +27,12 @@ _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 10.0
 _LOST_IN_A_ROW: Final = 10
 
-Answer = TaskOutcome | LyrebirdError
-RangePool = OwnedJobPool[NumberedRange, tuple[int, Answer]]
+FillAnswer = TaskOutcome | LyrebirdError
+RangePool = OwnedJobPool[NumberedRange, tuple[int, FillAnswer]]
 """Gives what became of each range, with its number."""
 
 
-def lost_range(task: NumberedRange, failed: BaseException) -> tuple[int, Answer]:
+def lost_range(task: NumberedRange, failed: BaseException) -> tuple[int, FillAnswer]:
     """What became of a range whose worker is gone: what it wrote is in the index, and comes back as stale."""
     if isinstance(failed, LyrebirdError):
         return task[0], failed

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from include.index.deployed import DeployedIndex
 from include.index.generations.rebuild.deployed import carry_out
-from include.index.generations.rebuild.fill import Answer, lost_range
+from include.index.generations.rebuild.fill import FillAnswer, lost_range
 from include.index.generations.rebuild.plan import RebuildPlan
 from include.index.generations.rebuild.run import ProgressReporter, Rebuilt
 from include.index.worker import NumberedRange, WorkerPlan, work_off_range
@@ -18,7 +18,7 @@ from include.log.running.job_pool_spark import SparkJobPool
 __all__ = ["rebuild_by_spark", "spark_pool"]
 
 
-def spark_pool(spark: SparkSession, plan: WorkerPlan) -> SparkJobPool[NumberedRange, tuple[int, Answer]]:
+def spark_pool(spark: SparkSession, plan: WorkerPlan) -> SparkJobPool[NumberedRange, tuple[int, FillAnswer]]:
     """Where ranges of `plan` are worked off."""
     return SparkJobPool(spark, partial(work_off_range, plan), lost_range)
 

@@ -19,7 +19,12 @@ from include.lake.formats.port import FileIdentity, FileWriter
 from include.lake.formats.sequence.codecs import Codec, CodecName, codec
 from include.lake.formats.sequence.key_layout import KeyLayout, NullValue, OffsetKey
 from include.lake.formats.sequence.message_pack_key import MessagePackKey
-from include.lake.formats.sequence.sequence_header import BYTES_WRITABLE, LONG_WRITABLE, Compression, SequenceHeader
+from include.lake.formats.sequence.sequence_header import (
+    BYTES_WRITABLE,
+    LONG_WRITABLE,
+    SequenceCompression,
+    SequenceHeader,
+)
 from include.lake.formats.sequence.sequence_reader import SequenceReader
 from include.lake.formats.sequence.sequence_writer import BLOCK_BYTES, BlockWriter, RecordWriter, sync_markers
 from include.lake.formats.sequence.verbatim import PROFILE, VerbatimKey
@@ -44,7 +49,7 @@ class SequenceFile(Strict):
     """`message_pack` only: keys hold the timestamp too, as later Secors write it."""
     null_value: NullValue = "refuse"
     """Not with `verbatim`: what becomes of a null value."""
-    compression: Compression = "NONE"
+    compression: SequenceCompression = "NONE"
     """NONE, RECORD or BLOCK."""
     codec: CodecName = "zlib"
     """Not with NONE. `zstd` needs readers with native libhadoop, which the PySpark wheel has not."""

@@ -17,12 +17,12 @@ __all__ = [
     "MAGIC",
     "SYNC_BYTES",
     "TEXT",
-    "Compression",
+    "SequenceCompression",
     "SequenceHeader",
     "vint",
 ]
 
-Compression = Literal["NONE", "RECORD", "BLOCK"]
+SequenceCompression = Literal["NONE", "RECORD", "BLOCK"]
 """NONE: as it is; RECORD: each value alone; BLOCK: many records' keys together, and their values together."""
 
 MAGIC: Final = b"SEQ"
@@ -54,7 +54,7 @@ class SequenceHeader:
 
     key_class: str
     value_class: str
-    compression: Compression
+    compression: SequenceCompression
     codec: str
     sync: bytes
     metadata: Mapping[str, str] = field(default_factory=dict)

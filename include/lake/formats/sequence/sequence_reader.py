@@ -19,7 +19,7 @@ from include.lake.formats.sequence.sequence_header import (
     MAGIC,
     SYNC_BYTES,
     TEXT,
-    Compression,
+    SequenceCompression,
     SequenceHeader,
 )
 
@@ -195,7 +195,7 @@ class SequenceReader:
         flags = self._take(2)
         if flags not in (b"\0\0", b"\1\0", b"\1\1"):
             raise _Damaged("it is compressed in no known way")
-        compression: Compression = "BLOCK" if flags[1] else "RECORD" if flags[0] else "NONE"
+        compression: SequenceCompression = "BLOCK" if flags[1] else "RECORD" if flags[0] else "NONE"
         codec = ""
         if flags[0]:
             codec = self._take_text() if version > 4 else "org.apache.hadoop.io.compress.DefaultCodec"

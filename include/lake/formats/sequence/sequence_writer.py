@@ -24,7 +24,7 @@ from include.lake.formats.sequence.sequence_header import (
     BYTES_WRITABLE,
     ESCAPE,
     SYNC_BYTES,
-    Compression,
+    SequenceCompression,
     SequenceHeader,
     vint,
 )
@@ -64,7 +64,7 @@ class _Body(ABC):
         stream: BinaryIO,
         layout: KeyLayout,
         markers: Iterator[bytes],
-        compression: Compression,
+        compression: SequenceCompression,
         codec: Codec | None,
     ) -> None:
         self._stream = stream

@@ -13,7 +13,7 @@ from typing import Any, Final
 import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
-from include.lake.parsing.fields import Read, WantedValue, invalid, plan
+from include.lake.parsing.fields import ReadFields, WantedValue, invalid, plan
 from include.lake.parsing.readers.avro_walk import Take, compile_walk
 from include.log.ports import SchemaRegistry
 from include.record.plain_fields import Walk
@@ -23,7 +23,7 @@ __all__ = ["avro_reader"]
 _HEAD: Final = 5
 
 
-def avro_reader(wanted: Sequence[WantedValue], registry: SchemaRegistry) -> Read:
+def avro_reader(wanted: Sequence[WantedValue], registry: SchemaRegistry) -> ReadFields:
     """Reads values at names of fields, keys of maps, indexes of arrays; None where the schema has no such field.
 
     The reader raises what the registry does: `Transient` when it does not answer, `InvalidRecord` for an id that

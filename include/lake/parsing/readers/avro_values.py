@@ -18,7 +18,7 @@ from include.lake.parsing.fields import Instant
 __all__ = [
     "FIXED_BYTES",
     "Many",
-    "Value",
+    "ReadValue",
     "blocks",
     "logical_value",
     "plain_value",
@@ -28,7 +28,7 @@ __all__ = [
     "string_value",
 ]
 
-Value = Callable[[bytes, int], tuple[Any, int]]
+ReadValue = Callable[[bytes, int], tuple[Any, int]]
 """(data, where a value begins) → the value and where it ends."""
 
 Many = Callable[[bytes, int, int], int]
@@ -123,7 +123,7 @@ def blocks(data: bytes, at: int, items: Many) -> int:
         at = items(data, at, count)
 
 
-def plain_value(schema: Any, kind: str) -> Value:
+def plain_value(schema: Any, kind: str) -> ReadValue:
     """What reads values of a type, as they are without logical types; of a container it refuses them."""
     match kind:
         case "null":

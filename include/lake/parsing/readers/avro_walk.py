@@ -14,7 +14,7 @@ from typing import Any
 from include.lake.parsing.readers.avro_values import (
     FIXED_BYTES,
     Many,
-    Value,
+    ReadValue,
     blocks,
     logical_value,
     plain_value,
@@ -198,7 +198,7 @@ class _Compiler:
 
         return leaf
 
-    def _value(self, schema: Any, *, instant: bool) -> Value:
+    def _value(self, schema: Any, *, instant: bool) -> ReadValue:
         if isinstance(schema, str) and schema in self._named:
             schema = self._named[schema]
         if isinstance(schema, list):

@@ -6,12 +6,14 @@ import csv
 from collections.abc import Sequence
 from typing import Any
 
-from include.lake.parsing.fields import Path, Read, WantedValue, invalid, shown
+from include.lake.parsing.fields import FieldPath, ReadFields, WantedValue, invalid, shown
 
 __all__ = ["delimited_reader"]
 
 
-def delimited_reader(wanted: Sequence[WantedValue], delimiter: str, columns: Sequence[str], quote: str | None) -> Read:
+def delimited_reader(
+    wanted: Sequence[WantedValue], delimiter: str, columns: Sequence[str], quote: str | None
+) -> ReadFields:
     """Reads columns as bytes; a line end after the last is none of it.
 
     With `columns` a message of another number of columns is refused. `quote`: values may stand between two of it,
@@ -32,7 +34,7 @@ def delimited_reader(wanted: Sequence[WantedValue], delimiter: str, columns: Seq
     return read
 
 
-def _place(path: Path, columns: Sequence[str]) -> int:
+def _place(path: FieldPath, columns: Sequence[str]) -> int:
     step = path[0] if len(path) == 1 else None
     if isinstance(step, int) and 1 <= step <= (len(columns) or 10_000):
         return step - 1

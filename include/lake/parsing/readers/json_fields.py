@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from include.lake.parsing.fields import Path, Read, WantedValue, invalid
+from include.lake.parsing.fields import FieldPath, ReadFields, WantedValue, invalid
 
 __all__ = ["JsonFraming", "json_reader"]
 
@@ -22,7 +22,7 @@ JsonFraming = Literal["none", "confluent"]
 _HEAD: Final = 5
 
 
-def json_reader(wanted: Sequence[WantedValue], framing: JsonFraming = "none") -> Read:
+def json_reader(wanted: Sequence[WantedValue], framing: JsonFraming = "none") -> ReadFields:
     """Reads the values of objects; a step through what has no such member gives None."""
     read = _plain(wanted)
     if framing == "none":
@@ -36,7 +36,7 @@ def json_reader(wanted: Sequence[WantedValue], framing: JsonFraming = "none") ->
     return framed
 
 
-def _plain(wanted: Sequence[WantedValue]) -> Read:
+def _plain(wanted: Sequence[WantedValue]) -> ReadFields:
     paths = [want.path for want in wanted]
     loads, broken = orjson.loads, orjson.JSONDecodeError
     only = str(paths[0][0]) if len(paths) == 1 and len(paths[0]) == 1 else None
@@ -57,7 +57,7 @@ def _plain(wanted: Sequence[WantedValue]) -> Read:
     return read
 
 
-def _at(value: Any, path: Path) -> Any:
+def _at(value: Any, path: FieldPath) -> Any:
     for step in path:
         if type(value) is dict:
             value = value.get(step if type(step) is str else str(step))
@@ -68,7 +68,7 @@ def _at(value: Any, path: Path) -> Any:
     return value
 
 
-def _exact(data: bytes, paths: Sequence[Path]) -> Sequence[Any]:
+def _exact(data: bytes, paths: Sequence[FieldPath]) -> Sequence[Any]:
     """The values with numbers as they are written: as floats, late times of an hour can round into the next."""
     try:
         document = json.loads(data, parse_float=Decimal)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgpack
 
-from include.lake.parsing.fields import Instant, Read, WantedValue, invalid, plan
+from include.lake.parsing.fields import Instant, ReadFields, WantedValue, invalid, plan
 
 __all__ = ["message_pack_reader"]
 
@@ -27,7 +27,7 @@ _KEYS: Final = _RAW | _TEXTS | _INTEGERS
 _BUFFER: Final = 65_536
 
 
-def message_pack_reader(wanted: Sequence[WantedValue]) -> Read:
+def message_pack_reader(wanted: Sequence[WantedValue]) -> ReadFields:
     """Reads values as Python's own; the timestamp extension as `Instant`, other wanted containers are refused."""
     tree = _raw(plan(wanted))
     count = len(wanted)

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Literal
 
-from include.lake.parsing.fields import Instant, Read, WantedValue, invalid, shown
+from include.lake.parsing.fields import Instant, ReadFields, WantedValue, invalid, shown
 from include.lake.parsing.readers.descriptor_set import DescriptorSet, FieldType, MessageType
 from include.lake.parsing.readers.thrift_compact import varint
 
@@ -67,7 +67,7 @@ _Plan = dict[int, tuple[int, Any, list[int]]]
 
 def protobuf_reader(
     wanted: Sequence[WantedValue], types: DescriptorSet, message: str, framing: ProtobufFraming
-) -> Read:
+) -> ReadFields:
     """Reads values, enums by name, `google.protobuf.Timestamp` as `Instant`. `ValueError` for paths that are none."""
     root = _message(types, message)
     tree: _Plan = {}

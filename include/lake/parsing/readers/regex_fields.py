@@ -13,7 +13,7 @@ from re import _constants as code  # type: ignore[attr-defined]  # what the engi
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, Final
 
-from include.lake.parsing.fields import Read, WantedValue, invalid, shown
+from include.lake.parsing.fields import ReadFields, WantedValue, invalid, shown
 
 __all__ = ["check_pattern", "regex_reader"]
 
@@ -43,7 +43,7 @@ def check_pattern(written: str, most_bytes: int) -> re.Pattern[bytes]:
     return compiled
 
 
-def regex_reader(wanted: Sequence[WantedValue], written: str, most_bytes: int) -> Read:
+def regex_reader(wanted: Sequence[WantedValue], written: str, most_bytes: int) -> ReadFields:
     """Reads groups as bytes, None of those that took no part; the first match anywhere in the message counts.
 
     `InvalidRecord` for a message without a match or of more than `most_bytes`. `ValueError` for a field that is no

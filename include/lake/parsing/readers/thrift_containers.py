@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-__all__ = ["Skip", "pass_over"]
+__all__ = ["SkipThrift", "pass_over"]
 
-Skip = Callable[[bytes, int, int, int], int]
+SkipThrift = Callable[[bytes, int, int, int], int]
 """(data, where a value begins, its type, depth) → where it ends."""
 
 
 def pass_over(
-    data: bytes, at: int, kinds: tuple[int, ...], count: int, depth: int, sizes: Mapping[int, int], skip: Skip
+    data: bytes, at: int, kinds: tuple[int, ...], count: int, depth: int, sizes: Mapping[int, int], skip: SkipThrift
 ) -> int:
     """Finds the end of a container's elements without reading them.
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from include.lake.parsing.fields import Read, WantedValue, invalid, plan, shown
+from include.lake.parsing.fields import ReadFields, WantedValue, invalid, plan, shown
 from include.lake.parsing.readers.thrift_binary import walk_binary
 from include.lake.parsing.readers.thrift_compact import walk_compact
 
@@ -15,7 +15,7 @@ __all__ = ["ThriftProtocol", "thrift_reader"]
 ThriftProtocol = Literal["binary", "compact"]
 
 
-def thrift_reader(wanted: Sequence[WantedValue], protocol: ThriftProtocol) -> Read:
+def thrift_reader(wanted: Sequence[WantedValue], protocol: ThriftProtocol) -> ReadFields:
     """Reads the values of a bare struct (no call around it), texts as bytes; the struct is walked to its last byte.
 
     `ValueError` for a path with anything but field ids.

@@ -9,9 +9,9 @@ from include.source.rows.compiled.program import ColumnOp, text_op
 from include.source.rows.shape import TableShape
 from include.source.rows.text import moment_reader, text_charset, value_writer
 
-__all__ = ["Columns", "text_columns"]
+__all__ = ["SelectedColumns", "text_columns"]
 
-Columns = tuple[list[ColumnOp], list[tuple[int, bool]], list[int]]
+SelectedColumns = tuple[list[ColumnOp], list[tuple[int, bool]], list[int]]
 """The columns that are selected; (place among them, whether it is a union) of the key's; those of the partition."""
 
 _MOST_DIGITS: Final = 18
@@ -20,7 +20,7 @@ _MOMENTS: Final = {"datetime": "text_datetime", "timestamp": "text_datetime", "d
 _NUMBERS: Final = {"float": "text_float", "double": "text_double", "time": "text_time"}
 
 
-def text_columns(shape: TableShape) -> Columns | None:
+def text_columns(shape: TableShape) -> SelectedColumns | None:
     """What `text.select_list` selects; None for a shape that is left to Python."""
     keys = {*(i for i, _ in shape.key_parts), *shape.by_parts}
     if not keys.isdisjoint({*shape.skipped, *shape.masked}):

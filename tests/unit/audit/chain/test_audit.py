@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.audit.chain import group as chain_group
-from include.audit.chain.audit import Options, audit_chain
+from include.audit.chain.audit import ChainAuditOptions, audit_chain
 from include.audit.chain.compare import CountDifference, Segment, differences
 from include.audit.chain.report import audit_line, together
 from include.errors import SettingsError, Transient
@@ -25,7 +25,7 @@ from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
 from tests.support.lake.chain_harness import GROUPS, PARTED, Apart, ChainHarness, faults
 
-DEEP = Options(depth="bytes")
+DEEP = ChainAuditOptions(depth="bytes")
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_labels_are_read_in_parts_and_only_where_they_are_asked_for(
     for key in keys:
         world.store.put(key, world.body(key))
     assert faults(world.audit()) == faults(world.audit(DEEP)) == []
-    report = world.audit(Options(depth="labels"))
+    report = world.audit(ChainAuditOptions(depth="labels"))
     assert [finding.key for finding in report.findings] == keys
     assert all("metadata have SHA-256 none" in finding.meaning for finding in report.findings)
 

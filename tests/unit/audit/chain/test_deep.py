@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from include.audit.chain.audit import Options, audit_chain
+from include.audit.chain.audit import ChainAuditOptions, audit_chain
 from include.errors import Terminal
 from include.lake.formats.json_lines import JsonLines, JsonLinesOptions
 from include.lake.formats.port import FileIdentity, Format
@@ -22,7 +22,7 @@ from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo, StoredObject
 from tests.support.lake.chain_harness import GROUPS, ChainHarness, faults
 
-DEEP = Options(depth="bytes")
+DEEP = ChainAuditOptions(depth="bytes")
 VERBATIM = SequenceFile(layout="verbatim")
 
 
@@ -141,7 +141,7 @@ def test_what_the_log_lost_is_told_and_no_fault(world: ChainHarness) -> None:
         gaps=(Gap(61, 65, "lost"),),
     )
     world.store.put(chain.commit(61), kept.to_bytes())
-    for options in (Options(), DEEP):
+    for options in (ChainAuditOptions(), DEEP):
         report = world.audit(options)
         assert faults(report) == []
         assert report.groups[1].lost == 4

@@ -9,14 +9,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from include.audit.chain.audit import Options
+from include.audit.chain.audit import ChainAuditOptions
 from include.lake.protocol import chain as chain_module
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.cut import Commit, Intent
 from include.lake.protocol.pointer import PointerEntry, ReadersPointer, read_pointer
 from tests.support.lake.chain_harness import ChainHarness, faults
 
-DEEP = Options(depth="bytes")
+DEEP = ChainAuditOptions(depth="bytes")
 
 
 @pytest.fixture
@@ -36,8 +36,8 @@ def rewrite(world: ChainHarness, commit: Commit, chain_of: str = "by_date") -> N
     world.store.put(chain.commit(commit.first), commit.to_bytes())
 
 
-@pytest.mark.parametrize("options", [Options(), Options(depth="labels"), DEEP])
-def test_what_is_whole_is_clean_at_every_depth(world: ChainHarness, options: Options) -> None:
+@pytest.mark.parametrize("options", [ChainAuditOptions(), ChainAuditOptions(depth="labels"), DEEP])
+def test_what_is_whole_is_clean_at_every_depth(world: ChainHarness, options: ChainAuditOptions) -> None:
     report = world.audit(options)
     assert report.clean
     assert report.next_command == ""
@@ -60,7 +60,7 @@ def test_an_object_that_was_removed_is_missing(world: ChainHarness, group: str, 
     commit = world.commits(group, 1)[2]
     key = commit.files[0].key
     world.store.delete(key)
-    for options in (Options(), DEEP):
+    for options in (ChainAuditOptions(), DEEP):
         (finding,) = world.audit(options).findings
         assert (finding.fault, finding.key, finding.partition) == ("object missing", key, 1)
         assert (finding.first, finding.next_command) == (commit.first, run)
@@ -69,7 +69,7 @@ def test_an_object_that_was_removed_is_missing(world: ChainHarness, group: str, 
 def test_an_object_of_another_size_was_changed(world: ChainHarness) -> None:
     key = world.commits()[1].files[0].key
     world.store.put(key, world.body(key) + b"x")
-    for options in (Options(), DEEP):
+    for options in (ChainAuditOptions(), DEEP):
         (finding,) = world.audit(options).findings
         assert (finding.fault, finding.key) == ("object changed", key)
 
@@ -82,12 +82,12 @@ def test_a_flipped_byte_shows_when_objects_are_read_and_to_the_labels_when_it_wa
     assert label is not None
     world.store.put(key, bytes(body), metadata=label.metadata)
     assert world.audit().clean
-    assert world.audit(Options(depth="labels")).clean
+    assert world.audit(ChainAuditOptions(depth="labels")).clean
     (finding,) = world.audit(DEEP).findings
     assert (finding.fault, finding.key, finding.generation) == ("object changed", key, 1)
     world.store.put(key, bytes(body))
     assert world.audit().clean
-    assert faults(world.audit(Options(depth="labels"))) == ["object changed"]
+    assert faults(world.audit(ChainAuditOptions(depth="labels"))) == ["object changed"]
 
 
 def test_an_object_that_no_commit_lists_is_extra(world: ChainHarness) -> None:
@@ -160,7 +160,7 @@ def test_a_commit_with_wrong_counts_differs_from_the_backup(world: ChainHarness)
     assert (finding.fault, finding.first, finding.until) == ("counts differ", 61, 122)
     assert "at least 1 record fewer than raw" in finding.meaning
     assert finding.next_command == "lyrebird audit chain e --deep"
-    report = world.audit(Options(compacted=lambda _topic: True))
+    report = world.audit(ChainAuditOptions(compacted=lambda _topic: True))
     assert report.clean
     assert "compacted" in report.notes[0]
 
@@ -327,7 +327,7 @@ def test_a_summary_that_does_not_hold_its_commits_is_wrong_and_mended(
     (finding,) = world.audit(DEEP).findings
     assert (finding.fault, finding.key) == ("summary wrong", key)
     assert finding.next_command == "lyrebird audit chain e --group by_date --repair"
-    mended = world.audit(Options(mend=world.store))
+    mended = world.audit(ChainAuditOptions(mend=world.store))
     assert (mended.clean, mended.groups[1].mended, world.body(key)) == (True, 1, right)
 
 
@@ -338,7 +338,7 @@ def test_a_summary_at_another_place_is_wrong_and_removed(world: ChainHarness) ->
     world.store.put(chain.summary(61), b"\n".join(commit.to_bytes() for commit in world.commits()[1:4]))
     (finding,) = world.audit().findings
     assert (finding.fault, finding.key) == ("summary wrong", chain.summary(61))
-    assert world.audit(Options(mend=world.store)).clean
+    assert world.audit(ChainAuditOptions(mend=world.store)).clean
     assert world.store.get(chain.summary(61)) is None
 
 
@@ -350,7 +350,7 @@ def test_a_commit_that_only_a_summary_has_is_missing_and_put_back(world: ChainHa
     world.store.delete(key)
     (finding,) = world.audit(DEEP).findings
     assert (finding.fault, finding.key, finding.first, finding.until) == ("commit missing", key, 61, 122)
-    assert world.audit(Options(mend=world.store)).clean
+    assert world.audit(ChainAuditOptions(mend=world.store)).clean
     assert world.body(key) == right
     assert world.audit().clean
 
@@ -364,4 +364,4 @@ def test_a_commit_that_was_changed_differs_from_its_summary(world: ChainHarness)
     assert (finding.fault, finding.key) == ("summary wrong", world.chain().summary(0))
     assert "another commit of the cut at 61" in finding.meaning
     assert finding.next_command == "lyrebird audit chain e --group by_date --deep"
-    assert faults(world.audit(Options(mend=world.store))) == ["summary wrong"]
+    assert faults(world.audit(ChainAuditOptions(mend=world.store))) == ["summary wrong"]

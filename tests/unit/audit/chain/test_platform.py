@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from include.audit.chain.audit import Options
+from include.audit.chain.audit import ChainAuditOptions
 from include.audit.chain.platform import audit_in_bucket, topics_in
 from include.audit.chain.report import together
 from include.audit.chain.run_params import ChainAuditRun, verdict_of
@@ -41,7 +41,7 @@ class Steps:
 
 
 def audit(world: ChainHarness, *topics: str, steps: Steps | None = None) -> list[Any]:
-    return list(audit_in_bucket(world.store, GROUPS, topics, world.clock, Options(depth="bytes"), steps))
+    return list(audit_in_bucket(world.store, GROUPS, topics, world.clock, ChainAuditOptions(depth="bytes"), steps))
 
 
 def test_all_topics_are_audited_unless_some_are_named(world: ChainHarness) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.audit.documents.judge import Body, DocumentDifference, Judged, Stand, differing, judged
+from include.audit.documents.judge import DocumentBody, DocumentDifference, Judged, Stand, differing, judged
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 
@@ -39,10 +39,10 @@ class Harness:
         self.now = min(len(self.changes), self.now + step)
         return behind
 
-    def _of(self, number: int) -> dict[str, tuple[int, Body | None]]:
+    def _of(self, number: int) -> dict[str, tuple[int, DocumentBody | None]]:
         return {k: (n, None if v is None else {"v": v}) for n, (k, v) in enumerate(self.changes[:number])}
 
-    def documents(self, keys: Collection[str]) -> tuple[SourcePosition, Mapping[str, Body | None]]:
+    def documents(self, keys: Collection[str]) -> tuple[SourcePosition, Mapping[str, DocumentBody | None]]:
         behind = self._go_on()
         shown = max(self.spoken, self.now - behind)
         found = self._of(shown)
@@ -92,7 +92,7 @@ def test_what_is_wrong_for_good_is_found_with_its_kind(
 
 def test_a_document_that_never_keeps_still_is_said_to_be_unsure_and_one_that_nobody_can_make_unknown() -> None:
     class Restless(Harness):
-        def documents(self, keys: Collection[str]) -> tuple[SourcePosition, Mapping[str, Body | None]]:
+        def documents(self, keys: Collection[str]) -> tuple[SourcePosition, Mapping[str, DocumentBody | None]]:
             position, found = super().documents(keys)
             return position, {key: body for key, body in found.items() if key != "b"}
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from include.audit.nothing import NothingJudged, exit_status
-from include.audit.search.audit import Mode, judged_or_nothing
+from include.audit.search.audit import AuditMode, judged_or_nothing
 from include.audit.search.report import together
 from include.errors import NothingToJudge, Terminal
 from include.index.generations.active import change_fed
@@ -27,12 +27,12 @@ def world() -> AuditHarness:
 
 
 @pytest.fixture(params=["bisect", "digest"])
-def mode(request: pytest.FixtureRequest) -> Mode:
-    found: Mode = request.param
+def mode(request: pytest.FixtureRequest) -> AuditMode:
+    found: AuditMode = request.param
     return found
 
 
-def test_a_whole_copy_is_clean_and_says_up_to_where(world: AuditHarness, mode: Mode) -> None:
+def test_a_whole_copy_is_clean_and_says_up_to_where(world: AuditHarness, mode: AuditMode) -> None:
     report = world.audit(mode)
     assert report.clean
     assert (report.expected, report.indexed, report.behind) == (99, 99, 0)
@@ -42,7 +42,7 @@ def test_a_whole_copy_is_clean_and_says_up_to_where(world: AuditHarness, mode: M
     assert report.lines()[0] == f"audit docs ({mode}): clean"
 
 
-def test_documents_that_went_missing_are_named_by_key(world: AuditHarness, mode: Mode) -> None:
+def test_documents_that_went_missing_are_named_by_key(world: AuditHarness, mode: AuditMode) -> None:
     for key in ("7", "77", "99"):
         world.lose(key)
     report = world.audit(mode)
@@ -52,7 +52,7 @@ def test_documents_that_went_missing_are_named_by_key(world: AuditHarness, mode:
     assert report.lines()[-1].startswith("next: lyrebird ")
 
 
-def test_many_findings_ask_for_the_whole_topic_and_the_report_stays_short(world: AuditHarness, mode: Mode) -> None:
+def test_many_findings_ask_for_the_whole_topic_and_the_report_stays_short(world: AuditHarness, mode: AuditMode) -> None:
     for n in range(1, 40):
         world.lose(str(n))
     report = world.audit(mode)
@@ -60,14 +60,14 @@ def test_many_findings_ask_for_the_whole_topic_and_the_report_stays_short(world:
     assert len(report.to_json()["missing"]) == 39
 
 
-def test_a_document_that_should_be_deleted_is_extra(world: AuditHarness, mode: Mode) -> None:
+def test_a_document_that_should_be_deleted_is_extra(world: AuditHarness, mode: AuditMode) -> None:
     # A copy of the index from before the delete, as a restored snapshot would bring it.
     world.lose("50")
     world.put("50", 50)
     assert world.audit(mode).extra == ("50",)
 
 
-def test_a_topic_that_has_grown_is_told_instead_of_a_verdict(world: AuditHarness, mode: Mode) -> None:
+def test_a_topic_that_has_grown_is_told_instead_of_a_verdict(world: AuditHarness, mode: AuditMode) -> None:
     world.log.grow(world.topic.name, 5)
     world.topic.put(1_000)
     with pytest.raises(Terminal, match="has grown") as refused:
@@ -75,7 +75,7 @@ def test_a_topic_that_has_grown_is_told_instead_of_a_verdict(world: AuditHarness
     assert (refused.value.details["partitions"], refused.value.details["before"]) == (5, 2)
 
 
-def test_a_document_that_nobody_sent_is_extra(world: AuditHarness, mode: Mode) -> None:
+def test_a_document_that_nobody_sent_is_extra(world: AuditHarness, mode: AuditMode) -> None:
     world.put("7x", 7)
     assert world.audit(mode).extra == ("7x",)
 
@@ -105,7 +105,7 @@ def test_as_many_extra_as_missing_documents_in_a_range_hide_from_counts_but_not_
     assert (found.missing, found.extra) == (("1500",), ("1500x",))
 
 
-def test_writes_above_the_cut_are_no_findings(world: AuditHarness, mode: Mode) -> None:
+def test_writes_above_the_cut_are_no_findings(world: AuditHarness, mode: AuditMode) -> None:
     def live() -> None:
         world.topic.put(1, state="cancelled")
         world.topic.delete(2)
@@ -121,7 +121,7 @@ def test_writes_above_the_cut_are_no_findings(world: AuditHarness, mode: Mode) -
 
 @pytest.mark.parametrize("note", [True, False])
 def test_documents_that_were_written_just_before_the_view_are_not_judged(
-    world: AuditHarness, mode: Mode, note: bool
+    world: AuditHarness, mode: AuditMode, note: bool
 ) -> None:
     # The index is ahead of its progress document: bulks were acknowledged, the document not yet written.
     for n in range(1, 11):
@@ -146,7 +146,7 @@ def test_faults_are_found_beside_documents_that_were_written_meanwhile(world: Au
     assert report.in_flight == 29
 
 
-def test_records_without_a_readable_key_are_counted_and_not_judged(world: AuditHarness, mode: Mode) -> None:
+def test_records_without_a_readable_key_are_counted_and_not_judged(world: AuditHarness, mode: AuditMode) -> None:
     world.topic.spoil(1, b"\x01", versioned=False)
     world.catch_up()
     report = world.audit(mode)
@@ -155,7 +155,7 @@ def test_records_without_a_readable_key_are_counted_and_not_judged(world: AuditH
     assert any("1 records without a readable key" in line for line in report.lines())
 
 
-def test_a_document_that_was_set_aside_is_missing(world: AuditHarness, mode: Mode) -> None:
+def test_a_document_that_was_set_aside_is_missing(world: AuditHarness, mode: AuditMode) -> None:
     world.topic.put(200, note="no number")
     world.topic.spoil(201, b"\x01")
     world.catch_up()
@@ -183,7 +183,7 @@ def test_keys_below_the_low_watermark_are_not_compared(world: AuditHarness) -> N
     assert any(", from " in line for line in report.lines())
 
 
-def test_routed_documents_that_moved_meanwhile_are_no_findings(world: AuditHarness, mode: Mode) -> None:
+def test_routed_documents_that_moved_meanwhile_are_no_findings(world: AuditHarness, mode: AuditMode) -> None:
     routed = {name: of.model_copy(update={"routing": "state"}) for name, of in world.spec.index.topics.items()}
     world.spec = replace(world.spec, index=world.spec.index.model_copy(update={"topics": routed}))
     world.lose("7")
@@ -195,7 +195,7 @@ def test_routed_documents_that_moved_meanwhile_are_no_findings(world: AuditHarne
 
 
 @pytest.mark.parametrize("first", ["bisect", "digest"])
-def test_since_the_last_clean_audit_only_newer_keys_are_compared(world: AuditHarness, first: Mode) -> None:
+def test_since_the_last_clean_audit_only_newer_keys_are_compared(world: AuditHarness, first: AuditMode) -> None:
     assert world.audit("bisect", since="last").expected == 99
     assert world.audit(first).clean
     world.lose("7")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from include.audit.search import audit as search
-from include.audit.search.audit import Mode
+from include.audit.search.audit import AuditMode
 from include.audit.search.bounds import Bounds
 from include.audit.search.digest import digest
 from include.audit.search.views.state_view import IndexState
@@ -26,8 +26,8 @@ def world() -> AuditHarness:
 
 
 @pytest.fixture(params=["bisect", "digest"])
-def mode(request: pytest.FixtureRequest) -> Mode:
-    found: Mode = request.param
+def mode(request: pytest.FixtureRequest) -> AuditMode:
+    found: AuditMode = request.param
     return found
 
 
@@ -47,7 +47,9 @@ def generation(world: AuditHarness, number: int) -> None:
     world._metadata = Metadata(TopicOrigin("c", "t", TOPIC, number))
 
 
-def test_documents_whose_records_the_log_has_let_go_are_not_judged_and_counted(world: AuditHarness, mode: Mode) -> None:
+def test_documents_whose_records_the_log_has_let_go_are_not_judged_and_counted(
+    world: AuditHarness, mode: AuditMode
+) -> None:
     world.log.truncate(TOPIC, 0, 40)
     report = world.audit(mode)
     assert report.clean
@@ -59,7 +61,7 @@ def test_documents_whose_records_the_log_has_let_go_are_not_judged_and_counted(w
     assert report.to_json()["starts"] == {"0": 40}
 
 
-def test_what_the_log_still_holds_is_judged_as_ever(world: AuditHarness, mode: Mode) -> None:
+def test_what_the_log_still_holds_is_judged_as_ever(world: AuditHarness, mode: AuditMode) -> None:
     world.log.truncate(TOPIC, 0, 40)
     world.lose("77")
     world.put("x", 3, offset=50)
@@ -68,7 +70,7 @@ def test_what_the_log_still_holds_is_judged_as_ever(world: AuditHarness, mode: M
     assert (report.missing, report.extra) == (("77",), ("x",))
 
 
-def test_a_newer_record_proves_that_a_document_of_an_old_one_is_stale(world: AuditHarness, mode: Mode) -> None:
+def test_a_newer_record_proves_that_a_document_of_an_old_one_is_stale(world: AuditHarness, mode: AuditMode) -> None:
     world.swallowed = {"7", "8"}
     world.topic.put(7, state="cancelled")
     world.topic.delete(8)
@@ -80,7 +82,7 @@ def test_a_newer_record_proves_that_a_document_of_an_old_one_is_stale(world: Aud
     assert report.extra == (("8",) if mode == "digest" else ())
 
 
-def test_records_that_go_while_the_audit_reads_are_no_findings(world: AuditHarness, mode: Mode) -> None:
+def test_records_that_go_while_the_audit_reads_are_no_findings(world: AuditHarness, mode: AuditMode) -> None:
     world.between = lambda: world.log.truncate(TOPIC, 0, 40)
     report = world.audit(mode)
     assert report.clean
@@ -105,14 +107,16 @@ def test_what_is_removed_in_the_middle_of_reading_is_passed_over(world: AuditHar
     assert [record.offset for record in found] == list(range(40, 60))
 
 
-def test_what_a_former_topic_of_the_name_left_is_extra(world: AuditHarness, mode: Mode) -> None:
+def test_what_a_former_topic_of_the_name_left_is_extra(world: AuditHarness, mode: AuditMode) -> None:
     made_anew(world, range(50, 60))
     report = world.audit(mode)
     assert len(report.extra) == 90
     assert (report.missing, report.stale, report.in_flight) == ((), (), 0)
 
 
-def test_what_a_former_topic_left_is_not_judged_once_the_log_lets_records_go(world: AuditHarness, mode: Mode) -> None:
+def test_what_a_former_topic_left_is_not_judged_once_the_log_lets_records_go(
+    world: AuditHarness, mode: AuditMode
+) -> None:
     made_anew(world, range(50, 60))
     world.log.truncate(TOPIC, 0, 4)
     report = world.audit(mode)
@@ -137,7 +141,7 @@ def test_the_cut_of_the_last_clean_audit_counts_in_its_own_generation_alone(worl
     assert world.audit("bisect", since="last").missing == ("7",)
 
 
-def test_a_log_that_has_lost_its_end_cannot_be_audited(world: AuditHarness, mode: Mode) -> None:
+def test_a_log_that_has_lost_its_end_cannot_be_audited(world: AuditHarness, mode: AuditMode) -> None:
     progress = world.progress()
     world.catch_up(acked={0: progress.acked[0] + 7})
     with pytest.raises(Terminal, match=r"the log ends before.*partition 0.*7.*generation to 2"):
@@ -172,7 +176,7 @@ def test_counts_from_the_last_audit_on_name_documents_that_an_update_never_reach
     assert world.audit("bisect", since="last").stale == ("7",)
 
 
-def test_a_tombstone_that_a_floor_wrote_is_not_missing_to_counts(world: AuditHarness, mode: Mode) -> None:
+def test_a_tombstone_that_a_floor_wrote_is_not_missing_to_counts(world: AuditHarness, mode: AuditMode) -> None:
     found = world._metadata.deleted(0, 6, "7", 500)
     world.write([b'{"index":{"_id":"7","version":500,"version_type":"external"}}\n{"metadata":' + found + b"}\n"])
     assert world.audit(mode).clean

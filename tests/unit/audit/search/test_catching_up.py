@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from include.audit.definition import SearchAuditSpec
 from include.audit.search import audit as search
-from include.audit.search.audit import Mode
+from include.audit.search.audit import AuditMode
 from include.audit.search.bounds import Bounds, PartitionShare, parts_of
 from include.audit.search.cut import AuditCut
 from include.audit.search.expected import Expected
@@ -43,8 +43,8 @@ def partition(world: AuditHarness, key: int) -> int:
 
 
 @pytest.fixture(params=["bisect", "digest"])
-def mode(request: pytest.FixtureRequest) -> Mode:
-    found: Mode = request.param
+def mode(request: pytest.FixtureRequest) -> AuditMode:
+    found: AuditMode = request.param
     return found
 
 
@@ -52,7 +52,7 @@ def findings(report: SearchReport) -> dict[str, tuple[str, ...]]:
     return {kind: tuple(sorted(keys)) for kind, keys in report.by_kind.items()}
 
 
-def test_an_index_that_is_far_ahead_is_judged_part_by_part(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_that_is_far_ahead_is_judged_part_by_part(mode: AuditMode, monkeypatch: pytest.MonkeyPatch) -> None:
     world = ahead(40, monkeypatch)
     report = world.audit(mode)
     assert (report.clean, report.unsettled, report.in_flight) == (True, {}, 100)
@@ -63,7 +63,7 @@ def test_an_index_that_is_far_ahead_is_judged_part_by_part(mode: Mode, monkeypat
 
 
 def test_a_partition_with_too_much_from_above_is_not_compared_and_named(
-    mode: Mode, monkeypatch: pytest.MonkeyPatch
+    mode: AuditMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = ahead(40, monkeypatch)
     at = partition(world, 2)
@@ -88,7 +88,7 @@ def test_a_partition_with_too_much_from_above_is_not_compared_and_named(
     assert world.audit(mode).missing == ("2",)
 
 
-def test_an_index_of_which_no_part_can_be_compared_is_refused(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_of_which_no_part_can_be_compared_is_refused(mode: AuditMode, monkeypatch: pytest.MonkeyPatch) -> None:
     world = ahead(3, monkeypatch)
     with pytest.raises(FarAhead, match="far ahead of its progress document"):
         world.audit(mode)

@@ -11,7 +11,7 @@ import pytest
 
 from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
-from include.audit.search.audit import Mode
+from include.audit.search.audit import AuditMode
 from include.audit.search.conservation import unaccounted
 from include.audit.search.report import together
 from include.clock import ManualClock
@@ -28,8 +28,8 @@ def world() -> AuditHarness:
 
 
 @pytest.fixture(params=["bisect", "digest"])
-def mode(request: pytest.FixtureRequest) -> Mode:
-    found: Mode = request.param
+def mode(request: pytest.FixtureRequest) -> AuditMode:
+    found: AuditMode = request.param
     return found
 
 
@@ -38,12 +38,14 @@ def count(world: AuditHarness, **counts: int) -> None:
     keeper.save(replace(keeper.claim(), counts={0: counts}))
 
 
-def test_records_that_became_something_are_accounted_for(world: AuditHarness, mode: Mode) -> None:
+def test_records_that_became_something_are_accounted_for(world: AuditHarness, mode: AuditMode) -> None:
     count(world, read=21, indexed=6, deleted=5, stale=4, folded=3, filtered=2, dead=1)
     assert world.audit(mode).clean
 
 
-def test_a_record_that_became_nothing_is_a_finding_that_names_its_partition(world: AuditHarness, mode: Mode) -> None:
+def test_a_record_that_became_nothing_is_a_finding_that_names_its_partition(
+    world: AuditHarness, mode: AuditMode
+) -> None:
     count(world, read=11, indexed=9, dead=1)
     report = world.audit(mode)
     assert (report.findings, report.clean, report.keys) == (1, False, [])
@@ -59,7 +61,7 @@ def test_records_that_became_two_things_are_found_too() -> None:
     assert unaccounted({0: {"read": 1}}) == ["partition 0: 1 records read, 0 accounted for (none)"]
 
 
-def test_a_mapping_that_is_not_the_declared_one_is_a_finding(world: AuditHarness, mode: Mode) -> None:
+def test_a_mapping_that_is_not_the_declared_one_is_a_finding(world: AuditHarness, mode: AuditMode) -> None:
     declared: dict[str, Any] = deepcopy(world.mapping)
     declared["properties"]["order"]["properties"]["state"] = {"type": "text"}
     world.mapping = declared
@@ -72,7 +74,7 @@ def test_a_mapping_that_is_not_the_declared_one_is_a_finding(world: AuditHarness
 
 
 def test_living_documents_of_a_topic_that_the_index_does_not_declare_are_a_finding(
-    world: AuditHarness, mode: Mode
+    world: AuditHarness, mode: AuditMode
 ) -> None:
     for n in range(3):
         world.put(f"u{n}", 1, topic="former")

@@ -6,7 +6,7 @@ import pytest
 
 from include.audit.history import KeptRun
 from include.audit.history_rows import rows_of
-from include.audit.search.audit import Mode
+from include.audit.search.audit import AuditMode
 from include.audit.search.report import together
 from include.audit.search.run_params import refuse_findings
 from include.errors import Terminal
@@ -29,8 +29,8 @@ def world() -> AuditHarness:
 
 
 @pytest.fixture(params=["bisect", "digest"])
-def mode(request: pytest.FixtureRequest) -> Mode:
-    found: Mode = request.param
+def mode(request: pytest.FixtureRequest) -> AuditMode:
+    found: AuditMode = request.param
     return found
 
 
@@ -45,7 +45,9 @@ def set_aside(
     writer.commit()
 
 
-def test_a_document_whose_newest_state_was_set_aside_is_a_line_of_the_verdict(world: AuditHarness, mode: Mode) -> None:
+def test_a_document_whose_newest_state_was_set_aside_is_a_line_of_the_verdict(
+    world: AuditHarness, mode: AuditMode
+) -> None:
     set_aside(world, 4, 100)
     report = world.audit(mode)
     assert (report.findings, report.clean, report.keys, report.differing_sides) == (1, False, [], 0)
@@ -64,12 +66,12 @@ def test_a_document_whose_newest_state_was_set_aside_is_a_line_of_the_verdict(wo
     ]
 
 
-def test_it_is_told_where_the_document_never_was_as_well(world: AuditHarness, mode: Mode) -> None:
+def test_it_is_told_where_the_document_never_was_as_well(world: AuditHarness, mode: AuditMode) -> None:
     set_aside(world, 77, 100)
     assert [each.doc_id for each in world.audit(mode).set_aside] == ["77"]
 
 
-def test_it_is_told_until_the_document_has_a_later_state(world: AuditHarness, mode: Mode) -> None:
+def test_it_is_told_until_the_document_has_a_later_state(world: AuditHarness, mode: AuditMode) -> None:
     set_aside(world, 4, 11)
     set_aside(world, 5, 11)
     assert [each.doc_id for each in world.audit(mode).set_aside] == ["4", "5"]
@@ -79,7 +81,7 @@ def test_it_is_told_until_the_document_has_a_later_state(world: AuditHarness, mo
     assert world.audit(mode).clean
 
 
-def test_the_same_state_that_was_made_in_the_end_is_a_later_one(world: AuditHarness, mode: Mode) -> None:
+def test_the_same_state_that_was_made_in_the_end_is_a_later_one(world: AuditHarness, mode: AuditMode) -> None:
     set_aside(world, 4, 11)
     world.topic.put(4)
     assert world.topic.version == 11
@@ -87,24 +89,26 @@ def test_the_same_state_that_was_made_in_the_end_is_a_later_one(world: AuditHarn
     assert world.audit(mode).clean
 
 
-def test_an_older_state_that_was_set_aside_is_no_line(world: AuditHarness, mode: Mode) -> None:
+def test_an_older_state_that_was_set_aside_is_no_line(world: AuditHarness, mode: AuditMode) -> None:
     set_aside(world, 4, 3)
     assert world.audit(mode).clean
 
 
-def test_the_last_of_several_is_told_once(world: AuditHarness, mode: Mode) -> None:
+def test_the_last_of_several_is_told_once(world: AuditHarness, mode: AuditMode) -> None:
     for version in (100, 102, 101):
         set_aside(world, 4, version)
     assert [(each.doc_id, each.version) for each in world.audit(mode).set_aside] == [("4", 102)]
 
 
-def test_what_the_indexer_set_aside_is_found_by_comparing_and_not_told_twice(world: AuditHarness, mode: Mode) -> None:
+def test_what_the_indexer_set_aside_is_found_by_comparing_and_not_told_twice(
+    world: AuditHarness, mode: AuditMode
+) -> None:
     world.admin.ensure(TopicSpec(dead(TOPIC, "index_orders"), 1))
     set_aside(world, 4, 100, offset=3, app="index_orders")
     assert world.audit(mode).clean
 
 
-def test_a_state_from_above_the_cut_that_is_indexed_already_is_no_line(world: AuditHarness, mode: Mode) -> None:
+def test_a_state_from_above_the_cut_that_is_indexed_already_is_no_line(world: AuditHarness, mode: AuditMode) -> None:
     set_aside(world, 4, 11)
     acked = world.progress().acked
     world.topic.put(4)

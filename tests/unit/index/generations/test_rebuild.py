@@ -20,7 +20,7 @@ from include.index.generations.active import read_fed, serving_or_none
 from include.index.generations.create import first_index
 from include.index.generations.promote import promote, standing
 from include.index.generations.rebuild.deployed import ending_on_sigterm
-from include.index.generations.rebuild.fill import Answer
+from include.index.generations.rebuild.fill import FillAnswer
 from include.index.generations.rebuild.pace import Reached
 from include.index.generations.rebuild.plan import RebuildPlan, make_plan
 from include.index.generations.rebuild.run import ProgressReporter, RebuildContext, Rebuilt, rebuild
@@ -218,9 +218,9 @@ class Here:
     def submit(self, *tasks: NumberedRange) -> None:
         self._waiting += tasks
 
-    def finished(self) -> list[tuple[int, Answer]]:
+    def finished(self) -> list[tuple[int, FillAnswer]]:
         parts, self._waiting = self._waiting, []
-        found: list[tuple[int, Answer]] = [
+        found: list[tuple[int, FillAnswer]] = [
             (number, self._world.work(self._name, self._progress, part)) for number, part in reversed(parts)
         ]
         self._world.range_done()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from include.errors import InvalidRecord
-from include.lake.parsing.event_time import LEAST_US, MOST_US, EventTime, clocked
+from include.lake.parsing.event_time import LEAST_US, MOST_US, EventTimeField, clocked
 from include.lake.parsing.fields import Instant
 
 KAFKA_MS = 1_700_000_000_000
@@ -19,7 +19,7 @@ PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def clock(unit: str = "ms", **more: Any) -> Any:
-    return clocked(EventTime.model_validate({"field": "ts", "unit": unit, **more}))
+    return clocked(EventTimeField.model_validate({"field": "ts", "unit": unit, **more}))
 
 
 def free(unit: str, **more: Any) -> Any:
@@ -144,17 +144,20 @@ def test_a_missing_time_is_refused_unless_kafkas_may_stand_for_it() -> None:
 
 
 def test_without_a_field_the_kafka_timestamp_is_the_time() -> None:
-    assert clocked(EventTime())(None, 5) == 5000
+    assert clocked(EventTimeField())(None, 5) == 5000
     with pytest.raises(InvalidRecord):
-        clocked(EventTime())(None, -1)
+        clocked(EventTimeField())(None, -1)
 
 
 @pytest.mark.parametrize("kafka_ms", [MOST_US // 1000, 1_700_000_000_000_000, (1 << 63) - 1])
 def test_a_kafka_timestamp_in_no_year_of_the_calendar_is_refused(kafka_ms: int) -> None:
-    for definition in (EventTime(), EventTime.model_validate({"field": "ts", "unit": "ms", "missing": "kafka"})):
+    for definition in (
+        EventTimeField(),
+        EventTimeField.model_validate({"field": "ts", "unit": "ms", "missing": "kafka"}),
+    ):
         with pytest.raises(InvalidRecord, match="no year that there is"):
             clocked(definition)(None, kafka_ms)
-    assert clocked(EventTime())(None, MOST_US // 1000 - 1) == MOST_US - 1000
+    assert clocked(EventTimeField())(None, MOST_US // 1000 - 1) == MOST_US - 1000
 
 
 @pytest.mark.parametrize(
@@ -176,7 +179,7 @@ def test_a_kafka_timestamp_in_no_year_of_the_calendar_is_refused(kafka_ms: int) 
 )
 def test_a_definition_that_says_nothing_whole_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        EventTime.model_validate(wrong)
+        EventTimeField.model_validate(wrong)
 
 
 def test_a_pattern_reads_text_in_its_zone() -> None:

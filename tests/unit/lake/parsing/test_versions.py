@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from include.errors import Terminal
-from include.lake.parsing.versions import ParserVersions, Versions
+from include.lake.parsing.versions import DeclaredVersions, ParserVersions
 
-ANY: TypeAdapter[Any] = TypeAdapter(Versions)
+ANY: TypeAdapter[Any] = TypeAdapter(DeclaredVersions)
 PARSER = {"format": "json", "time": {"field": "ts", "unit": "ms"}}
 ADDED = "2026-11-0{}T00:00:00Z"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.errors import Terminal, Transient
-from include.index.generations.rebuild.fill import Answer, fill
+from include.index.generations.rebuild.fill import FillAnswer, fill
 from include.index.generations.rebuild.pace import Pace
 from include.index.generations.rebuild.ranges import ranges_of, size_of
 from include.index.outcome import TaskOutcome
@@ -22,7 +22,7 @@ class ScriptedPool:
 
     together = 1
 
-    def __init__(self, slots: int, seed: int, faults: dict[int, list[Answer]] | None = None) -> None:
+    def __init__(self, slots: int, seed: int, faults: dict[int, list[FillAnswer]] | None = None) -> None:
         self.slots = slots
         self.running: list[int] = []
         self.most_running = 0
@@ -37,7 +37,7 @@ class ScriptedPool:
         self.most_running = max(self.most_running, len(self.running))
         self.furthest = max(self.furthest, number - min(self.running))
 
-    def finished(self) -> list[tuple[int, Answer]]:
+    def finished(self) -> list[tuple[int, FillAnswer]]:
         if not self.running or self._random.random() < 0.3:
             return []
         number = self.running.pop(self._random.randrange(len(self.running)))
