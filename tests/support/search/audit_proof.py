@@ -68,8 +68,10 @@ class NodeAuditHarness(AuditHarness):
         # A node on a busy machine takes its time over this.
         client = self.real.client.options(request_timeout=120)
         client.indices.flush(index=self.name)
-        found = client.indices.stats(index=self.name, metric="store").body
-        return int(found["indices"][self.name]["primaries"]["store"]["size_in_bytes"])
+        # Segment by segment: statistics of the store are up to ten seconds old.
+        shards = client.indices.segments(index=self.name).body["indices"][self.name]["shards"]
+        copies = [copy for shard in shards.values() for copy in shard if copy["routing"]["primary"]]
+        return sum(segment["size_in_bytes"] for copy in copies for segment in copy["segments"].values())
 
     def load(self, orders: int, rate: int, spared: set[int]) -> AbstractContextManager[Written]:
         """So many writes a second while it is entered."""
