@@ -44,6 +44,11 @@ def test_airflow_has_the_settings_that_supervision_needs_and_one_host_s_name() -
         assert environment["LYREBIRD_HOST"]
 
 
+def test_the_file_of_passwords_is_never_committed() -> None:
+    assert "for n in" in TEXT.split("> .env")[0]
+    assert ".env" in (ROOT / ".gitignore").read_text("utf-8").splitlines()
+
+
 def test_no_container_fills_the_disk() -> None:
     for name, container in CONTAINERS.items():
         assert {"max-size", "max-file"} <= set(container["logging"]["options"]), name
