@@ -59,11 +59,10 @@ status: setup ## what runs, and how far behind it is
 
 test: check test-unit test-dags test-services test-e2e ## everything: check, then all tests on real servers (under 30 minutes)
 
-test-unit: develop ## unit tests alone: no servers, some minutes; fails where they run less of include/ than pyproject.toml's floor
-	@rm -f .coverage; failed=0; $(BIN)/python -m slipcover -m pytest -q -n 2 tests/unit || failed=$$?; \
-	  tail -n 1 .coverage || exit 1; \
-	  [ $$failed -ne 2 ] || echo "error: interrupted, or fewer lines ran than [tool.slipcover] in pyproject.toml asks for; .coverage lists the others by file" >&2; \
-	  exit $$failed
+test-unit: develop ## unit tests alone: no servers, some minutes; how much of include/ they run, and a floor for it
+	@rm -f .coverage
+	$(BIN)/python -m slipcover -m pytest -q -n 2 tests/unit
+	@$(BIN)/python -m tests.support.coverage_floor
 
 test-dags: develop ## Airflow: DAGs, supervision
 	$(BIN)/pytest -q tests/dags

@@ -15,7 +15,7 @@ __all__ = ["audited", "told_of"]
 
 
 def audited(clock: Clock) -> PartSummary:
-    """Audit what the groups have now; a `Closing`. Raises the store's errors."""
+    """Audit what the groups have now; a `ClosePart`. Raises the store's errors."""
     from include.audit.chain.audit import ChainAuditOptions
     from include.audit.chain.platform import audit_on_servers
     from include.audit.chain.run_params import ChainAuditRun

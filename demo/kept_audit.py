@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from demo.part_summary import PartSummary
-from include.audit.history import AuditKind, History, KeptRun, kind_of
+from include.audit.history import AuditKind, History, StoredRun, kind_of
 
 if TYPE_CHECKING:
     from include.audit.history_rows import HistoryRow
@@ -50,7 +50,7 @@ def _said(kind: AuditKind, run_id: str) -> list[HistoryRow]:
     return said
 
 
-def _since(kind: AuditKind, run_id: str) -> list[KeptRun]:
+def _since(kind: AuditKind, run_id: str) -> list[StoredRun]:
     """The kept run, then those after it."""
     kept = History.of(kind).runs()
     until = next((number for number, run in enumerate(kept) if run.run_id == run_id), -1)

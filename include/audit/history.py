@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote
 
 from include.settings.environment import state_folder
 
-__all__ = ["KEPT_RUNS", "KINDS", "AuditKind", "History", "KeptRun", "dag_of", "kind_of"]
+__all__ = ["KEPT_RUNS", "KINDS", "AuditKind", "History", "StoredRun", "dag_of", "kind_of"]
 
 AuditKind = Literal["chain", "document", "join", "replay", "search", "table"]
 KINDS: Final[tuple[AuditKind, ...]] = ("search", "document", "table", "join", "replay", "chain")
@@ -48,7 +48,7 @@ def kind_of(dag_id: str) -> AuditKind | None:
 
 
 @dataclass(frozen=True)
-class KeptRun:
+class StoredRun:
     """One run: its report, and what its expectations came to by audit. An empty report: the audit could not be made.
 
     `ended_us` is when the last of them was written.
@@ -107,13 +107,13 @@ class History:
                 file.unlink(missing_ok=True)
             shutil.rmtree(self._parts_of(run), ignore_errors=True)
 
-    def runs(self) -> list[KeptRun]:
+    def runs(self) -> list[StoredRun]:
         """The kept runs, the newest first; files that cannot be read are left out."""
         files = self._files()
         found = [_kept(run, files[run]) for run in sorted(files, key=lambda run: _newest(files[run]), reverse=True)]
         return [each for each in found if each.report or each.expectations]
 
-    def run(self, run_id: str) -> KeptRun | None:
+    def run(self, run_id: str) -> StoredRun | None:
         """One run, if anything of it is kept."""
         return next((each for each in self.runs() if each.run_id == run_id), None)
 
@@ -145,7 +145,7 @@ def _changed_us(file: Path) -> int:
         return 0
 
 
-def _kept(run_id: str, files: list[Path]) -> KeptRun:
+def _kept(run_id: str, files: list[Path]) -> StoredRun:
     report: dict[str, Any] = {}
     expectations: dict[str, dict[str, Any]] = {}
     for file in files:
@@ -157,4 +157,4 @@ def _kept(run_id: str, files: list[Path]) -> KeptRun:
             expectations[audit] = content
         else:
             report = content
-    return KeptRun(run_id, _newest(files), report, expectations)
+    return StoredRun(run_id, _newest(files), report, expectations)

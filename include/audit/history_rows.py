@@ -11,11 +11,11 @@ from typing import Any, Final
 from include.audit.chain.finding import counted
 from include.audit.documents.report import DocumentFinding
 from include.audit.expectations.report import results_of
-from include.audit.history import AuditKind, KeptRun
+from include.audit.history import AuditKind, StoredRun
 from include.audit.joins.report import EMPTY_PART
 from include.audit.merkle.report import RowFinding
 from include.audit.nothing import LOST, judged_nothing
-from include.audit.search.conservation import Beside
+from include.audit.search.conservation import ConservationCounts
 
 __all__ = ["HistoryRow", "rows_of"]
 
@@ -49,7 +49,7 @@ class HistoryRow:
         return {**asdict(self), "details": list(self.details)}
 
 
-def rows_of(kind: AuditKind, kept: KeptRun) -> list[HistoryRow]:
+def rows_of(kind: AuditKind, kept: StoredRun) -> list[HistoryRow]:
     """The rows of one run; one of an audit that found nothing to judge has a row that says so."""
     if kind == "replay":
         return [_replay(kept.run_id, report) for report in kept.report.get("replays", ())]
@@ -89,7 +89,7 @@ def _search(run_id: str, name: str, report: Mapping[str, Any]) -> HistoryRow:
         counts = f"incomplete, {counted(buckets, 'bucket')} differ further; {counts or 'no key so far'}"
     if unsettled := report.get("unsettled"):
         counts = f"incomplete, {counted(len(unsettled), 'partition')} not compared; {counts or 'no key so far'}"
-    beside = Beside(**report.get("beside", {}))
+    beside = ConservationCounts(**report.get("beside", {}))
     if beside.findings:
         counts = f"{counts or 'documents clean'}, {counted(beside.findings, 'finding')} beside"
     aside = [str(each["doc_id"]) for each in report.get("set_aside", ())]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from include.audit.history import AuditKind, KeptRun
+from include.audit.history import AuditKind, StoredRun
 from include.audit.nothing import LOST, judged_nothing
 from include.errors import NothingToJudge, Terminal
 
@@ -28,7 +28,7 @@ _COUNTS: Final[Mapping[AuditKind, tuple[str, ...]]] = {
 """What an entry counts, where all of it is 0 of an audit that has met nothing."""
 
 
-def mark_lost(kind: AuditKind, report: dict[str, Any], kept: Iterable[KeptRun]) -> dict[str, str]:
+def mark_lost(kind: AuditKind, report: dict[str, Any], kept: Iterable[StoredRun]) -> dict[str, str]:
     """What is lost, by name, with the kept run that has judged it; its entry in `report` says so from now on."""
     entries = _nothing(kind, report)
     if not entries:
@@ -41,7 +41,7 @@ def mark_lost(kind: AuditKind, report: dict[str, Any], kept: Iterable[KeptRun]) 
     return lost
 
 
-def missed(kind: AuditKind, kept: Iterable[KeptRun], present: Collection[str]) -> dict[str, bool]:
+def missed(kind: AuditKind, kept: Iterable[StoredRun], present: Collection[str]) -> dict[str, bool]:
     """What was judged and is not present: its name, and whether the newest kept run that names it tells it as lost."""
     judged, newest = set[str](), dict[str, dict[str, Any]]()
     for run in kept:

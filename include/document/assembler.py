@@ -20,21 +20,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.document.definition import DocumentDefinition, hook
-from include.document.reading.lookup import LookupPlace, Missing, PartSource, attach, fact_rows, shaped, sortable
+from include.document.reading.lookup import LookupPlace, MissingRow, PartSource, attach, fact_rows, shaped, sortable
 from include.document.reading.tables import TableRow, Tables
 
-__all__ = ["Assembled", "Assembler"]
+__all__ = ["AssembledChunk", "Assembler"]
 
 DocumentKey = tuple[Any, ...]
 
 
 @dataclass
-class Assembled:
+class AssembledChunk:
     """What became of a chunk of keys: bodies (None is a tombstone), keys skipped, keys with rows that are missing."""
 
     documents: dict[DocumentKey, dict[str, Any] | None] = field(default_factory=dict)
     skipped: list[DocumentKey] = field(default_factory=list)
-    incomplete: dict[DocumentKey, list[Missing]] = field(default_factory=dict)
+    incomplete: dict[DocumentKey, list[MissingRow]] = field(default_factory=dict)
     failed: dict[DocumentKey, str] = field(default_factory=dict)
     """Keys whose rows a hook cannot deal with, and why."""
 
@@ -52,7 +52,7 @@ class Assembler:
         tables: Tables,
         keys: Sequence[DocumentKey],
         on_source: Callable[[DocumentKey, PartSource], None] | None = None,
-    ) -> Assembled:
+    ) -> AssembledChunk:
         """Read and decide for `keys` (distinct); each is in exactly one part of the answer."""
         fact, masks = self.definition.fact, self.definition.masks
         rows: dict[DocumentKey, list[TableRow]] = {key: [] for key in keys}
@@ -60,7 +60,7 @@ class Assembler:
             found_for = rows.get(tuple(row[name] for name in fact.key))
             if found_for is not None:  # a collation may find keys that are not the one asked for
                 found_for.append(row)
-        out = Assembled()
+        out = AssembledChunk()
         chosen: list[DocumentKey] = []
         places: list[LookupPlace] = []
         for key, found in rows.items():
@@ -76,7 +76,7 @@ class Assembler:
                 shown = masks.row(fact.table, newest, tables.columns)
                 places.append(LookupPlace(len(chosen), newest, shaped(self.definition.fields, shown)))
                 chosen.append(key)
-        missing: dict[int, list[Missing]] = {}
+        missing: dict[int, list[MissingRow]] = {}
         attach(
             tables,
             self.definition.lookups,
@@ -93,7 +93,7 @@ class Assembler:
                 self._compute(key, lookup_place.body, out)
         return out
 
-    def _compute(self, key: DocumentKey, body: Mapping[str, Any], out: Assembled) -> None:
+    def _compute(self, key: DocumentKey, body: Mapping[str, Any], out: AssembledChunk) -> None:
         computed: dict[str, Any] = {}
         for name, compute in self._hooks.items():
             try:

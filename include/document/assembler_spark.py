@@ -23,7 +23,7 @@ from include.document.database import DatabaseAddress
 from include.document.definition import database_of, definition_of
 from include.document.incidents import DocumentIncidents
 from include.document.indexes import unindexed
-from include.document.making import DocumentKey, Made, MakePlan, evenly, made_by_task
+from include.document.making import ChunkResult, DocumentKey, MakePlan, evenly, made_by_task
 from include.document.reading.mysql import MysqlTables
 from include.document.signals import Inputs, Signals
 from include.document.task import KEY_SCHEMA, fold, keys
@@ -204,7 +204,7 @@ def made(
     plan: MakePlan,
     position: SourcePosition | None,
     wanted: Sequence[DocumentKey],
-) -> Iterator[list[Made]]:
+) -> Iterator[list[ChunkResult]]:
     """`making.MakeRest` on executors: rounds of as many tasks as may read the database, all of the same size."""
     width = min(max(1, spark.sparkContext.defaultParallelism), plan.definition.read_connections)
     task = functools.partial(made_by_task, server, plan, position)

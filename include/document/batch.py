@@ -18,17 +18,17 @@ from include.clock import Clock
 from include.document.assembler import Assembler
 from include.document.batch_keys import KeyFinder
 from include.document.behind import Reach
-from include.document.dead_letters import AssemblerLetters, Wrong
+from include.document.dead_letters import AssemblerLetters, FailedDocument
 from include.document.encoders import DocumentEncoders
-from include.document.making import CHUNK, Made, MakeRest, chunks_of, encoded
+from include.document.making import CHUNK, ChunkResult, MakeRest, chunks_of, encoded
 from include.document.overflow_requests import OWN, reached, spread
-from include.document.reading.lookup import Missing
+from include.document.reading.lookup import MissingRow
 from include.document.reading.read_after import ReplicaBehind
 from include.document.reading.read_throttle import Metered, ReadLoad
 from include.document.reading.tables import SourceTables
 from include.document.rebuild import FIRST_START, Rebuilds
 from include.document.signals import Inputs, Signals
-from include.document.topic_state import Find, Living, by_reader
+from include.document.topic_state import Find, LivingPages, by_reader
 from include.errors import InvalidRecord, Transient
 from include.log.planning.plan import BatchPlan, Cut, Partition
 from include.log.planning.tail import PortTail, ResolvedTail
@@ -99,7 +99,7 @@ class BatchRunner:
         self._load = ReadLoad(inputs.definition.read_rows_per_s, clock)
         self._metered = Metered(tables, self._load)
         self._make = make
-        living = Living(find or by_reader(reader, inputs.topic))
+        living = LivingPages(find or by_reader(reader, inputs.topic))
         self._keys = KeyFinder(inputs.definition, living, Decoder(registry.schema))
         self._rebuilds = Rebuilds()
         self._own_request: Request | None = None
@@ -323,7 +323,7 @@ class BatchRunner:
         self._rebuilds.sweep(request, floor, swept)
         return request
 
-    def _made(self, keys: Sequence[DocumentKey], position: SourcePosition | None) -> Iterator[Made]:
+    def _made(self, keys: Sequence[DocumentKey], position: SourcePosition | None) -> Iterator[ChunkResult]:
         if self._make is None or len(keys) <= CHUNK:
             for chunk in chunks_of(keys):
                 with self._metered.snapshot(position) as tables:
@@ -337,11 +337,11 @@ class BatchRunner:
             yield from share
             self._load.wait()
 
-    def _write(self, made: Made, keys: dict[DocumentKey, int], counts: dict[str, int]) -> set[DocumentKey]:
+    def _write(self, made: ChunkResult, keys: dict[DocumentKey, int], counts: dict[str, int]) -> set[DocumentKey]:
         """Those that lack a row."""
         encoders = self._encoders
         counts["skipped"] += made.skipped
-        wrong: dict[DocumentKey, list[Missing] | str] = {**made.lacking, **made.failed}
+        wrong: dict[DocumentKey, list[MissingRow] | str] = {**made.lacking, **made.failed}
         for key, body in made.unfit.items():
             try:
                 made.documents[key] = encoders.body(body)
@@ -351,7 +351,7 @@ class BatchRunner:
             self._publisher.write(encoders.key(key), value, keys[key])
             counts["tombstones" if value is None else "documents"] += 1
         self._aside.documents(
-            [Wrong(encoders.named(key), encoders.key(key), keys[key], why) for key, why in wrong.items()],
+            [FailedDocument(encoders.named(key), encoders.key(key), keys[key], why) for key, why in wrong.items()],
             len(made.documents),
         )
         return set(made.lacking)

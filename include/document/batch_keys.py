@@ -14,9 +14,9 @@ from include.document.reading.lookup import keys_behind, spelled
 from include.document.reading.tables import NoSuchTable, Tables
 from include.document.rebuild import Rebuild, parse_key
 from include.document.signals import Signals
-from include.document.topic_state import Living
+from include.document.topic_state import LivingPages
 
-__all__ = ["KeyChunk", "KeyFinder", "KeysBehind"]
+__all__ = ["AffectedKeys", "KeyChunk", "KeyFinder"]
 
 DocumentKey = tuple[Any, ...]
 
@@ -35,7 +35,7 @@ class KeyChunk:
 
 
 @dataclass(frozen=True)
-class KeysBehind:
+class AffectedKeys:
     """Keys behind signals, with their newest versions; `reaches` stand for those that are too many."""
 
     keys: dict[DocumentKey, int]
@@ -45,13 +45,13 @@ class KeysBehind:
 class KeyFinder:
     """Finds keys in the tables and in the output topic."""
 
-    def __init__(self, definition: DocumentDefinition, living: Living, decode: Callable[[bytes], Any]) -> None:
+    def __init__(self, definition: DocumentDefinition, living: LivingPages, decode: Callable[[bytes], Any]) -> None:
         self._definition = definition
         self._living = living
         self._decode = decode
         self._ways = {way(definition.fact, path.hops): path.hops for path in definition.ways()}
 
-    def by_signals(self, tables: Tables, signals: Signals, below: Iterable[DocumentKey]) -> KeysBehind | None:
+    def by_signals(self, tables: Tables, signals: Signals, below: Iterable[DocumentKey]) -> AffectedKeys | None:
         """Every key that the signals ask for; None: too many, all documents may be meant.
 
         `below`: keys of documents that are older than the signals' floor.
@@ -70,7 +70,7 @@ class KeyFinder:
                 keys[key] = max(version, keys.get(key, 0))
         for key in below:
             keys[key] = max(signals.floor, keys.get(key, 0))
-        return KeysBehind(keys, reaches)
+        return AffectedKeys(keys, reaches)
 
     def by_request(self, tables: Tables, work: Rebuild, version: int, encoders: DocumentEncoders) -> KeyChunk:
         """The next chunk of `work`, to be stamped with `version`.

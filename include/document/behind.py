@@ -22,7 +22,7 @@ from typing import Any
 
 import orjson
 
-from include.document.definition import Fact, Hop
+from include.document.definition import FactTable, Hop
 from include.document.reading.lookup import spelled
 from include.document.reading.tables import KEYS_AT_ONCE, Tables
 
@@ -52,7 +52,7 @@ class WalkPage:
     finished: bool
 
 
-def page(tables: Tables, fact: Fact, order: Sequence[str], reach: Reach, place: WalkPlace, most: int) -> WalkPage:
+def page(tables: Tables, fact: FactTable, order: Sequence[str], reach: Reach, place: WalkPlace, most: int) -> WalkPage:
     """Reads the next page of a walk; few rows of each of many values end a page too.
 
     Args:
@@ -92,7 +92,7 @@ def page(tables: Tables, fact: Fact, order: Sequence[str], reach: Reach, place: 
     )
 
 
-def way(fact: Fact, hops: Sequence[Hop]) -> str:
+def way(fact: FactTable, hops: Sequence[Hop]) -> str:
     """The hops as a text: `orders.partner_id = partners.id, partners.region_id = regions.id`."""
     above, steps = fact.table, []
     for hop in hops:

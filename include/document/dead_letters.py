@@ -17,7 +17,7 @@ import orjson
 from include.clock import Clock
 from include.document.definition import DocumentDefinition
 from include.document.overflow_requests import key_text
-from include.document.reading.lookup import Missing
+from include.document.reading.lookup import MissingRow
 from include.document.signals import Signals
 from include.errors import Terminal
 from include.log.ports import Record
@@ -25,17 +25,17 @@ from include.log.publishing.dead_letter import DeadLetter, DeadLetterLimit
 from include.log.publishing.publisher import Publisher
 from include.record import version as versions
 
-__all__ = ["AssemblerLetters", "LookupLimit", "Wrong"]
+__all__ = ["AssemblerLetters", "FailedDocument", "LookupLimit"]
 
 
 @dataclass(frozen=True)
-class Wrong:
+class FailedDocument:
     """A document that cannot be made: its key (as fields, as bytes), its version, rows that are missing or a reason."""
 
     named: Mapping[str, Any]
     key: bytes
     version: int
-    why: Sequence[Missing] | str
+    why: Sequence[MissingRow] | str
 
 
 _BATCHES: Final = 3
@@ -55,7 +55,7 @@ class LookupLimit:
     documents: int = 0
     rows: frozenset[str] = frozenset()
 
-    def batch(self, made: int, lacking: Sequence[Missing]) -> None:
+    def batch(self, made: int, lacking: Sequence[MissingRow]) -> None:
         """A batch made so many documents, and these rows were missing, one for each document that it could not make.
 
         Raises `Terminal`, before the batch is committed.
@@ -97,7 +97,7 @@ class AssemblerLetters:
         self.limit = self._tried = DeadLetterLimit(definition.dead_ratio, definition.dead_run)
         self.lookups = self._lookups_tried = LookupLimit(definition.dead_run)
         self._made = 0
-        self._lacking: list[Missing] = []
+        self._lacking: list[MissingRow] = []
 
     def begin(self) -> None:
         """Forget what a try that came to nothing has set aside."""
@@ -120,7 +120,7 @@ class AssemblerLetters:
         for letter in letters:
             self._publisher.set_aside(letter)
 
-    def documents(self, wrong: Sequence[Wrong], written: int) -> None:
+    def documents(self, wrong: Sequence[FailedDocument], written: int) -> None:
         """Documents beside `written` good ones. They have no coordinates, as they were never in the log: -1."""
         share = written // max(1, sum(isinstance(document.why, str) for document in wrong))
         self._made += written
@@ -147,7 +147,7 @@ class AssemblerLetters:
             self._tried.set_aside(letter)
         self._publisher.set_aside(letter)
 
-    def _reason(self, named: Mapping[str, Any], missing: Sequence[Missing]) -> str:
+    def _reason(self, named: Mapping[str, Any], missing: Sequence[MissingRow]) -> str:
         first = missing[0]
         where = ", ".join(f"{name}={value!r}" for name, value in first.where.items())
         reason = f"{first.path}: no row of {first.table} where {where}"

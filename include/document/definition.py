@@ -25,10 +25,10 @@ from include.settings.applications import Application
 from include.settings.deployment import Deployment, Strict, unknown_name
 
 __all__ = [
-    "Computed",
+    "ComputedField",
     "DocumentDefinition",
     "DocumentFields",
-    "Fact",
+    "FactTable",
     "Hop",
     "JoinPath",
     "Lookup",
@@ -87,7 +87,7 @@ class Lookup(Hop):
         return tuple(sorted({*self.where, *shown, *self.order_by, *below}))
 
 
-class Fact(Strict):
+class FactTable(Strict):
     """The table whose rows are the entity's versions; its changes are the signals."""
 
     table: str
@@ -98,7 +98,7 @@ class Fact(Strict):
     final: list[str] = Field(min_length=1, description="states in which the row is the entity; others are transient")
 
 
-class Computed(Strict):
+class ComputedField(Strict):
     """A field that YAML cannot say: a dotted Python name, called with the body that the look-ups made."""
 
     hook: str = Field(pattern=r"^[A-Za-z_][\w.]*\.[A-Za-z_]\w*$", description="module and function")
@@ -126,11 +126,11 @@ class DocumentDefinition(Strict):
     database: str = Field(description="database of the tables")
     entity: str = Field(pattern=r"^[a-z][a-z0-9_]*$", description="name of the entity, as in the documents of an index")
     partitions: int = Field(default=4, ge=1, description="of the topic; fixed once it is made")
-    fact: Fact
+    fact: FactTable
     fields: DocumentFields = Field(description="what the document shows of the fact row")
     lookups: dict[str, Lookup] = Field(default_factory=dict)
     """Rows of other tables that the document shows, by the field's name."""
-    computed: dict[str, Computed] = Field(default_factory=dict)
+    computed: dict[str, ComputedField] = Field(default_factory=dict)
     """Fields that a Python function makes, by name."""
     signals: list[str] = Field(
         default_factory=list, description="looked-up tables whose change alone alters a document"

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from include.clock import SystemClock
-from include.document.assembler import Assembled, Assembler
+from include.document.assembler import AssembledChunk, Assembler
 from include.document.database import DatabaseAddress
 from include.document.definition import DocumentDefinition
-from include.document.reading.lookup import Missing
+from include.document.reading.lookup import MissingRow
 from include.document.reading.mysql import MysqlTables
 from include.document.reading.read_throttle import Metered, ReadLoad
 from include.document.reading.tables import SourceTables
@@ -24,8 +24,8 @@ from include.record.position import SourcePosition
 
 __all__ = [
     "CHUNK",
+    "ChunkResult",
     "DocumentKey",
-    "Made",
     "MakePlan",
     "MakeRest",
     "chunks_of",
@@ -41,7 +41,7 @@ CHUNK: Final = 1_000
 
 
 @dataclass
-class Made:
+class ChunkResult:
     """What became of a chunk of keys.
 
     Args:
@@ -56,7 +56,7 @@ class Made:
     documents: dict[DocumentKey, bytes | None] = field(default_factory=dict)
     unfit: dict[DocumentKey, dict[str, Any]] = field(default_factory=dict)
     skipped: int = 0
-    lacking: dict[DocumentKey, list[Missing]] = field(default_factory=dict)
+    lacking: dict[DocumentKey, list[MissingRow]] = field(default_factory=dict)
     failed: dict[DocumentKey, str] = field(default_factory=dict)
     load: tuple[int, int, float] = (0, 0, 0.0)
 
@@ -70,7 +70,7 @@ class MakePlan:
     schema: Mapping[str, Any]
 
 
-MakeRest = Callable[[MakePlan, "SourcePosition | None", Sequence[DocumentKey]], Iterator[list[Made]]]
+MakeRest = Callable[[MakePlan, "SourcePosition | None", Sequence[DocumentKey]], Iterator[list[ChunkResult]]]
 """Has documents of keys made elsewhere, some at a time, in any order: between two lists one may wait."""
 
 
@@ -84,9 +84,9 @@ def evenly(keys: Sequence[DocumentKey], parts: int) -> list[Sequence[DocumentKey
     return [keys[len(keys) * n // parts : len(keys) * (n + 1) // parts] for n in range(parts)]
 
 
-def encoded(found: Assembled, encode: Callable[[dict[str, Any]], bytes]) -> Made:
+def encoded(found: AssembledChunk, encode: Callable[[dict[str, Any]], bytes]) -> ChunkResult:
     """What was assembled, as bytes."""
-    out = Made(skipped=len(found.skipped), lacking=found.incomplete, failed=found.failed)
+    out = ChunkResult(skipped=len(found.skipped), lacking=found.incomplete, failed=found.failed)
     for key, body in found.documents.items():
         if body is None:
             out.documents[key] = None
@@ -100,7 +100,7 @@ def encoded(found: Assembled, encode: Callable[[dict[str, Any]], bytes]) -> Made
 
 def made_with(
     tables: SourceTables, plan: MakePlan, position: SourcePosition | None, keys: Sequence[DocumentKey]
-) -> list[Made]:
+) -> list[ChunkResult]:
     """The documents of some keys, each chunk of a moment that has all transactions up to `position`.
 
     Rows are counted; who gives the keys out paces them. Raises as `tables` does.
@@ -119,7 +119,7 @@ def made_with(
 
 def made_by_task(
     server: DatabaseAddress, plan: MakePlan, position: SourcePosition | None, keys: Sequence[DocumentKey]
-) -> list[Made]:
+) -> list[ChunkResult]:
     """As `made_with`, in a worker, by a connection that is closed at the end."""
     tables = MysqlTables(server, plan.definition.database)
     try:

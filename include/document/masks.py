@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from include.errors import SettingsError
-from include.policy.masks import Hash, Mask, Null, masked_column
+from include.policy.masks import HashMask, Mask, NullMask, masked_column
 from include.policy.policy import Policy
 from include.record.schema import Column
 from include.record.value_texts import value_text
@@ -114,7 +114,7 @@ def _masked(masks: Mapping[str, Mask] | None, table: str, row: TableRow, columns
 
 
 def _value(mask: Mask, table: str, name: str, value: Any, columns: ColumnsOf) -> str | None:
-    if value is None or isinstance(mask, Null):
+    if value is None or isinstance(mask, NullMask):
         return None
     text = mask.of(value_text(columns(table)[name], value))
     return None if text is None else text.decode()
@@ -179,7 +179,7 @@ def obeyed(
                 shown.setdefault(read.table, {})[read.column] = mask
                 continue
             inside[table_column] = mask
-        if not isinstance(mask, Hash):
+        if not isinstance(mask, HashMask):
             hidden.add(table_column)
     for number, name in enumerate(unmasked):
         if name not in governed:

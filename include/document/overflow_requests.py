@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 
 from include.document.behind import Reach, values_text, way
-from include.document.definition import Fact
+from include.document.definition import FactTable
 from include.log.requests.records import Request
 
 __all__ = ["MOST_KEYS", "OWN", "key_text", "reached", "spread"]
@@ -56,7 +56,7 @@ def spread(
 
 
 def reached(
-    fact: Fact,
+    fact: FactTable,
     reach: Reach,
     unasked: Callable[[str, Iterable[str]], list[str]],
     version: int,

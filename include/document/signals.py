@@ -30,7 +30,7 @@ from typing import Any, Final
 from include.document.definition import DocumentDefinition, JoinPath
 from include.errors import InvalidRecord
 from include.log import topics
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.log.ports import Record
 from include.log.requests.records import Request
 from include.record import version as versions
@@ -214,7 +214,7 @@ class SignalFold:
     def _on_control(self, record: Record) -> str:
         if record.value is None:
             return "filtered"
-        control = Control.parse(record.value)
+        control = ControlRecord.parse(record.value)
         self.signals.altered |= control.kind == "schema" and control.database == self._definition.database
         if control.database != self._definition.database or control.table not in self._obeyed or control.floor == 0:
             return "filtered"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from include.log.ports import LogReader
 from include.record import version as versions
 
-__all__ = ["Find", "Living", "by_reader"]
+__all__ = ["Find", "LivingPages", "by_reader"]
 
 Find = Callable[[int, bytes], Iterator[bytes]]
 """`find(version, after)`: keys above `after` whose newest record is a document older than `version`, ascending.
@@ -21,7 +21,7 @@ Newest is the record of the greatest version, whatever partition it is in.
 """
 
 
-class Living:
+class LivingPages:
     """Pages of one search after the other; a page that is asked for again is the same."""
 
     def __init__(self, find: Find) -> None:

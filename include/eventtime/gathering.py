@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from include.errors import InvalidRecord
-from include.eventtime.algorithm.order import Arrived
+from include.eventtime.algorithm.order import ArrivedElement
 from include.eventtime.algorithm.watermark import IdleVerdict, PartitionWatermark, TopicPartition
 from include.eventtime.reading import ElementReader
 from include.log.ports import Record
@@ -50,7 +50,7 @@ class ElementWork:
         counts: the same, of sources by name: read, late, refused, none (no element).
     """
 
-    elements: list[Arrived] = field(default_factory=list)
+    elements: list[ArrivedElement] = field(default_factory=list)
     lows: dict[TopicPartition, int] = field(default_factory=dict)
     late: list[LateRecord] = field(default_factory=list)
     refused: list[RefusedElement] = field(default_factory=list)
@@ -68,7 +68,7 @@ class ElementWork:
         work = cls()
         for frame in frames:
             elements, lows, packed = marshal.loads(frame)  # noqa: S302 - this application's own workers
-            work.elements += map(Arrived._make, elements)
+            work.elements += map(ArrivedElement._make, elements)
             work.lows |= lows
             if packed:
                 late, refused, counts = pickle.loads(packed)  # noqa: S301 - this application's own workers

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, 
 
 from include.eventtime.algorithm.calls import Emitted
 from include.eventtime.model.process import Process
-from include.eventtime.model.typed import Typed
+from include.eventtime.model.typed import DataclassFields
 from include.record.codec import Encoder
 
 __all__ = ["EVENT_TIME", "Ids", "JobOutput", "OutputWriter", "key_schema", "value_schema"]
@@ -40,7 +40,7 @@ def key_schema(field: str, kind: type) -> dict[str, Any]:
 
 def value_schema(kind: type) -> dict[str, Any]:
     """The schema of an output's values; a field that may be None, or has a plain default, has that by default."""
-    typed = Typed(kind)
+    typed = DataclassFields(kind)
     defaults = {field.name: field.default for field in dataclasses.fields(kind)}
     fields = []
     for name, hint in typed.hints.items():

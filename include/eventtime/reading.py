@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import orjson
 
 from include.errors import InvalidRecord
-from include.eventtime.algorithm.order import Arrived, key_text
+from include.eventtime.algorithm.order import ArrivedElement, key_text
 from include.eventtime.config.definition import JobSourceDefinition, TimeUnit
 from include.eventtime.model.process import Key
 from include.eventtime.restored import RestoredSource
@@ -59,7 +59,7 @@ class ElementReader:
         self._us = _iso if source.time.unit == "iso" else _number(source.time.unit)
         self._ahead_us = round(source.ahead_s * 1_000_000)
 
-    def read(self, partition: int, offset: int, timestamp_ms: int, value: bytes | None) -> Arrived | None:
+    def read(self, partition: int, offset: int, timestamp_ms: int, value: bytes | None) -> ArrivedElement | None:
         """The element of a record (`timestamp_ms`: Kafka's own); None: it is none, as a tombstone or a delete.
 
         Raises:
@@ -95,7 +95,7 @@ class ElementReader:
             body = self._inner(self._value(fields))
         if self._restored is not None:
             offset = self._restored.was(partition, offset)
-        return Arrived(time, self._rank, partition, offset, key_text(cast("Key", key)), body)
+        return ArrivedElement(time, self._rank, partition, offset, key_text(cast("Key", key)), body)
 
     def _inner(self, value: Any) -> bytes:
         if not isinstance(value, dict):

@@ -25,7 +25,7 @@ from pydantic import Field, ValidationError
 from include.errors import SettingsError
 from include.eventtime.algorithm.bucket import drain
 from include.eventtime.algorithm.calls import Calls, Emitted, FailedCall
-from include.eventtime.algorithm.order import Arrived, key_text
+from include.eventtime.algorithm.order import ArrivedElement, key_text
 from include.eventtime.algorithm.watermark import NEVER, PartitionWatermark, TopicPartition, least
 from include.eventtime.model.process import Key, Process
 from include.settings.deployment import Strict
@@ -225,7 +225,7 @@ class _Run:
         self._due: int | None = None
         self.done = JobReplay()
 
-    def arrived(self, line: ReplayLine, sources: Mapping[str, int]) -> Arrived | None:
+    def arrived(self, line: ReplayLine, sources: Mapping[str, int]) -> ArrivedElement | None:
         """The element of a line, in the order of arrival; None for what is late, and for verdicts."""
         watermark, said = self._watermarks[line.place], line.said
         if isinstance(said, IdleNotice):
@@ -236,14 +236,14 @@ class _Run:
             self.done.late.append(LateElement(line, low))
             return None
         value = orjson.dumps(said.value)
-        return Arrived(line.time, sources[said.source], said.partition, said.offset, key_text(said.key), value)
+        return ArrivedElement(line.time, sources[said.source], said.partition, said.offset, key_text(said.key), value)
 
-    def take(self, arrived: Iterable[Arrived | None]) -> None:
+    def take(self, arrived: Iterable[ArrivedElement | None]) -> None:
         """A batch."""
         elements = [each for each in arrived if each is not None]
         self.advance(elements, least(each.low for each in self._watermarks.values()))
 
-    def advance(self, elements: list[Arrived], until: int) -> None:
+    def advance(self, elements: list[ArrivedElement], until: int) -> None:
         """Bring all keys to a watermark; one that is behind what was reached changes nothing."""
         until = self.done.watermark = max(until, self.done.watermark)
         made = drain(self._calls, self._rows, elements, until)

@@ -14,7 +14,7 @@ from include.eventtime.committed import Savepoint
 from include.eventtime.config.definition import DeployedJob, JobSourceDefinition
 from include.eventtime.verdicts import Verdicts
 
-__all__ = ["CopiedSpan", "Elsewhere", "RestoredSource"]
+__all__ = ["CopiedSpan", "MovedSources", "RestoredSource"]
 
 
 CopiedSpan = tuple[int, int, int]
@@ -57,7 +57,7 @@ def _new(span: CopiedSpan) -> int:
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class MovedSources:
     """Sources by the names that they are declared with; those that are missing are where they were."""
 
     sources: Mapping[str, RestoredSource]

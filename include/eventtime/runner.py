@@ -22,7 +22,7 @@ from include.eventtime.config.definition import DeployedJob, JobSourceDefinition
 from include.eventtime.gathering import LateRecord
 from include.eventtime.outputs import EVENT_TIME, JobOutput
 from include.eventtime.verdicts import Verdicts, verdict_record
-from include.eventtime.work import CarryOutBuckets, Closing, JobBatch, JobBucketResult
+from include.eventtime.work import BatchEnd, CarryOutBuckets, JobBatch, JobBucketResult
 from include.log import topics
 from include.log.planning.plan import BatchPlan
 from include.log.ports import LogReader, Record, TopicSpec
@@ -189,7 +189,7 @@ class JobRunner:
         ranges = {place: (starts[place], end) for place, end in ends.items() if end > starts[place]}
         if self._verdicts is not None:
             return self._repeated(ranges, lows, starts), []
-        closing = Closing(
+        closing = BatchEnd(
             {**dict.fromkeys(lows, 0), **ends},
             frozenset(ranges) | self._unread({place: ends.get(place, 0) for place in lows if place not in ranges}),
             {
@@ -223,7 +223,7 @@ class JobRunner:
                     reached[topic_partition] = max(reached[topic_partition], verdict.time)
                 elif verdict.next_offset <= end:
                     verdicts.setdefault(topic_partition, []).append(verdict)
-        return JobBatch(ranges, reached, self.committed.watermark, Closing(), self.committed.pointers, verdicts)
+        return JobBatch(ranges, reached, self.committed.watermark, BatchEnd(), self.committed.pointers, verdicts)
 
     def _unread(self, places: Mapping[TopicPartition, int]) -> frozenset[TopicPartition]:
         """Those of these partitions that have records which the batch does not read."""

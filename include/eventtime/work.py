@@ -11,11 +11,11 @@ from include.eventtime.algorithm.watermark import IdleVerdict, TopicPartition, l
 from include.eventtime.gathering import LateRecord, RefusedElement
 from include.eventtime.outputs import JobOutput
 
-__all__ = ["CarryOutBuckets", "Closing", "JobBatch", "JobBucketResult"]
+__all__ = ["BatchEnd", "CarryOutBuckets", "JobBatch", "JobBucketResult"]
 
 
 @dataclass(frozen=True)
-class Closing:
+class BatchEnd:
     """The decisions at the end of a batch: driver and buckets come to the same, of the same watermarks.
 
     Args:
@@ -55,7 +55,7 @@ class JobBatch:
     ranges: Mapping[TopicPartition, tuple[int, int]]
     lows: Mapping[TopicPartition, int]
     watermark: int
-    closing: Closing
+    closing: BatchEnd
     pointers: Mapping[int, bytes]
     verdicts: Mapping[TopicPartition, Sequence[IdleVerdict]] = field(default_factory=dict)
 

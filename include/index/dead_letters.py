@@ -16,7 +16,7 @@ from include.index.server.port import IndexInfo
 from include.log import topics
 from include.log.ports import LogReader, LogWriter
 from include.log.publishing.dead_letter import DeadLetter, DeadLetterLimit
-from include.log.publishing.letters import LettersOnce, letters_within
+from include.log.publishing.letters import DeadLetterWriter, letters_within
 
 __all__ = ["DeadLetters", "dead_group"]
 
@@ -58,7 +58,7 @@ class DeadLetters:
         self._application = application
         self._part = part
         self._limits = limits
-        self._letters = LettersOnce(writer, reader)
+        self._letters = DeadLetterWriter(writer, reader)
         self._clock = clock
 
     def settle(

@@ -21,11 +21,11 @@ from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError
 from include.index.dead_letters import DeadLetters, dead_group
 from include.index.definition import IndexDefinition, indexes_of_application
-from include.index.generations.startup import Opening, opened
-from include.index.generations.target import Fed, fed_indexes, leader_of, together
+from include.index.generations.startup import GenerationContext, opened
+from include.index.generations.target import ActiveGenerations, fed_indexes, leader_of, together
 from include.index.incidents import IndexIncidents
 from include.index.indexing import Indexing
-from include.index.mapping.evolving import Evolves
+from include.index.mapping.evolving import MappingEvolution
 from include.index.mapping.file import mapping_of
 from include.index.outcome import TaskOutcome
 from include.index.progress.steps import start_of
@@ -33,7 +33,7 @@ from include.index.server.auto_create import require_no_auto_create
 from include.index.server.durability import require_durable
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin
-from include.index.server_wait import Patience
+from include.index.server_wait import ServerRetry
 from include.index.worker import WorkerPlan, work_off
 from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader
@@ -100,7 +100,7 @@ def build(
     server, cluster = deployment.one("elasticsearch", Elasticsearch), deployment.one("cluster", Cluster)
     incidents = IndexIncidents(alias, run_folder, clock)
     patience, endless = (
-        Patience(
+        ServerRetry(
             clock,
             longest_s=longest_s,
             on_wait=lambda error, wait_s: _waiting(run_folder, metrics, incidents, error, wait_s),
@@ -114,12 +114,12 @@ def build(
     patience.call(lambda: require_no_auto_create(index_admin, alias))
     declared = mapping_of(deployment, definition)
 
-    def fed_now() -> Fed:
+    def fed_now() -> ActiveGenerations:
         return fed_indexes(index, alias, incidents.lost, lambda info: incidents.unlike(info, declared))
 
     fed = patience.call(fed_now)
     patience.call(lambda: require_durable(index_admin, [info.name for info in fed.infos]))
-    opening = Opening(
+    opening = GenerationContext(
         definition=definition,
         cluster=cluster,
         index=index,
@@ -145,7 +145,7 @@ def build(
         elasticsearch=server,
         registry=registry,
         bulk_bytes=definition.bulk_bytes,
-        evolves=Evolves.of(leader.settlement.info, definition, declared),
+        evolves=MappingEvolution.of(leader.settlement.info, definition, declared),
     )
     stream.warm(spark, functools.partial(work_off, plan))
     progress = leader.settlement.progress

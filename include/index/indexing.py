@@ -21,12 +21,12 @@ from typing import Any, Final
 from include.clock import Clock
 from include.errors import BackPressure, LyrebirdError, Restart, Terminal, Transient
 from include.index.batch_split import PartSize, parts_of
-from include.index.generations.target import Fed, FedGeneration, ranges_behind
+from include.index.generations.target import ActiveGeneration, ActiveGenerations, ranges_behind
 from include.index.incidents import IndexIncidents
 from include.index.outcome import TaskOutcome
 from include.index.progress.steps import start_of
 from include.index.server.port import IndexInfo
-from include.index.server_wait import Patience
+from include.index.server_wait import ServerRetry
 from include.index.worker import WorkerPlan
 from include.log.planning.plan import BatchPlan
 from include.log.planning.slices import Slice
@@ -70,12 +70,12 @@ class Indexing:
         *,
         plan: WorkerPlan,
         tasks: Tasks,
-        live: Sequence[FedGeneration],
-        behind: Sequence[FedGeneration],
-        fed: Callable[[], Fed],
-        opened: Callable[[IndexInfo], FedGeneration],
+        live: Sequence[ActiveGeneration],
+        behind: Sequence[ActiveGeneration],
+        fed: Callable[[], ActiveGenerations],
+        opened: Callable[[IndexInfo], ActiveGeneration],
         begins: Callable[[str], Mapping[int, int]],
-        patience: Patience,
+        patience: ServerRetry,
         metrics: Metrics,
         clock: Clock,
         incidents: IndexIncidents,
@@ -145,7 +145,7 @@ class Indexing:
             self._incidents.stuck(stuck)
             return len(self.behind) > len(stuck) and not waits
 
-    def _step(self, target: FedGeneration) -> None:
+    def _step(self, target: ActiveGeneration) -> None:
         live = self.live[0]
         names = sorted(start_of(target.settlement.progress))
         begins = {(topic, p): offset for topic in names for p, offset in self._begins(topic).items()}
@@ -211,7 +211,7 @@ class Indexing:
         self.live = live
         self.behind += [self._opened(info) for info in fed.infos if f"{info.name}/{info.uuid}" not in known]
 
-    def _index(self, target: FedGeneration, batch: BatchPlan) -> TaskOutcome:
+    def _index(self, target: ActiveGeneration, batch: BatchPlan) -> TaskOutcome:
         """All records of a batch, in parts where it is long: what waits is done again for one part only."""
         out = TaskOutcome()
         total, done = sum(end - batch.start.get(at, 0) for at, end in batch.ends.items()), 0
@@ -227,7 +227,7 @@ class Indexing:
         return out
 
     def _work(
-        self, target: FedGeneration, slices: Sequence[Slice], met: Mapping[tuple[str, int], int] = _NO_EPOCHS
+        self, target: ActiveGeneration, slices: Sequence[Slice], met: Mapping[tuple[str, int], int] = _NO_EPOCHS
     ) -> TaskOutcome:
         target.look()
         progress = target.settlement.progress
@@ -250,7 +250,7 @@ class Indexing:
             raise Transient("documents wait for the index", system="elasticsearch", reason=outcome.reason)
         return outcome
 
-    def _tell(self, target: FedGeneration, outcome: TaskOutcome) -> Mapping[str, Any]:
+    def _tell(self, target: ActiveGeneration, outcome: TaskOutcome) -> Mapping[str, Any]:
         counts = outcome.totals()
         self._metrics.count("lyrebird_documents_total", counts["indexed"], "indexed")
         self._metrics.count("lyrebird_documents_total", counts["deleted"], "deleted")
@@ -268,5 +268,5 @@ class Indexing:
         return counts
 
 
-def _topic_ids(live: FedGeneration) -> dict[str, str]:
+def _topic_ids(live: ActiveGeneration) -> dict[str, str]:
     return {topic: found for of in live.settlement.progress.values() for topic, found in of.topic_ids.items()}

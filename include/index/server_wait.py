@@ -10,14 +10,14 @@ from include.clock import Clock
 from include.errors import BackPressure, LyrebirdError, Transient
 from include.pace import Backoff
 
-__all__ = ["Patience"]
+__all__ = ["ServerRetry"]
 
 T = TypeVar("T")
 _FIRST_WAIT_S = 0.2
 _LONGEST_WAIT_S = 10.0
 
 
-class Patience:
+class ServerRetry:
     """Calls again what failed with `Transient` or `BackPressure`, for at most `longest_s` in one go.
 
     `on_wait` hears of every pause (so that a guardian sees life). When `stopped` says so it gives up at once.

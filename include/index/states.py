@@ -10,7 +10,7 @@ from include.index.feed import Feed
 from include.index.mapping.evolving import BodyOf
 from include.index.metadata import TopicOrigin
 from include.index.progress.document import IndexProgress
-from include.index.progress.partition_epochs import Eras, known_numbers
+from include.index.progress.partition_epochs import PartitionEpochs, known_numbers
 from include.log.ports import Headers, Record, SchemaRegistry
 from include.record.json.formats import Keys, Values
 from include.record.key import pseudo_key
@@ -59,7 +59,7 @@ class States:
         self.body: BodyOf
         self._keys, self.body = formats or (Keys(registry, feed.topic.key), Values(registry, feed.topic.value))
         self._eras = (
-            Eras(feed.name, feed.origin.generation, feed.numbers if self.keyed else ())
+            PartitionEpochs(feed.name, feed.origin.generation, feed.numbers if self.keyed else ())
             if feed.versions == "offset"
             else None
         )

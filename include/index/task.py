@@ -17,7 +17,7 @@ import orjson
 from include.errors import BackPressure, InvalidRecord, LyrebirdError, Terminal, Transient
 from include.index.bulk.request import BulkLine, line_bytes
 from include.index.bulk.routing import Copies, routing_of
-from include.index.bulk.sender import Delivered, Delivery
+from include.index.bulk.sender import Delivery, DeliveryResult
 from include.index.metadata import Metadata
 from include.index.outcome import SetAsideRecord, TaskOutcome
 from include.index.states import States
@@ -135,7 +135,7 @@ class IndexTask:
         if lines:
             self._take(self._delivery.give(lines), out)
 
-    def _take(self, delivered: Delivered, out: TaskOutcome) -> None:
+    def _take(self, delivered: DeliveryResult, out: TaskOutcome) -> None:
         out.requests += delivered.requests
         out.retries += delivered.retries
         for line in delivered.done:

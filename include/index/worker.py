@@ -17,7 +17,7 @@ from include.index.bulk.routing import Copies
 from include.index.bulk.scheduler import Concurrency
 from include.index.bulk.sender import Delivery
 from include.index.feed import Feed
-from include.index.mapping.evolving import BodyOf, Evolves
+from include.index.mapping.evolving import BodyOf, MappingEvolution
 from include.index.outcome import TaskOutcome
 from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.elasticsearch_admin import ElasticsearchAdmin
@@ -56,7 +56,7 @@ class WorkerPlan:
     epochs: Mapping[tuple[str, int], int] = field(default_factory=dict)
     starts: Mapping[tuple[str, int], int] = field(default_factory=dict)
     patience_s: float = _PATIENCE_S
-    evolves: Evolves | None = None
+    evolves: MappingEvolution | None = None
 
 
 @functools.lru_cache(maxsize=8)
@@ -84,7 +84,7 @@ def _formats(settings: Registry, key: KeyForm, value: ValueForm) -> tuple[Keys, 
 
 @functools.lru_cache(maxsize=32)
 def _evolving(
-    server: Elasticsearch, settings: Registry, topic: str, entity: str, value: ValueForm, evolves: Evolves
+    server: Elasticsearch, settings: Registry, topic: str, entity: str, value: ValueForm, evolves: MappingEvolution
 ) -> BodyOf:
     """Kept likewise, so that a schema is new to an index only once."""
     index, registry = _server(server), _registry(settings)

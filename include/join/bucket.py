@@ -26,7 +26,7 @@ __all__ = [
     "Floor",
     "JoinBucketResult",
     "JoinStage",
-    "Succession",
+    "JoinSuccession",
     "TakeoverStep",
     "apply_work",
     "locate_work",
@@ -94,7 +94,7 @@ class TakeoverStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Succession:
+class JoinSuccession:
     """The join that takes the place, and up to where the bucket's outputs are its own.
 
     `begin`: where a step begins.
@@ -145,7 +145,7 @@ def apply_work(
     floors: Sequence[Floor],
     state: BucketState,
     shape: JoinShape,
-    succession: Succession | None = None,
+    succession: JoinSuccession | None = None,
     step: TakeoverStep | None = None,
 ) -> JoinBucketResult:
     """Applies a batch's work to a bucket; or (`step`) goes on with a succession there, without other work.
@@ -164,7 +164,7 @@ def apply_work(
         Terminal: a floor meets a key of the state that is no row's.
     """
     if step is not None:
-        return _stepped(state, shape, succession or Succession(shape, BEGIN), step, work)
+        return _stepped(state, shape, succession or JoinSuccession(shape, BEGIN), step, work)
     touches = [*work.touches]
     for each in floors:
         touches += (touch.plain() for touch in touches_of_floor(state, each.input, each.floor, each.rank))
@@ -189,7 +189,7 @@ def apply_work(
 
 
 def _stepped(
-    state: BucketState, shape: JoinShape, succession: Succession, step: TakeoverStep, work: RecordWork
+    state: BucketState, shape: JoinShape, succession: JoinSuccession, step: TakeoverStep, work: RecordWork
 ) -> JoinBucketResult:
     nothing = [0] * len(shape.optional)
     if step.keys:

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from include.errors import InvalidRecord
 from include.join.algorithm.row import PlainTouch, Touch
-from include.join.algorithm.whereabouts import Sighting
+from include.join.algorithm.whereabouts import RowSighting
 from include.join.rows.reading import InputReader
 from include.log.planning.plan import Partition
 from include.log.ports import Record
@@ -50,7 +50,7 @@ class RecordWork:
     """
 
     touches: list[PlainTouch] = field(default_factory=list)
-    sightings: list[Sighting] = field(default_factory=list)
+    sightings: list[RowSighting] = field(default_factory=list)
     refused: list[RefusedRecord] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     located: dict[int, LocatedResult] = field(default_factory=dict)

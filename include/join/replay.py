@@ -21,7 +21,7 @@ from include.errors import InvalidRecord, SettingsError
 from include.join.algorithm.batch import JoinOutput, apply
 from include.join.algorithm.moves import encoded_join_key
 from include.join.algorithm.row import Row
-from include.join.algorithm.whereabouts import Sighting, locate
+from include.join.algorithm.whereabouts import RowSighting, locate
 from include.join.config.definition import JoinFile, read_join
 from include.join.config.fields import InputFields, field_plan
 from include.join.rows.json_rows import JsonProjection, json_join_key, json_shape
@@ -145,14 +145,14 @@ def _newest(outputs: Iterable[JoinOutput]) -> dict[bytes, JoinOutput]:
 
 def _sighting(
     change: ReplayedChange, line: int, rank: int, join: JoinFile, projection: JsonProjection, *, alone: bool
-) -> Sighting:
+) -> RowSighting:
     key = orjson.dumps(change.key, option=orjson.OPT_SORT_KEYS)
     if change.value is None:
-        return Sighting(change.input, key, rank, change.version, None, None)
+        return RowSighting(change.input, key, rank, change.version, None, None)
     row = Row(change.version, 0, orjson.dumps(change.value))
     try:
         values = json_join_key({**change.value, **change.key}, join.join[change.input].join_keys)
     except InvalidRecord as error:
         raise SettingsError(error.message, line=line, field=error.details.get("field")) from error
     join_key = encoded_join_key(values, projection.alone(key, row) if alone and values is None else None)
-    return Sighting(change.input, key, rank, change.version, join_key, row)
+    return RowSighting(change.input, key, rank, change.version, join_key, row)

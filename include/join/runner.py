@@ -25,7 +25,7 @@ from include.join.takeover import Edition, Takeover, same_join, taken_over
 from include.join.transactions import JoinTransactions
 from include.join.work import Equip, JoinBatch
 from include.log import topics
-from include.log.control import Control, floors_of
+from include.log.control import ControlRecord, floors_of
 from include.log.planning.plan import BatchPlan, Cut, Partition, ResolvedSource
 from include.log.ports import Headers, LogReader, Record, TopicSpec
 from include.log.publishing.dead_letter import DeadLetterLimit
@@ -394,7 +394,7 @@ class JoinRunner:
     def _concerned(self, record: Record, topic: str, refused: list[RefusedRecord]) -> Iterable[tuple[int, str, int]]:
         """(slot, topic, floor) of a control record that removes rows of an input."""
         try:
-            control = Control.parse(record.value) if record.value is not None else None
+            control = ControlRecord.parse(record.value) if record.value is not None else None
         except InvalidRecord as error:
             refused.append(RefusedRecord(record, f"{type(error).__name__}: {error}"))
             return

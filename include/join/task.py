@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 
 from include.join.algorithm.rework import BEGIN
 from include.join.algorithm.shape import JoinShape
-from include.join.bucket import JoinBucketResult, JoinStage, Succession, apply_work, locate_work
+from include.join.bucket import JoinBucketResult, JoinStage, JoinSuccession, apply_work, locate_work
 from include.join.gathering import RecordGathering, RecordWork
 from include.join.rows.avro_rows import AvroJoin
 from include.join.rows.reading import InputReader
@@ -109,7 +109,7 @@ def apply_frames(plan: JoinPlan, work: JoinBatch, bucket: int, frames: list[byte
     succession = None
     if tools.later is not None:
         at = work.shown.get(bucket, BEGIN), work.begins.get(bucket, BEGIN)
-        succession = Succession(tools.later, *at)
+        succession = JoinSuccession(tools.later, *at)
     with _open(plan, work, "rows", bucket) as state:
         result = apply_work(mine, work.floors, state, tools.shape, succession, work.step)
         result.counts["rows", state.opened] += 1

@@ -25,7 +25,7 @@ from functools import partial
 from typing import Any, Final
 
 from include.lake.backfill.expiry import Eraser
-from include.lake.dates.event_hours import Period, folder_of
+from include.lake.dates.event_hours import CalendarPeriod, folder_of
 from include.lake.dates.kept import DateIndex
 from include.lake.protocol.chain import Chain, give_up
 from include.lake.protocol.chain_key import ChainKey, CutKey, TopicKey, parse_cut_key
@@ -36,7 +36,7 @@ from include.lake.protocol.read_cuts import ReadCut, read_cuts, read_partitions
 from include.lake.protocol.runner import Pause, Runner
 from include.store.object_store import ObjectStore
 
-__all__ = ["Forgetting", "PartitionFloor", "forget", "plan_forgetting"]
+__all__ = ["PartitionFloor", "TopicForgetting", "forget", "plan_forgetting"]
 
 _AT_ONCE: Final = 16
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -57,7 +57,7 @@ class PartitionFloor:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgetting:
+class TopicForgetting:
     """What a topic forgets. `unswept`: partitions of which an earlier one was cut off, and is gone on with."""
 
     topic: TopicKey
@@ -106,7 +106,7 @@ class Forgetting:
         return lines or [f"{where}: nothing is older than {self.day.isoformat()}"]
 
 
-def plan_forgetting(store: ObjectStore, topic: TopicKey, day: dt.date) -> Forgetting:
+def plan_forgetting(store: ObjectStore, topic: TopicKey, day: dt.date) -> TopicForgetting:
     """What is older than `day` (UTC; dates in names as they are written). Writes nothing.
 
     The oldest commits may be missing already, by a lifecycle rule of the bucket: that is accepted, and told. Raises
@@ -117,7 +117,7 @@ def plan_forgetting(store: ObjectStore, topic: TopicKey, day: dt.date) -> Forget
         found = pool.map(partial(_planned, store, topic, pointer, day), read_partitions(store, topic, pointer))
         planned = tuple(each for each in found if each is not None)
     unswept = sorted(set(_unswept(pointer)) - {each.partition for each in planned})
-    return Forgetting(topic, day, planned, tuple(unswept))
+    return TopicForgetting(topic, day, planned, tuple(unswept))
 
 
 def _unswept(pointer: ReadersPointer) -> Iterator[int]:
@@ -148,7 +148,7 @@ def _old(store: ObjectStore, cut: ReadCut, day: dt.date) -> bool:
     begin_ms = (dt.datetime.combine(day, dt.time.min, dt.UTC) - _EPOCH) // dt.timedelta(milliseconds=1)
     stored = False
     for file in cut.commit.files:
-        period = Period.of(cut.chain.parse_data(file.key, cut.commit.first).names)
+        period = CalendarPeriod.of(cut.chain.parse_data(file.key, cut.commit.first).names)
         if period is not None:
             if period.day >= day:
                 return False
@@ -168,7 +168,7 @@ def _old(store: ObjectStore, cut: ReadCut, day: dt.date) -> bool:
 def forget(
     store: ObjectStore,
     eraser: Eraser,
-    plan: Forgetting,
+    plan: TopicForgetting,
     on_removed: Callable[[str], None] = lambda _key: None,
     pause: Pause = give_up,
 ) -> int:

@@ -24,7 +24,7 @@ from include.local.programs import resolve
 from include.local.programs.java import system_java
 from include.local.records import Records
 from include.local.rootless import cache_of, why_root_stays
-from include.local.services import SERVICES, GoModule, Ivy, select
+from include.local.services import SERVICES, GoModule, IvyPackage, select
 from include.settings.airflow_settings import SUPERVISION, from_files
 from include.settings.applications import Application
 from include.settings.deployment import Deployment
@@ -157,7 +157,9 @@ def _owners(state: Path, account: Account) -> Iterator[Check]:
 
 def _disk(state: Path, cache: Path) -> Iterator[Check]:
     todo = resolve.missing(SERVICES, cache)
-    needed = sum(2 * r.artefact.download_mb + r.artefact.unpacked_mb for r in todo if isinstance(r.artefact, Ivy))
+    needed = sum(
+        2 * r.artefact.download_mb + r.artefact.unpacked_mb for r in todo if isinstance(r.artefact, IvyPackage)
+    )
     needed += sum(resolve.GO_SPACE_MB for r in todo if isinstance(r.artefact, GoModule))
     what = f"to download: {', '.join(r.name for r in todo)}" if todo else "all programs are there"
     yield _space("cache", cache, needed, f"LYREBIRD_CACHE {cache}, {what}")

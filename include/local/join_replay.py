@@ -42,7 +42,7 @@ from include.log.kafka.errors import Connection
 from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.log.ports import Record
 from include.log.registry.confluent import ConfluentRegistry
-from include.log.resolved import Resolved
+from include.log.resolved import ResolvedRecord
 from include.metrics.progress import read_file
 from include.record.codec import Decoder, Encoder
 from include.record.position import SourcePosition
@@ -196,7 +196,7 @@ class _Inputs:
         at = {"flavour": "mariadb", "gtids": f"0-1-{self._batches}", "file": "replay.1", "pos": self._batches}
         position = SourcePosition.from_json({**at, "commit_us": self._clock.now_us()})
         first = self._names[0]
-        said = Resolved(_NAME, self._batches, self._batches, position, {(first, 0): self._ends[first]}, full=True)
+        said = ResolvedRecord(_NAME, self._batches, self._batches, position, {(first, 0): self._ends[first]}, full=True)
         self._append(self._resolved, said.key, said.value(), said.version)
         self._flush()
 

@@ -18,7 +18,7 @@ import psutil
 
 from include.clock import Clock
 
-__all__ = ["Launch", "Running", "alive", "identify", "memory_mb", "run", "start", "stop", "tail", "written"]
+__all__ = ["Launch", "StartedProcess", "alive", "identify", "memory_mb", "run", "start", "stop", "tail", "written"]
 
 # The kernel's boot time, from which start times are reckoned, moves a little when the wall clock is set.
 _START_TOLERANCE_S = 2.0
@@ -53,7 +53,7 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Running:
+class StartedProcess:
     """A process that was started: pid and start time (seconds since the epoch, as psutil gives it)."""
 
     pid: int
@@ -105,29 +105,29 @@ def _account(launch: Launch) -> dict[str, Any]:
     return {"user": launch.uid, "group": launch.gid, "extra_groups": []}
 
 
-def identify(pid: int) -> Running | None:
+def identify(pid: int) -> StartedProcess | None:
     """The identity of the process that has `pid` now; None when there is none."""
     try:
-        return Running(pid, psutil.Process(pid).create_time())
+        return StartedProcess(pid, psutil.Process(pid).create_time())
     except psutil.NoSuchProcess:
         return None
 
 
-def alive(running: Running) -> bool:
+def alive(running: StartedProcess) -> bool:
     """Whether this very process still runs. A zombie does not."""
     try:
         process = psutil.Process(running.pid)
-        same = _same(Running(running.pid, process.create_time()), running)
+        same = _same(StartedProcess(running.pid, process.create_time()), running)
         return same and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
 
-def _same(one: Running, other: Running) -> bool:
+def _same(one: StartedProcess, other: StartedProcess) -> bool:
     return one.pid == other.pid and abs(one.started - other.started) <= _START_TOLERANCE_S
 
 
-def stop(processes: Sequence[tuple[Running, float]], clock: Clock) -> list[Running]:
+def stop(processes: Sequence[tuple[StartedProcess, float]], clock: Clock) -> list[StartedProcess]:
     """End processes with their groups, all at once; each pair is (process, grace in seconds).
 
     1. SIGTERM to each leader alone: a server ends its own children, and Airflow's scheduler hangs when everyone
@@ -140,9 +140,9 @@ def stop(processes: Sequence[tuple[Running, float]], clock: Clock) -> list[Runni
                 os.kill(running.pid, signal.SIGTERM)
     begin = clock.monotonic_s()
     waiting = list(processes)
-    killed: list[Running] = []
+    killed: list[StartedProcess] = []
     while waiting:
-        still: list[tuple[Running, float]] = []
+        still: list[tuple[StartedProcess, float]] = []
         for running, grace_s in waiting:
             if not alive(running):
                 _kill_group(running)
@@ -160,7 +160,7 @@ def stop(processes: Sequence[tuple[Running, float]], clock: Clock) -> list[Runni
     return killed
 
 
-def _kill_group(running: Running) -> None:
+def _kill_group(running: StartedProcess) -> None:
     """SIGKILL every process of the group that `running` led and that is not older than it."""
     leader = identify(running.pid)
     if running.started < psutil.boot_time() - _START_TOLERANCE_S or (leader and not _same(leader, running)):
@@ -173,7 +173,7 @@ def _kill_group(running: Running) -> None:
                 os.kill(process.pid, signal.SIGKILL)
 
 
-def memory_mb(running: Running) -> float:
+def memory_mb(running: StartedProcess) -> float:
     """Memory of the process and its children in MB; 0 when it is gone.
 
     Pages shared by forked children (Airflow's workers) are divided among them where the kernel tells (PSS), else

@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from include.clock import Clock
-from include.local.process import Launch, Running, alive
+from include.local.process import Launch, StartedProcess, alive
 
-__all__ = ["ProcessState", "Records", "ServerState", "Spec", "lock", "write_private"]
+__all__ = ["ProcessState", "Records", "ServerSpec", "ServerState", "lock", "write_private"]
 
 ProcessState = Literal["starting", "running", "waiting", "gave up"]
 """starting: asked for; running: its process lives; waiting: dead, started again at `next_try_us`; gave up: the same
@@ -37,7 +37,7 @@ after many deaths in a row, and slower."""
 
 
 @dataclass(frozen=True)
-class Spec:
+class ServerSpec:
     """A server that should run. A new `asked` mark makes the supervisor try at once after it gave up."""
 
     launch: Launch
@@ -58,9 +58,9 @@ class ServerState:
     next_try_us: int = 0
 
     @property
-    def running(self) -> Running | None:
+    def running(self) -> StartedProcess | None:
         """Identity of the process that was started last, if any."""
-        return Running(self.pid, self.started) if self.pid else None
+        return StartedProcess(self.pid, self.started) if self.pid else None
 
     @property
     def is_alive(self) -> bool:
@@ -138,10 +138,10 @@ class Records:
         """The log file of a server."""
         return self.state / "log" / f"{name}.log"
 
-    def spec(self, name: str) -> Spec | None:
+    def spec(self, name: str) -> ServerSpec | None:
         """How the server is to be started; None when it is not wanted."""
         value = self._read(self.servers / f"{name}.spec")
-        return None if value is None else Spec(Launch.from_json(value["launch"]), value["asked"])
+        return None if value is None else ServerSpec(Launch.from_json(value["launch"]), value["asked"])
 
     def ask(self, launch: Launch) -> str:
         """Want this server from now on; returns the mark of this request."""
@@ -164,12 +164,12 @@ class Records:
         for suffix in (".spec", ".state"):
             (self.servers / f"{name}{suffix}").unlink(missing_ok=True)
 
-    def supervisor_process(self) -> Running | None:
+    def supervisor_process(self) -> StartedProcess | None:
         """Who holds the supervisor's lock, or held it last."""
         value = self._read(self.supervisor / "pid.json")
-        return None if value is None else Running(**value)
+        return None if value is None else StartedProcess(**value)
 
-    def write_supervisor(self, running: Running) -> None:
+    def write_supervisor(self, running: StartedProcess) -> None:
         """Say who holds the supervisor's lock."""
         write_private(self.supervisor / "pid.json", json.dumps(asdict(running)))
 

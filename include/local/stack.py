@@ -22,7 +22,7 @@ from include.clock import Clock, SystemClock
 from include.errors import LyrebirdError, Terminal
 from include.local import accounts, ports, process, status
 from include.local.cause import cause
-from include.local.process import Running
+from include.local.process import StartedProcess
 from include.local.programs import resolve
 from include.local.programs.java import system_java
 from include.local.recipes import recipe
@@ -288,7 +288,7 @@ class Stack:
 
     def _stop(self, names: Iterable[str], longest_grace_s: float = 3600.0) -> list[str]:
         """Stop these servers at once and forget them; only while no supervisor lives."""
-        alive: dict[str, tuple[Running, float]] = {}
+        alive: dict[str, tuple[StartedProcess, float]] = {}
         names = list(names)
         for name in names:
             state, spec = self._records.read(name), self._records.spec(name)
@@ -312,16 +312,16 @@ class Stack:
             shutil.rmtree(root, ignore_errors=True)
 
 
-def _guardians(state: Path) -> dict[str, Running]:
+def _guardians(state: Path) -> dict[str, StartedProcess]:
     """Live guardians of supervised applications under `state`, by application.
 
     Each has a folder `<state>/run/<application>/` with a `run.json`: `guardian_pid`, `guardian_start` (as of psutil).
     """
-    living: dict[str, Running] = {}
+    living: dict[str, StartedProcess] = {}
     for path in sorted((state / "run").glob("*/run.json")):
         try:
             value = json.loads(path.read_text())
-            running = Running(int(value["guardian_pid"]), float(value["guardian_start"]))
+            running = StartedProcess(int(value["guardian_pid"]), float(value["guardian_start"]))
         except (OSError, ValueError, KeyError, TypeError):
             continue
         if process.alive(running):

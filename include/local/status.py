@@ -106,7 +106,7 @@ def _process(records: Records, service: str, name: str, ports: tuple[int, ...], 
         deaths, note = (state.deaths, state.note) if state else (0, "")
         return ProcessStatus(service, name, word, None, ports, 0.0, 0.0, deaths, note)
     uptime_s = max(0.0, clock.now_us() / 1_000_000 - state.started)
-    memory_mb = process.memory_mb(process.Running(state.pid, state.started))
+    memory_mb = process.memory_mb(process.StartedProcess(state.pid, state.started))
     return ProcessStatus(service, name, "running", state.pid, ports, memory_mb, uptime_s, state.deaths, state.note)
 
 

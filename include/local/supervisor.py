@@ -28,7 +28,7 @@ import psutil
 from include.clock import Clock, SystemClock, iso
 from include.local import logs, process
 from include.local.full_disk import DiskWatch, free_bytes, wake
-from include.local.records import Records, ServerState, Spec, lock
+from include.local.records import Records, ServerSpec, ServerState, lock
 from include.local.services import SERVICES, service
 from include.local.site import read_env
 from include.pace import doubled_s
@@ -84,7 +84,7 @@ class _Ward:
 class Supervisor:
     """Reconciles servers with their specs, one `step` at a time."""
 
-    def __init__(self, records: Records, clock: Clock, owner: process.Running | None = None) -> None:
+    def __init__(self, records: Records, clock: Clock, owner: process.StartedProcess | None = None) -> None:
         """`owner`: the process that the servers must not outlive."""
         self._records = records
         self._clock = clock
@@ -141,7 +141,7 @@ class Supervisor:
         before_s = self._clock.now_us() / 1_000_000 - _AIRFLOW_LOGS_S
         logs.remove_older(state / "airflow" / "logs", before_s)
 
-    def _tend(self, name: str, spec: Spec) -> None:
+    def _tend(self, name: str, spec: ServerSpec) -> None:
         state = self._records.read(name)
         ward = self._wards.get(name)
         if ward is None or ward.asked != spec.asked:
@@ -187,7 +187,7 @@ class Supervisor:
         self._say(f"{state.name}: {note}")
         self._save(after)
 
-    def _start(self, state: ServerState, ward: _Ward, spec: Spec) -> None:
+    def _start(self, state: ServerState, ward: _Ward, spec: ServerSpec) -> None:
         ward.ran_since_s = self._clock.monotonic_s()
         try:
             ward.child = process.start(spec.launch)
@@ -214,7 +214,7 @@ class Supervisor:
         sys.stdout.flush()
 
 
-def main(state: Path, clock: Clock, owner: process.Running | None = None) -> int:
+def main(state: Path, clock: Clock, owner: process.StartedProcess | None = None) -> int:
     """Run as a daemon for `state`; the first process returns as soon as the daemon holds the lock (0) or not (1).
 
     A stack whose owner is gone is taken down before the daemon ends.
@@ -230,7 +230,7 @@ def main(state: Path, clock: Clock, owner: process.Running | None = None) -> int
         if not got:
             return 1
         me = process.identify(os.getpid())
-        records.write_supervisor(me or process.Running(os.getpid(), psutil.boot_time()))
+        records.write_supervisor(me or process.StartedProcess(os.getpid(), psutil.boot_time()))
         supervisor = Supervisor(records, clock, owner)
 
         def end(_signal: int, _frame: object) -> None:
@@ -253,8 +253,8 @@ def main(state: Path, clock: Clock, owner: process.Running | None = None) -> int
     return 0
 
 
-def _owner(words: list[str]) -> process.Running | None:
-    return process.Running(int(words[0]), float(words[1])) if words else None
+def _owner(words: list[str]) -> process.StartedProcess | None:
+    return process.StartedProcess(int(words[0]), float(words[1])) if words else None
 
 
 if __name__ == "__main__":

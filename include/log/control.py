@@ -15,7 +15,7 @@ from include.errors import InvalidRecord
 from include.log import topics
 from include.log.ports import Record
 
-__all__ = ["Control", "ControlKind", "floors_of"]
+__all__ = ["ControlKind", "ControlRecord", "floors_of"]
 
 ControlKind = Literal["truncate", "drop", "gap", "schema", "left_out"]
 """truncate, drop: the statement; gap: a snapshot over a gap has ended; schema: columns changed (removes nothing);
@@ -23,7 +23,7 @@ left_out: the source's policy drops the table from here on, so that it is not co
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
+class ControlRecord:
     """One control record about `database`.`table`; `floor` is a version, 0: none; `gtid` names its cause."""
 
     kind: ControlKind
@@ -41,7 +41,7 @@ class Control:
         return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)
 
     @classmethod
-    def parse(cls, data: bytes) -> Control:
+    def parse(cls, data: bytes) -> ControlRecord:
         """Inverse of `value`; raises `InvalidRecord`."""
         try:
             return cls(**orjson.loads(data))
@@ -54,7 +54,7 @@ def floors_of(source: str, records: Iterable[Record]) -> dict[str, int]:
     floors: dict[str, int] = {}
     for record in records:
         try:
-            control = None if record.value is None else Control.parse(record.value)
+            control = None if record.value is None else ControlRecord.parse(record.value)
         except InvalidRecord:
             continue
         if control is not None and control.floor:

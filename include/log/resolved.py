@@ -21,7 +21,7 @@ import orjson
 from include.errors import InvalidRecord, Terminal
 from include.record.position import SourcePosition
 
-__all__ = ["FULL_KEYS", "PartitionEnds", "Resolved", "ResolvedView", "ResolvedWriter", "furthest"]
+__all__ = ["FULL_KEYS", "PartitionEnds", "ResolvedRecord", "ResolvedView", "ResolvedWriter", "furthest"]
 
 FULL_KEYS: Final = 48
 PartitionEnds = Mapping[tuple[str, int], int]
@@ -29,7 +29,7 @@ PartitionEnds = Mapping[tuple[str, int], int]
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedRecord:
     """One record of a resolved topic.
 
     `version` is the record's own row version; `uncovered` names the tables (`database.table`) that it does not
@@ -78,7 +78,7 @@ class Resolved:
         return orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
 
     @classmethod
-    def parse(cls, data: bytes) -> Resolved:
+    def parse(cls, data: bytes) -> ResolvedRecord:
         """Inverse of `value`; raises `InvalidRecord`."""
         try:
             raw = orjson.loads(data)
@@ -107,14 +107,14 @@ class ResolvedView:
     """
 
     def __init__(self) -> None:
-        self.newest: Resolved | None = None
+        self.newest: ResolvedRecord | None = None
         self._of: dict[str, _Known] = {}
 
-    def on_record(self, value: bytes | None) -> Resolved | None:
+    def on_record(self, value: bytes | None) -> ResolvedRecord | None:
         """Take a record; returns it when its source's ends are known at it, else None (tombstone, hole, repetition)."""
         if value is None:
             return None
-        record = Resolved.parse(value)
+        record = ResolvedRecord.parse(value)
         known = self._of.get(record.source)
         if known is not None and record.sequence <= known.newest.sequence:
             return None
@@ -136,7 +136,7 @@ class ResolvedView:
         """The sources that the topic has records of, by its newest one."""
         return () if self.newest is None else self.newest.sources or (self.newest.source,)
 
-    def of(self, source: str) -> Resolved | None:
+    def of(self, source: str) -> ResolvedRecord | None:
         """The newest record of a source, with its whole state."""
         known = self._of.get(source)
         return None if known is None else known.newest
@@ -154,7 +154,7 @@ class ResolvedView:
 
 @dataclass
 class _Known:
-    newest: Resolved
+    newest: ResolvedRecord
     ends: dict[tuple[str, int], int] | None
 
 
@@ -180,7 +180,7 @@ class ResolvedWriter:
     def __init__(
         self,
         source: str,
-        last: Resolved | None,
+        last: ResolvedRecord | None,
         ends: PartitionEnds,
         *,
         deltas: Iterable[bytes] = (),
@@ -210,7 +210,7 @@ class ResolvedWriter:
         uncovered: Iterable[str] = (),
         state: Mapping[str, Any] | None = None,
         sources: Iterable[str] = (),
-    ) -> tuple[Resolved, list[tuple[bytes, bytes | None]]]:
+    ) -> tuple[ResolvedRecord, list[tuple[bytes, bytes | None]]]:
         """The next record and what to append for it, in order. Call once a transaction; an abort needs a new writer.
 
         Args:
@@ -231,7 +231,7 @@ class ResolvedWriter:
         full = due or self._entries > len(self._ends)
         self._sequence += 1
         before, self._state = self._state, state or {}
-        record = Resolved(
+        record = ResolvedRecord(
             source=self._source,
             sequence=self._sequence,
             version=version,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from include.errors import SettingsError
-from include.policy.masks import MASKS, Null
+from include.policy.masks import MASKS, NullMask
 from include.policy.patterns import TablePattern
 from include.policy.policy import Policy
 from include.record.schema import Column
@@ -47,7 +47,7 @@ def check_key(policy: Policy, table: tuple[str, str], key_columns: Sequence[str]
                 fix="Take it out of the list, or drop the table.",
             )
     for column in policy.partition_columns(*table):
-        if table_policy.ignores(column) or isinstance(table_policy.mask(column), Null):
+        if table_policy.ignores(column) or isinstance(table_policy.mask(column), NullMask):
             raise policy.origin.error(
                 (*path, "ignored_columns" if table_policy.ignores(column) else "masks"),
                 f"a column of `partition_by` cannot be {'ignored' if table_policy.ignores(column) else 'null'}",

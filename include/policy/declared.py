@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 
-from include.policy.policy import DeclaredAt, Policy, PolicyVerdict, TableFilters
+from include.policy.policy import Policy, PolicyVerdict, SourceDeclaration, TableFilters
 from include.settings.deployment import Deployment
 from include.settings.secret import Secret
 
@@ -30,5 +30,5 @@ def declared_policy(deployment: Deployment, source: str) -> Policy:
         declared.filter,
         declared.databases,
         declared.mask_salt.get_secret_value(),
-        origin=DeclaredAt(deployment, ("sources", source)),
+        origin=SourceDeclaration(deployment, ("sources", source)),
     )

@@ -19,7 +19,7 @@ from typing import Final
 
 from include.record.schema import Column
 
-__all__ = ["MASKS", "Hash", "KeepLast", "Mask", "Null", "masked_column", "parse_mask"]
+__all__ = ["MASKS", "HashMask", "KeepLastMask", "Mask", "NullMask", "masked_column", "parse_mask"]
 
 MASKS: Final = ("hash", "null", "keep_last: n")
 """The masks that there are, as a deployment file writes them."""
@@ -28,7 +28,7 @@ _TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", 
 
 
 @dataclass(frozen=True, slots=True)
-class Hash:
+class HashMask:
     """SHA-256 of the salt followed by the value, in lower-case hex digits; equal values have equal hashes."""
 
     salt: str = field(default="", repr=False)
@@ -50,7 +50,7 @@ class Hash:
 
 
 @dataclass(frozen=True, slots=True)
-class Null:
+class NullMask:
     """Nothing leaves but the column's name and type."""
 
     def of(self, value: bytes | None) -> bytes | None:
@@ -70,7 +70,7 @@ class Null:
 
 
 @dataclass(frozen=True, slots=True)
-class KeepLast:
+class KeepLastMask:
     """The last `count` characters stay, each one before them becomes `*`: the text's length stays too."""
 
     count: int
@@ -95,23 +95,23 @@ class KeepLast:
         return "*" * hidden + text[hidden:]
 
 
-Mask = Hash | Null | KeepLast
+Mask = HashMask | NullMask | KeepLastMask
 """One column's mask. `of` takes the UTF-8 of the canonical text, or a binary column's bytes; `of_text` the text."""
 
 
 def parse_mask(value: object) -> Mask:
     """A mask as a deployment file writes it, a hash without its salt; raises `ValueError`. YAML's `null` is `None`."""
     if value == "hash":
-        return Hash()
+        return HashMask()
     if value is None or value == "null":
-        return Null()
+        return NullMask()
     if isinstance(value, Mapping) and set(value) == {"keep_last"}:
         count = value["keep_last"]
         if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
-            return KeepLast(count)
+            return KeepLastMask(count)
     raise ValueError("not a mask")
 
 
 def masked_column(column: Column, mask: Mask) -> Column:
     """The column that readers of the topic see. Its charset says nothing of the bytes in the binlog."""
-    return Column(column.name, "varchar", charset="ascii") if isinstance(mask, Hash) else column
+    return Column(column.name, "varchar", charset="ascii") if isinstance(mask, HashMask) else column

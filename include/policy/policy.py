@@ -30,11 +30,11 @@ from pydantic import BeforeValidator, Field, PlainValidator, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from include.errors import SettingsError
-from include.policy.masks import MASKS, Hash, Mask, parse_mask
+from include.policy.masks import MASKS, HashMask, Mask, parse_mask
 from include.policy.patterns import TablePattern, covers
 from include.settings.deployment import Deployment, Strict
 
-__all__ = ["DeclaredAt", "Policy", "PolicyVerdict", "TableFilter", "TableFilters", "TablePolicy"]
+__all__ = ["Policy", "PolicyVerdict", "SourceDeclaration", "TableFilter", "TableFilters", "TablePolicy"]
 
 PolicyVerdict = Literal["accept", "drop"]
 """`accept`: what no entry names passes. `drop`: it does not."""
@@ -74,7 +74,7 @@ TableFilters = dict[str, Annotated[TableFilter, BeforeValidator(_listed_empty)]]
 
 
 @dataclass(frozen=True)
-class DeclaredAt:
+class SourceDeclaration:
     """The place where a source is declared: gives errors and explanations their file and line."""
 
     deployment: Deployment | None = field(default=None, repr=False, compare=False)
@@ -142,7 +142,7 @@ class Policy:
     rules: tuple[FilterRule, ...]
     databases: tuple[str, ...]
     partition_by: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    origin: DeclaredAt = field(default_factory=DeclaredAt)
+    origin: SourceDeclaration = field(default_factory=SourceDeclaration)
     # Asked for every column of every table at a start.
     _known: dict[tuple[str, str], TablePolicy] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -154,7 +154,7 @@ class Policy:
         databases: Sequence[str],
         salt: str = "",
         partition_by: Mapping[str, Sequence[str]] | None = None,
-        origin: DeclaredAt | None = None,
+        origin: SourceDeclaration | None = None,
     ) -> Policy:
         """Makes the policy of what a deployment file says.
 
@@ -169,7 +169,7 @@ class Policy:
         Raises:
             SettingsError: an entry contradicts itself, lacks the salt, or can never apply; or nothing is captured.
         """
-        origin = origin or DeclaredAt()
+        origin = origin or SourceDeclaration()
         rules = [_rule(default, text, entry, salt, origin) for text, entry in entries.items()]
         # Sorting is stable: patterns keep the order of the file.
         ordered = tuple(sorted(rules, key=lambda rule: rule.pattern.rank))
@@ -227,7 +227,7 @@ def _listed(column: str, names: Iterable[str]) -> str | None:
     return next((name for name in names if name.lower() == wanted), None)
 
 
-def _rule(default: PolicyVerdict, text: str, entry: TableFilter, salt: str, origin: DeclaredAt) -> FilterRule:
+def _rule(default: PolicyVerdict, text: str, entry: TableFilter, salt: str, origin: SourceDeclaration) -> FilterRule:
     path = ("filter", text)
     try:
         pattern = TablePattern.parse(text)
@@ -245,19 +245,19 @@ def _rule(default: PolicyVerdict, text: str, entry: TableFilter, salt: str, orig
             path, "the entry drops the table and has columns of it", fix="Leave out `policy`, or the columns."
         )
     _refuse_doubles(entry, path, origin)
-    if any(isinstance(mask, Hash) for mask in entry.masks.values()) and len(salt) < _SALT_LENGTH:
+    if any(isinstance(mask, HashMask) for mask in entry.masks.values()) and len(salt) < _SALT_LENGTH:
         raise origin.error(
             ("mask_salt",),
             f"the mask `hash` needs the source's salt, of {_SALT_LENGTH} characters or more",
             entry=text,
             fix="Declare `mask_salt: ${LYREBIRD_MASK_SALT}`, once and for all: another salt gives other hashes.",
         )
-    masks = {name: Hash(salt) if isinstance(mask, Hash) else mask for name, mask in entry.masks.items()}
+    masks = {name: HashMask(salt) if isinstance(mask, HashMask) else mask for name, mask in entry.masks.items()}
     passes = entry.policy == "accept" if entry.policy else columns or default == "drop"
     return FilterRule(pattern, passes, frozenset(entry.ignored_columns), masks)
 
 
-def _refuse_doubles(entry: TableFilter, at: tuple[str, ...], origin: DeclaredAt) -> None:
+def _refuse_doubles(entry: TableFilter, at: tuple[str, ...], origin: SourceDeclaration) -> None:
     places: list[tuple[str, tuple[str | int, ...]]] = [
         *((name, ("ignored_columns", i)) for i, name in enumerate(entry.ignored_columns)),
         *((name, ("masks", name)) for name in entry.masks),
@@ -271,7 +271,7 @@ def _refuse_doubles(entry: TableFilter, at: tuple[str, ...], origin: DeclaredAt)
         seen.add(name.lower())
 
 
-def _refuse_idle(rules: Sequence[FilterRule], databases: Sequence[str], origin: DeclaredAt) -> None:
+def _refuse_idle(rules: Sequence[FilterRule], databases: Sequence[str], origin: SourceDeclaration) -> None:
     """Refuse entries that decide no table that there could be."""
     for i, rule in enumerate(rules):
         pattern = rule.pattern

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from include.clock import iso
 from include.record.position import SourcePosition
 
-__all__ = ["AnswerOrigin", "CompleteTo", "Hit", "Page", "Ranked", "Ranking"]
+__all__ = ["AnswerOrigin", "CompleteTo", "Hit", "Page", "RankedName", "Ranking"]
 
 AnswerOrigin = Literal["index", "index+mysql", "mysql"]
 """index: all of it. index+mysql: the index's answer with newer rows of the database. mysql: without the index."""
@@ -93,7 +93,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedName:
     """One name: lines that have it, documents that such lines belong to, pieces."""
 
     name: str
@@ -109,7 +109,7 @@ class Ranking:
     `others`: lines with names that are not listed.
     """
 
-    rows: tuple[Ranked, ...]
+    rows: tuple[RankedName, ...]
     others: int
     error: int
     seen: CompleteTo = field(default_factory=lambda: CompleteTo("index", None))

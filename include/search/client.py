@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeVar
 from include.clock import Clock
 from include.errors import Terminal
 from include.index.server.port import SearchIndex
-from include.search.answer import CompleteTo, Hit, Page, Ranked, Ranking
-from include.search.cursor import Distance, ListPlace
+from include.search.answer import CompleteTo, Hit, Page, RankedName, Ranking
+from include.search.cursor import DistanceCursor, ListPlace
 from include.search.definition import SearchTarget
 from include.search.engine import SearchEngine
 from include.search.queries import Circle, Filters, Pieces, by_text, listed, nearest, ranking
@@ -61,7 +61,7 @@ class IndexSearch:
     def near(self, circle: Circle, filters: Filters | None = None, size: int = 20, after: str | None = None) -> Page:
         """Documents in the circle, nearest first, with their distance."""
         filters = filters or Filters()
-        body = nearest(self.target, circle, filters, size, Distance.parse(after) if after else None)
+        body = nearest(self.target, circle, filters, size, DistanceCursor.parse(after) if after else None)
         return self._asked(lambda standing: self._page(standing, body, filters, size, _distance))
 
     def popular(
@@ -137,14 +137,14 @@ def _seen(standing: ServingIndex) -> CompleteTo:
 
 
 def _distance(hit: Hit) -> str:
-    return str(Distance(hit.distance_m or 0.0, hit.doc_id))
+    return str(DistanceCursor(hit.distance_m or 0.0, hit.doc_id))
 
 
 def _ranking(answer: Mapping[str, Any], seen: CompleteTo) -> Ranking:
     lines = answer["aggregations"]["lines"]
     names = lines.get("only", lines)["names"]
     rows = tuple(
-        Ranked(str(each["key"]), each["doc_count"], each["documents"]["doc_count"], each["pieces"]["value"])
+        RankedName(str(each["key"]), each["doc_count"], each["documents"]["doc_count"], each["pieces"]["value"])
         for each in names["buckets"]
     )
     return Ranking(rows, names["sum_other_doc_count"], names["doc_count_error_upper_bound"], seen)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from include.clock import iso
 from include.errors import SettingsError
 
-__all__ = ["Distance", "ListPlace", "field_of", "moment_us"]
+__all__ = ["DistanceCursor", "ListPlace", "field_of", "moment_us"]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -54,14 +54,14 @@ class ListPlace:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Distance:
+class DistanceCursor:
     """A place in a list by distance: metres, then the id, both ascending."""
 
     metres: float
     doc_id: str
 
     @classmethod
-    def parse(cls, text: str) -> Distance:
+    def parse(cls, text: str) -> DistanceCursor:
         """Inverse of `str`; raises `SettingsError`."""
         metres, doc_id = _pair(text)
         if isinstance(metres, bool) or not isinstance(metres, int | float) or not isinstance(doc_id, str):

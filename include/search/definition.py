@@ -18,7 +18,16 @@ from include.index.identity import index_id
 from include.index.mapping.file import mapping_of
 from include.settings.deployment import Deployment, Strict, unknown_name
 
-__all__ = ["EXACT", "Fresh", "Lines", "SearchDefinition", "SearchTarget", "declared_searches", "targets", "type_of"]
+__all__ = [
+    "EXACT",
+    "FreshReads",
+    "Lines",
+    "SearchDefinition",
+    "SearchTarget",
+    "declared_searches",
+    "targets",
+    "type_of",
+]
 
 SECTION: Final = "searches"
 EXACT: Final = ("keyword", "long", "integer", "short", "byte", "unsigned_long", "boolean")
@@ -37,7 +46,7 @@ class Lines(Strict):
     category: str = Field(description="field that groups items")
 
 
-class Fresh(Strict):
+class FreshReads(Strict):
     """How a reader's own write is found before the index has it."""
 
     patience_ms: int = Field(default=300, ge=0, le=10_000, description="longest wait for the index before a fall-back")
@@ -63,7 +72,7 @@ class SearchDefinition(Strict):
     location: str | None = Field(default=None, description="field with the place, a geo_point")
     lines: Lines | None = Field(default=None)
     shown: list[str] = Field(default_factory=list, description="further fields that tables for people show")
-    fresh: Fresh = Field(default_factory=Fresh)
+    fresh: FreshReads = Field(default_factory=FreshReads)
 
 
 @dataclass(frozen=True)
@@ -96,7 +105,7 @@ class SearchTarget:
         """How finely the index sorts by time: a `date` keeps milliseconds, whatever the body says."""
         return 1 if self.field_type(self.search.time) == "date_nanos" else 1000
 
-    def reading(self, fresh: Fresh) -> SearchTarget:
+    def reading(self, fresh: FreshReads) -> SearchTarget:
         """The same with other bounds on reads of the database."""
         return replace(self, search=self.search.model_copy(update={"fresh": fresh}))
 

@@ -18,7 +18,7 @@ from include.search.answer import CompleteTo, Hit, Page
 from include.search.client import IndexSearch
 from include.search.cursor import ListPlace
 from include.search.database import DatabaseDocuments, DatabaseRead
-from include.search.freshness import NotYet, covers, next_step
+from include.search.freshness import UnindexedIds, covers, next_step
 from include.search.merge import merged
 from include.search.queries import Filters, listed
 from include.search.serving import NoIndex, ServingIndex
@@ -41,7 +41,7 @@ class FreshSearch:
         self._metrics = metrics
         fresh = index.target.search.fresh
         self._patience_s = fresh.patience_ms / 1000
-        self._not_yet = NotYet(fresh.remember_s, clock)
+        self._not_yet = UnindexedIds(fresh.remember_s, clock)
 
     def one(self, doc_id: str, written: str | None = None) -> tuple[Hit | None, CompleteTo]:
         """One document. `written`: GTIDs of the write that must be in it.

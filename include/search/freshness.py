@@ -19,7 +19,7 @@ from include.clock import Clock
 from include.record.gtid import parse_gtid_set
 from include.record.position import SourcePosition
 
-__all__ = ["FreshnessStep", "NotYet", "covers", "next_step"]
+__all__ = ["FreshnessStep", "UnindexedIds", "covers", "next_step"]
 
 FreshnessStep = Literal["index", "wait", "database"]
 """index: it has the write. wait: ask for its position again. database: it is out of patience."""
@@ -44,7 +44,7 @@ def next_step(position: SourcePosition | None, written: str, waited_s: float, pa
     return "wait" if waited_s < patience_s else "database"
 
 
-class NotYet:
+class UnindexedIds:
     """Ids of which the database said that they have no document, each for `kept_s`; the oldest give way to new ones."""
 
     def __init__(self, kept_s: float, clock: Clock, most: int = _MOST_KEPT) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from include.clock import iso
 from include.errors import SettingsError
-from include.search.cursor import Distance, ListPlace
+from include.search.cursor import DistanceCursor, ListPlace
 from include.search.definition import EXACT, Lines, SearchTarget
 
 __all__ = ["Box", "Circle", "Filters", "Pieces", "by_text", "listed", "nearest", "ranking"]
@@ -112,7 +112,7 @@ def by_text(
 
 
 def nearest(
-    target: SearchTarget, circle: Circle, filters: Filters, size: int, after: Distance | None = None
+    target: SearchTarget, circle: Circle, filters: Filters, size: int, after: DistanceCursor | None = None
 ) -> dict[str, Any]:
     """Documents within the circle, nearest to its centre first."""
     clauses = [*_filters(target, filters), _within(target, circle)]

@@ -7,10 +7,10 @@ from typing import Any
 import click
 from typing_extensions import override
 
-__all__ = ["Renamed"]
+__all__ = ["RenamedOption"]
 
 
-class Renamed(click.Option):
+class RenamedOption(click.Option):
     """An option whose earlier names (`before`) still work, and stand neither in `--help` nor in the manual."""
 
     def __init__(self, *args: Any, before: tuple[str, ...], **more: Any) -> None:

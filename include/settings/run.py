@@ -21,7 +21,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from include.errors import SettingsError
 from include.settings.completion import declared_topics, names_of
 from include.settings.deployment import Strict
-from include.settings.renamed import Renamed
+from include.settings.renamed import RenamedOption
 
 __all__ = ["DATE", "NULL", "ONCE", "Knob", "Names", "NamesOnce", "RunParams", "every", "knob"]
 
@@ -214,7 +214,7 @@ class RunParams(Strict):
             if not more.get("required"):
                 said |= {"default": field.default, "show_default": field.default not in ("", None)}
         if field.before:
-            said |= {"cls": Renamed, "before": field.before}
+            said |= {"cls": RenamedOption, "before": field.before}
         return click.option(field.option, name, **{**said, **more})
 
     def words(self, *names: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, PrivateAttr, SecretStr
 
 from include.errors import SettingsError
-from include.policy.policy import DeclaredAt, Policy, PolicyVerdict, TableFilters
+from include.policy.policy import Policy, PolicyVerdict, SourceDeclaration, TableFilters
 from include.record.version import MAX_EPOCH
 from include.settings.deployment import Deployment, Strict
 from include.settings.secret import Secret
@@ -78,7 +78,7 @@ class SourceDefinition(Strict):
         default=60, ge=0, description="a first snapshot waits so long for the end of prepared XA transactions"
     )
 
-    _origin: DeclaredAt = PrivateAttr(default_factory=DeclaredAt)
+    _origin: SourceDeclaration = PrivateAttr(default_factory=SourceDeclaration)
 
     @functools.cached_property
     def policy(self) -> Policy:
@@ -108,7 +108,7 @@ class SourceDefinition(Strict):
         """The id that this capture has as a replica: declared, else the same for a source's name everywhere."""
         return self.server_id or 0x4000_0000 | zlib.crc32(name.encode()) >> 2
 
-    def declared_at(self, origin: DeclaredAt) -> Self:
+    def declared_at(self, origin: SourceDeclaration) -> Self:
         """The same source, whose errors and explanations name file and line; raises as `policy` does."""
         found = self.model_copy()
         found._origin = origin  # noqa: SLF001 - an instance of this class
@@ -125,7 +125,9 @@ class SourceDefinition(Strict):
 def declared_sources(deployment: Deployment) -> dict[str, SourceDefinition]:
     """All sources by name; raises `SettingsError` with file, line and path of what is wrong in one of them."""
     sources = deployment.section("sources", SourceDefinition)
-    return {name: source.declared_at(DeclaredAt(deployment, ("sources", name))) for name, source in sources.items()}
+    return {
+        name: source.declared_at(SourceDeclaration(deployment, ("sources", name))) for name, source in sources.items()
+    }
 
 
 def load_source(deployment: Deployment, name: str) -> SourceDefinition:

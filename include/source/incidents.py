@@ -13,7 +13,7 @@ from include.errors import Fenced, LyrebirdError, Terminal
 from include.incidents.kind import IncidentKind, advised
 from include.incidents.ledger import Incident, IncidentLedger
 from include.metrics.progress import RunFolder
-from include.source.database.purge import Horizon
+from include.source.database.purge import PurgeHorizon
 from include.source.state.capture_state import CaptureState, TableSetAside
 from include.source.state.job import GAP_OF_TOPIC
 
@@ -125,7 +125,7 @@ class CaptureIncidents(IncidentLedger):
             names = {"xid": each.xid, "since": since, "position": str(each.after.binlog)}
             self._note(PREPARED, subject, opens_us=opens_us, kept=False, **names)
 
-    def on_horizon(self, horizon: Horizon | None) -> None:
+    def on_horizon(self, horizon: PurgeHorizon | None) -> None:
         """Opens or ends the incident of the purge horizon; None and unknown change nothing."""
         if horizon is None:
             return

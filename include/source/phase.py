@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from include.clock import iso
 
-__all__ = ["Phase", "phase_of"]
+__all__ = ["CapturePhase", "phase_of"]
 
 PhaseName = Literal["follows", "reads", "waits", "silent", "stopped", "off"]
 """follows: the binlog; reads: a table for a snapshot; waits: for a system, then goes on by itself; silent: its process
@@ -25,7 +25,7 @@ _SYSTEMS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class CapturePhase:
     """`since_us` None: not known. `tries` counts the attempts of a wait; `fix` is the command that comes next."""
 
     name: PhaseName
@@ -42,7 +42,7 @@ class Phase:
 
 def phase_of(
     progress: Mapping[str, Any], gave_up: Mapping[str, Any], now_us: int, *, running: bool, away: str = ""
-) -> Phase:
+) -> CapturePhase:
     """From what the last capture on this host reported, and why it gave up; {} where it said nothing.
 
     `away`: the system that does not answer whoever asks for the phase, so hardly capture either.
@@ -57,25 +57,27 @@ def phase_of(
             f"waits for {_SYSTEMS.get(what, what) or 'another system'} {_since(since_us, now_us)}, "
             f"{tries} {'try' if tries == 1 else 'tries'} so far, and goes on by itself: {cause}"
         )
-        return Phase("waits", text, since_us, what, tries)
+        return CapturePhase("waits", text, since_us, what, tries)
     if at_us is not None and now_us - at_us >= _SILENT_AFTER_US:
         said = f"has said nothing {_since(at_us, now_us)}"
         if away:
             text = f"{said}, and {_SYSTEMS.get(away, away)} does not answer: it waits for it, and goes on by itself"
-            return Phase("waits", text, at_us, away)
+            return CapturePhase("waits", text, at_us, away)
         text = f"{said}: Kafka or the server keeps it waiting, or a large transaction is on its way"
-        return Phase("silent", text, at_us)
+        return CapturePhase("silent", text, at_us)
     if reading := progress.get("reading"):
-        return Phase("reads", f"reads {reading.get('table', 'tables')} for a snapshot", progress.get("started_us"))
-    return Phase("follows", "follows the binlog", progress.get("started_us"))
+        return CapturePhase(
+            "reads", f"reads {reading.get('table', 'tables')} for a snapshot", progress.get("started_us")
+        )
+    return CapturePhase("follows", "follows the binlog", progress.get("started_us"))
 
 
-def _ended(at_us: int | None, gave_up: Mapping[str, Any]) -> Phase:
+def _ended(at_us: int | None, gave_up: Mapping[str, Any]) -> CapturePhase:
     if gave_up:
         text = f"stopped, and a restart would meet the same: {gave_up.get('text', '')}"
-        return Phase("stopped", text, at_us, fix=str(gave_up.get("fix", "")))
+        return CapturePhase("stopped", text, at_us, fix=str(gave_up.get("fix", "")))
     last = f"; its last word is of {iso(at_us)}" if at_us is not None else ""
-    return Phase("off", f"does not run on this host{last}", at_us)
+    return CapturePhase("off", f"does not run on this host{last}", at_us)
 
 
 def _since(since_us: int | None, now_us: int) -> str:

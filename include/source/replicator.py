@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from include.clock import Clock
 from include.errors import Terminal
-from include.log.control import Control, ControlKind
+from include.log.control import ControlKind, ControlRecord
 from include.log.requests.records import Answer
 from include.log.topics import LARGEST_RECORD, control, source_answers
 from include.record.gtid import GtidSet
@@ -31,7 +31,7 @@ from include.source.ports import Group, OutgoingRecord
 from include.source.rows.encode import Stamp, TableEncoder, TableEncoders
 from include.source.rows.group_rows import outputs_of, run_outputs
 from include.source.rows.records import Encoded, EncodedRecords, RowRecords
-from include.source.rows.shape import Image
+from include.source.rows.shape import EncodedImage
 from include.source.snapshot.watermark_window import WatermarkWindow
 from include.source.state.capture_state import CaptureState, TableSetAside
 from include.source.statements import Statements
@@ -190,14 +190,14 @@ class Replicator:
             return
         self.position = replace(self.position, binlog=at, commit_us=max(self.position.commit_us, until_us))
 
-    def on_snapshot_rows(self, schema: TableSchema, images: list[Image]) -> None:
+    def on_snapshot_rows(self, schema: TableSchema, images: list[EncodedImage]) -> None:
         """Rows that a snapshot read, as they are at the present position."""
         encoder = self._encoder(schema)
         outputs, size = self._made(encoder, encoder.snapshot(images, self._stamp_here()))
         self._ops["r"] += len(images)
         self._put(outputs, size)
 
-    def on_absent_rows(self, schema: TableSchema, images: list[Image]) -> None:
+    def on_absent_rows(self, schema: TableSchema, images: list[EncodedImage]) -> None:
         """Keys that have no row at the present position: each is deleted, whether or not the log has it."""
         encoder, stamp = self._encoder(schema), self._stamp_here()
         records: list[Encoded] = [
@@ -229,7 +229,7 @@ class Replicator:
         """Write a control record; `floor` defaults to its own version."""
         version = self._next()
         database, _, name = table.partition(".")
-        record = Control(kind, database, name, version if floor is None else floor, gtid)
+        record = ControlRecord(kind, database, name, version if floor is None else floor, gtid)
         self._outputs.append(OutgoingRecord(control(self.name), record.key(), record.value(), version))
 
     @property

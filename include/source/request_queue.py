@@ -19,7 +19,7 @@ from include.source.snapshot.wanted_keys import MOST_KEYS
 from include.source.state.capture_state import CaptureState
 from include.source.state.job import Job
 
-__all__ = ["ColumnOf", "RequestQueue", "Taken"]
+__all__ = ["ColumnOf", "ReadRequests", "RequestQueue"]
 
 
 ColumnOf = Callable[[str], Callable[[str], str]]
@@ -27,7 +27,7 @@ ColumnOf = Callable[[str], Callable[[str], str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ReadRequests:
     """What reading the requests came to: the state with new jobs, and what to answer."""
 
     state: CaptureState
@@ -42,7 +42,7 @@ class RequestQueue:
         self._clock = clock
         self._closed = log.closed_requests()
 
-    def take(self, state: CaptureState, tables: Mapping[str, int], column: ColumnOf) -> Taken | None:
+    def take(self, state: CaptureState, tables: Mapping[str, int], column: ColumnOf) -> ReadRequests | None:
         """New requests since `state.requests_next`, None without any. `tables`: those that can be asked for."""
         records, end = self._log.requests(state.requests_next)
         if end <= state.requests_next:
@@ -56,7 +56,7 @@ class RequestQueue:
                 state = replace(state, jobs=(*state.jobs, job))
                 if job.gap:
                     state = state.without_aside(job.tables)
-        return Taken(replace(state, requests_next=end), tuple(answers))
+        return ReadRequests(replace(state, requests_next=end), tuple(answers))
 
     def closed(self, id_: str) -> bool:
         """Whether that request was dealt with."""

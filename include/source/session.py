@@ -32,7 +32,7 @@ from include.source.request_queue import RequestQueue
 from include.source.rows.encode import TableEncoders
 from include.source.snapshot.condition import leaving
 from include.source.snapshot.plan import full_names
-from include.source.snapshot.runner import Copying
+from include.source.snapshot.runner import SnapshotJob
 from include.source.state.capture_state import CaptureState, TableSetAside
 from include.source.state.job import FIRST, GAP_OF_TOPIC, Job
 from include.source.upstream import Flow, Upstream
@@ -79,7 +79,7 @@ class CaptureSession:
         self._name, self._source, self._log, self._upstream = name, source, log, upstream
         self._clock, self._watcher = clock, watcher
         self._inflow: Flow | None = None
-        self._copying: Copying | None = None
+        self._copying: SnapshotJob | None = None
         self._resume = log.open()
         self._tried = self._state().version
         try:
@@ -399,7 +399,7 @@ class CaptureSession:
         if copying is None:
             if not core.state.jobs:
                 return
-            copying = self._copying = Copying(
+            copying = self._copying = SnapshotJob(
                 core.state.jobs[0],
                 core,
                 self._source,

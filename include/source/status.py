@@ -8,7 +8,7 @@ from typing import Any
 from include.clock import iso
 from include.log.ports import LogReader
 from include.log.requests.records import Request
-from include.log.resolved import Resolved
+from include.log.resolved import ResolvedRecord
 from include.log.topics import source_requests
 from include.source.database.binlog_files import BinlogLook
 from include.source.log.direct_log import answers_by_id
@@ -41,7 +41,7 @@ def refused_requests(reader: LogReader, name: str, most: int = 5) -> list[dict[s
 
 def status_of(
     name: str,
-    last: Resolved | None,
+    last: ResolvedRecord | None,
     requests: list[str],
     progress: Mapping[str, Any],
     server: BinlogLook | str,

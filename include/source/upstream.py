@@ -16,11 +16,11 @@ from include.source.binlog.open_group import SurvivesRollback
 from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import SourceTransaction
 from include.source.database.cascades import cascades_into, changes_others, untraced_cascades
-from include.source.database.connection import Questions, asked, server_of
+from include.source.database.connection import QueryConnection, asked, server_of
 from include.source.database.failover import there
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo, load_table, load_tables, table_names
-from include.source.database.transaction_stream import BinlogIdle, Inflow
+from include.source.database.transaction_stream import BinlogIdle, TransactionStream
 from include.source.definition import SourceDefinition
 from include.source.ports import SessionWatcher
 from include.source.snapshot.reader import SnapshotReader, first_position
@@ -33,7 +33,7 @@ _START_S: Final = 5.0
 
 
 class Flow(Protocol):
-    """What of `Inflow` is used here."""
+    """What of `TransactionStream` is used here."""
 
     def next(self, timeout_s: float) -> PlainRun | SourceTransaction | BinlogIdle | None:
         """Plain transactions, or what at most one event completes; None too when none came within `timeout_s`."""
@@ -101,7 +101,7 @@ class LiveServer(Upstream):
         """Ask what it is."""
         self._name, self._source, self._clock = name, source, clock
         self._server = server_of(source)
-        self._asked = Questions(source)
+        self._asked = QueryConnection(source)
         self._question: Callable[[], None] | None = None
         self._due_s = 0.0
         self._found: queue.SimpleQueue[LyrebirdError] = queue.SimpleQueue()
@@ -165,7 +165,7 @@ class LiveServer(Upstream):
     def flow(
         self, position: SourcePosition, waiting: tuple[WaitingXa, ...], survives: SurvivesRollback, clock: Clock
     ) -> Flow:
-        return Inflow(self._source, self._source.replica_id(self._name), position, waiting, survives, clock)
+        return TransactionStream(self._source, self._source.replica_id(self._name), position, waiting, survives, clock)
 
     @override
     def first_position(self, clock: Clock, watcher: SessionWatcher) -> SourcePosition | None:

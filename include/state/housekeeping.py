@@ -14,7 +14,7 @@ from include.state.opening import StatePlace
 from include.state.pointer import BucketPointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["KEPT_S", "Removed", "housekeeping", "remove_unnamed"]
+__all__ = ["KEPT_S", "RemovalCounts", "housekeeping", "remove_unnamed"]
 
 LOGGER: Final = logging.getLogger("lyrebird.state")
 KEPT_S: Final = 3600.0
@@ -22,7 +22,7 @@ KEPT_S: Final = 3600.0
 _EVERY_S: Final = 600.0
 
 
-class Removed(NamedTuple):
+class RemovalCounts(NamedTuple):
     """How many objects went, and their bytes."""
 
     objects: int
@@ -38,7 +38,7 @@ def housekeeping(
     *,
     every_s: float = _EVERY_S,
     kept_s: float = KEPT_S,
-    done: Callable[[Removed], None] = lambda _removed: None,
+    done: Callable[[RemovalCounts], None] = lambda _removed: None,
 ) -> Iterator[None]:
     """While the block runs: every `every_s`, from the begin on, remove what no committed pointer names.
 
@@ -84,7 +84,7 @@ def remove_unnamed(
     *,
     before_us: int,
     dry_run: bool = False,
-) -> Removed:
+) -> RemovalCounts:
     """Remove the objects below the place's prefix that no pointer names.
 
     Args:
@@ -98,7 +98,7 @@ def remove_unnamed(
     """
     old = [info for info in store.list(place.prefix) if info.modified_us is not None and info.modified_us < before_us]
     if not old:
-        return Removed(0, 0)
+        return RemovalCounts(0, 0)
     named: set[str] = set()
     for (stage, bucket), pointer in pointers():
         named |= place.objects(store, stage, bucket).named(BucketPointer.from_bytes(pointer))
@@ -106,4 +106,4 @@ def remove_unnamed(
     if not dry_run:
         for info in gone:
             store.delete(info.key)
-    return Removed(len(gone), sum(info.size_bytes for info in gone))
+    return RemovalCounts(len(gone), sum(info.size_bytes for info in gone))

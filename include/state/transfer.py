@@ -27,7 +27,7 @@ from include.state.rocks import RocksEngine
 from include.state.rows import CODEC, pack, unpack
 from include.store.object_store import ObjectStore
 
-__all__ = ["BucketId", "Home", "Transferred", "exported", "exported_versions", "imported"]
+__all__ = ["BucketId", "Home", "TransferResult", "exported", "exported_versions", "imported"]
 
 BucketId = tuple[str, int]
 """Stage and number."""
@@ -41,7 +41,7 @@ _SAID: Final = "state.json"
 
 
 @dataclass(frozen=True)
-class Transferred:
+class TransferResult:
     """What went: `digest` is the same for the same rows, however they lie in buckets."""
 
     rows: int
@@ -61,8 +61,8 @@ class _Sum:
         told = b"%s %d %s" % (stage.encode(), len(key), key + value)
         self._sum += int.from_bytes(hashlib.blake2b(told, digest_size=16).digest(), "big")
 
-    def done(self) -> Transferred:
-        return Transferred(self.rows, self.bytes, f"{self._sum % (1 << 128):032x}")
+    def done(self) -> TransferResult:
+        return TransferResult(self.rows, self.bytes, f"{self._sum % (1 << 128):032x}")
 
 
 def exported(
@@ -74,7 +74,7 @@ def exported(
     of: str,
     engine: OpenEngine = RocksEngine.open,
     on_bucket: Callable[[BucketId], None] = lambda _id: None,
-) -> Transferred:
+) -> TransferResult:
     """Write all rows of these versions to a folder, which must be empty or not there.
 
     Args:
@@ -121,7 +121,7 @@ def imported(
     of: str,
     engine: OpenEngine = RocksEngine.open,
     on_rows: Callable[[int], None] = lambda _rows: None,
-) -> tuple[dict[BucketId, bytes], Transferred]:
+) -> tuple[dict[BucketId, bytes], TransferResult]:
     """Make new versions of buckets of what was exported: their pointers, which the caller commits, and what they hold.
 
     Objects go to the place's own prefix, beside those that are there: nothing that is committed is changed.

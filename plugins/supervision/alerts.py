@@ -1,6 +1,6 @@
 """Mails about failures, retries and incidents, to be read at 3 a.m.: what, why, what to run next, where the log is.
 
-What a task ends with at one run after another is mailed once, when it is known by its id (`GaveUp.told`). Each is put
+What a task ends with at one run after another is mailed once, when it is known by its id (`NoRetry.told`). Each is put
 into the outbox with its words complete, and goes out from there (`posting`).
 """
 
@@ -21,7 +21,7 @@ from include.errors import Terminal
 from include.outbox.folder import Mail
 from include.settings.applications import Alerts
 from supervision.posting import ensure_sender, post
-from supervision.refusing import GaveUp
+from supervision.refusing import NoRetry
 from supervision.run_folder import RunFolder
 
 __all__ = ["EndMail", "default_args", "incident_mail", "mails", "tell"]
@@ -79,7 +79,7 @@ class EndMail:
         What is known to be told already is not mailed again. Raises OSError where the disk does not take it.
         """
         ended = context.get("exception")
-        if isinstance(ended, GaveUp) and ended.told:
+        if isinstance(ended, NoRetry) and ended.told:
             _LOGGER.info("not mailed: an earlier run has told it")
             return
         ti = context["ti"]
@@ -87,7 +87,7 @@ class EndMail:
         marks = (getattr(ti, "id", ""), ti.map_index, ti.try_number)
         identity = f"{self.what} {ti.dag_id}.{ti.task_id} {context.get('run_id')} {' '.join(map(str, marks))}"
         post(_mail(identity, self.alerts, self.subject, self.html, context))
-        if isinstance(ended, GaveUp) and ended.on_mailed is not None:
+        if isinstance(ended, NoRetry) and ended.on_mailed is not None:
             ended.on_mailed()
         ensure_sender()
 

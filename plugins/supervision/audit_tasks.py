@@ -14,7 +14,7 @@ from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import TaskGroup
 from airflow.sdk.exceptions import AirflowSkipException
 
-from include.audit.expectations.definition import Declared
+from include.audit.expectations.definition import Expectation
 from include.audit.expectations.run_params import verdict_of
 from include.audit.history import AuditKind, History
 from include.audit.lost import mark_lost, require_judged
@@ -23,7 +23,7 @@ from include.settings.applications import Alerts
 from include.settings.environment import PROJECT_ROOT
 from supervision.alerts import mails
 from supervision.links import AuditResultLink
-from supervision.refusing import GaveUp, refusing
+from supervision.refusing import NoRetry, refusing
 from supervision.spark_operators import SparkJobOperator
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def require(kind: AuditKind, content: Mapping[str, Any], lost: Mapping[str, str]
 
 
 def expectation_tasks(
-    audit: str, expectations: Sequence[Declared], *, checked: Any, alerts: Alerts, assembled: Collection[str]
+    audit: str, expectations: Sequence[Expectation], *, checked: Any, alerts: Alerts, assembled: Collection[str]
 ) -> ExpectationsOperator:
     """The tasks of one audit's expectations, in a group of its name: the job, then a verdict on each expectation.
 
@@ -170,5 +170,5 @@ def judge_expectation(result: str, topic: str, name: str, *, assembled: bool) ->
     content = json.loads(Path(result).read_text(encoding="utf-8"))
     verdict = verdict_of(content, topic, name, assembled=assembled)
     if verdict.failed:
-        raise GaveUp(verdict.text, verdict.next_command)
+        raise NoRetry(verdict.text, verdict.next_command)
     return verdict.text

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Down", "Restart", "RestartBudget"]
+__all__ = ["CrashLoop", "Restart", "RestartBudget"]
 
 
 @dataclass(frozen=True)
-class Down:
+class CrashLoop:
     """An application that restarts did not help; it is tried again slowly until it has run for a while.
 
     Attributes:
@@ -44,7 +44,7 @@ class Restart:
 
     at_us: int | None
     history: Sequence[int]
-    down: Down | None = None
+    down: CrashLoop | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class RestartBudget:
     then_every_s: float | None = None
 
     def after_crash(
-        self, history: Iterable[int], now_us: int, *, down: Down | None, ran_us: int, idle_us: int
+        self, history: Iterable[int], now_us: int, *, down: CrashLoop | None, ran_us: int, idle_us: int
     ) -> Restart:
         """Decides when an application that has crashed, or stood still, is started again.
 
@@ -71,11 +71,11 @@ class RestartBudget:
         history = [at + idle_us for at in history]
         slow_us = None if self.then_every_s is None else now_us + round(self.then_every_s * 1_000_000)
         if down is not None and slow_us is not None and not down.is_over(ran_us):
-            return Restart(slow_us, history, Down(down.since_us, slow_us, down.well_after_s))
+            return Restart(slow_us, history, CrashLoop(down.since_us, slow_us, down.well_after_s))
         granted, history = self.spend(history, now_us)
         if granted:
             return Restart(now_us, history)
-        return Restart(slow_us, history, Down(now_us, slow_us, self.window_s) if slow_us is not None else None)
+        return Restart(slow_us, history, CrashLoop(now_us, slow_us, self.window_s) if slow_us is not None else None)
 
     def spend(self, history: Iterable[int], now_us: int) -> tuple[bool, list[int]]:
         """Ask for one restart at `now_us`.

@@ -7,7 +7,7 @@ from typing import Any
 
 from include.audit.chain.run_params import ChainAuditRun, verdict_of
 from supervision.audit_tasks import begin_run, judged
-from supervision.refusing import GaveUp
+from supervision.refusing import NoRetry
 
 __all__ = ["check_chain_audit", "judge_chain_audit"]
 
@@ -25,5 +25,5 @@ def judge_chain_audit(report: str) -> str:
     """Fails the run when there are findings; its mail has the command that shows them. Raises as `judged`."""
     verdict = verdict_of(judged("chain", report))
     if verdict.findings:
-        raise GaveUp(verdict.text, verdict.next_command)
+        raise NoRetry(verdict.text, verdict.next_command)
     return verdict.text

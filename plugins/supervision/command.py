@@ -17,7 +17,7 @@ from supervision.airflow_conf import jobs_pool
 from supervision.first_tasks import lyrebird_argv
 from supervision.launch import application_environment
 from supervision.leash import leashed
-from supervision.refusing import GaveUp, refuses
+from supervision.refusing import NoRetry, refuses
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -74,7 +74,7 @@ class LyrebirdOperator(BaseOperator):
         if child.returncode == NOTHING_STATUS and self.skips:
             raise AirflowSkipException(said)
         if child.returncode == NOTHING_STATUS or refuses(child.returncode, last[0]):
-            raise GaveUp(said)
+            raise NoRetry(said)
         if child.returncode != 0:
             raise Transient(said, status=child.returncode)
         return last[0]

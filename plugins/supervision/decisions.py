@@ -12,15 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from include.incidents.supervision import is_crash
-from supervision.budget import Down
+from supervision.budget import CrashLoop
 from supervision.guardian import EXITS_KEPT
-from supervision.processes import Place
-from supervision.run_folder import Observed
+from supervision.processes import HostBoot
+from supervision.run_folder import ObservedFolder
 
 __all__ = [
     "ONE_HOST",
     "AwaitEnd",
-    "Elsewhere",
     "Event",
     "FailTry",
     "Finish",
@@ -28,7 +27,8 @@ __all__ = [
     "HandOver",
     "Keep",
     "Launch",
-    "Launched",
+    "LaunchedGeneration",
+    "OnAnotherHost",
     "Reconnect",
     "Refuse",
     "Restarts",
@@ -99,7 +99,7 @@ class Refuse:
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class OnAnotherHost:
     """It may live on another host, whose processes and locks nobody sees here.
 
     Attributes:
@@ -112,7 +112,7 @@ class Elsewhere:
 
 
 @dataclass(frozen=True)
-class Launched:
+class LaunchedGeneration:
     """The generation that a task has launched last and not seen ending; kept with the task, beside all run folders.
 
     Attributes:
@@ -123,7 +123,7 @@ class Launched:
     """
 
     token: str
-    place: Place
+    place: HostBoot
     lives_on_s: float
     until_us: int | None = None
 
@@ -136,10 +136,10 @@ class Event:
         what: see `What`.
         token: the generation that it watched.
         rc: exit status; None when nobody was left to say it.
-        why: what made it end, see `Ended`; or that its guardian was killed before it had started it.
+        why: what made it end, see `GenerationEnd`; or that its guardian was killed before it had started it.
         problem: for a person, where there is more to say.
         incidents: what the application reports and the trigger could not tell, as progress.json has it.
-        gave_up: see `Ended`.
+        gave_up: see `GenerationEnd`.
         awaited: its end was only waited for, so that another one starts, however it has ended.
     """
 
@@ -242,8 +242,8 @@ class Watcher:
 
 
 def on_start(
-    seen: Observed, owner: str, *, here: Place, now_us: int, launched: Launched | None = None
-) -> Launch | Reconnect | AwaitEnd | Refuse | Elsewhere:
+    seen: ObservedFolder, owner: str, *, here: HostBoot, now_us: int, launched: LaunchedGeneration | None = None
+) -> Launch | Reconnect | AwaitEnd | Refuse | OnAnotherHost:
     """Decides what a task that wants its application running does next.
 
     A free lock says that the application is dead only on the host that the lock is of. What was started on another one
@@ -261,7 +261,7 @@ def on_start(
         until_us = seen.leased_us + round(run.lives_on_s * 1_000_000)
         ended = seen.ended is not None and seen.ended.token == run.token
         if seen.held or (not ended and now_us < until_us):
-            return Elsewhere(run.place.host, until_us)
+            return OnAnotherHost(run.place.host, until_us)
     if not seen.held:
         return _unless_elsewhere(seen, launched, here, now_us)
     if seen.run is None:
@@ -273,17 +273,19 @@ def on_start(
     return Refuse(seen.run.owner)
 
 
-def _unless_elsewhere(seen: Observed, launched: Launched | None, here: Place, now_us: int) -> Launch | Elsewhere:
+def _unless_elsewhere(
+    seen: ObservedFolder, launched: LaunchedGeneration | None, here: HostBoot, now_us: int
+) -> Launch | OnAnotherHost:
     """What is to be done where nobody runs, as far as this host's folder says."""
     if launched is None or not launched.place.is_elsewhere(here):
         return Launch()
     if seen.run is not None and seen.run.token == launched.token:
         return Launch()  # the hosts share the folder, which was judged
     until_us = launched.until_us or now_us + round(launched.lives_on_s * 1_000_000)
-    return Elsewhere(launched.place.host, until_us) if now_us < until_us else Launch()
+    return OnAnotherHost(launched.place.host, until_us) if now_us < until_us else Launch()
 
 
-def elsewhere(token: str, place: Place, here: Place) -> Event | None:
+def elsewhere(token: str, place: HostBoot, here: HostBoot) -> Event | None:
     """Decides whether a trigger may watch generation `token`, started at `place`, from here; the event if not."""
     if not place.is_elsewhere(here):
         return None
@@ -295,7 +297,7 @@ def elsewhere(token: str, place: Place, here: Place) -> Event | None:
 
 
 def on_poll(
-    seen: Observed,
+    seen: ObservedFolder,
     token: str,
     *,
     silent_s: float,
@@ -331,7 +333,7 @@ def on_poll(
     return Event("due", token) if due and not seen.stop else None
 
 
-def _on_awaiting(seen: Observed, token: str, *, end_within_s: float, awaited_s: float) -> Event | None:
+def _on_awaiting(seen: ObservedFolder, token: str, *, end_within_s: float, awaited_s: float) -> Event | None:
     if seen.run is None or seen.run.token != token:
         return Event("replaced", token, awaited=True)
     if not seen.held:
@@ -409,7 +411,7 @@ def was_cleaned_away(mine: Watcher, kept: Watcher | None, state: str | None) -> 
     return True if state in _TO_BEGIN else None
 
 
-def on_keep(seen: Observed, run: RunState, *, paused: bool) -> Keep:
+def on_keep(seen: ObservedFolder, run: RunState, *, paused: bool) -> Keep:
     """Decides what the keeper does about an application that a run of its DAG has started.
 
     A run that is over has ended it: a person who wants it stopped marks the run, and a failure was mailed. A run that
@@ -429,7 +431,7 @@ def on_keep(seen: Observed, run: RunState, *, paused: bool) -> Keep:
     return Keep(start=wanted and not paused, tell_paused=wanted and paused)
 
 
-def is_down(seen: Observed, down: Down | None, dag: str) -> bool:
+def is_down(seen: ObservedFolder, down: CrashLoop | None, dag: str) -> bool:
     """Decides whether an application of `dag` only waits for its next slow try, after restarts that did not help.
 
     Between two slow tries its lock is free, for long where its DAG is paused; it is its run's then, too, unless that
@@ -448,7 +450,7 @@ def is_down(seen: Observed, down: Down | None, dag: str) -> bool:
     return down is not None and seen.run.owner.startswith(f"{dag}|") and _is_wanted(seen)
 
 
-def _is_wanted(seen: Observed) -> bool:
+def _is_wanted(seen: ObservedFolder) -> bool:
     """Whether who had started what is dead would start it again; as `_on_exit`, but for what somebody has ended."""
     ended = seen.ended
     if seen.run is None or ended is None or ended.token != seen.run.token:
@@ -460,11 +462,11 @@ def _is_wanted(seen: Observed) -> bool:
 
 
 def restarts_to_tell(
-    seen: Observed,
+    seen: ObservedFolder,
     exits: Sequence[Mapping[str, Any]],
     *,
     told: tuple[int, int],
-    down: Down | None,
+    down: CrashLoop | None,
     ran_us: int,
     now_us: int,
 ) -> Restarts | None:

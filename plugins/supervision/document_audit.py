@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from include.audit.documents.run_params import NIGHTLY_SHARE, DocumentsAuditRun
-from include.audit.history import KeptRun
+from include.audit.history import StoredRun
 from include.audit.history_rows import rows_of
 from include.errors import Terminal
 from supervision.audit_tasks import begin_run, marked, require
@@ -44,7 +44,7 @@ def judge_document_audit(report: str) -> int:
             something is lost.
     """
     content, lost = marked("document", report)
-    rows = rows_of("document", KeptRun("", 0, content))
+    rows = rows_of("document", StoredRun("", 0, content))
     dirty = [row for row in rows if row.next_command]
     # What is lost alone is told as all audits tell it.
     if len(dirty) > len(lost):

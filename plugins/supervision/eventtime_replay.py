@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from include.audit.history import KeptRun
+from include.audit.history import StoredRun
 from include.audit.history_rows import rows_of
 from include.clock import SystemClock
 from include.errors import Terminal
@@ -62,7 +62,7 @@ def judge_replay(report: str, *, asked: bool) -> int:
     Raises:
         Terminal: a replay gave something else, or a day could not be replayed.
     """
-    rows = rows_of("replay", KeptRun("", 0, json.loads(Path(report).read_text(encoding="utf-8"))))
+    rows = rows_of("replay", StoredRun("", 0, json.loads(Path(report).read_text(encoding="utf-8"))))
     bad = [row for row in rows if not row.clean and (asked or not row.incomplete)]
     if bad:
         raise Terminal(

@@ -13,7 +13,7 @@ from include.errors import Terminal
 from include.lake.finalising.report import asset_updates, refuse_errors
 from include.lake.finalising.run_params import FinaliseRun
 from include.settings.environment import state_folder
-from supervision.refusing import GaveUp
+from supervision.refusing import NoRetry
 
 __all__ = ["DATES", "announce_dates", "check_finalise", "judge_dates"]
 
@@ -55,4 +55,4 @@ def judge_dates(report: str) -> int:
     try:
         return refuse_errors(json.loads(Path(report).read_text(encoding="utf-8")))
     except Terminal as error:
-        raise GaveUp(str(error), "lyrebird lake finalise --dry-run") from error
+        raise NoRetry(str(error), "lyrebird lake finalise --dry-run") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from include.audit.history import KeptRun
+from include.audit.history import StoredRun
 from include.audit.history_rows import rows_of
 from include.audit.joins.run_params import JoinAuditRun
 from include.errors import Terminal
@@ -41,7 +41,7 @@ def judge_join_audit(report: str) -> int:
             Or something is lost.
     """
     content, lost = marked("join", report)
-    rows = rows_of("join", KeptRun("", 0, content))
+    rows = rows_of("join", StoredRun("", 0, content))
     dirty = [row for row in rows if row.next_command]
     # What is lost alone is told as all audits tell it.
     if len(dirty) > len(lost):

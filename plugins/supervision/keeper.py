@@ -21,14 +21,14 @@ from supervision.posting import ensure_sender, post
 from supervision.processes import here
 from supervision.run_folder import KEEPERS, RunFolder, run_folder
 
-__all__ = ["Kept", "kept_applications", "look_after"]
+__all__ = ["KeptApplication", "kept_applications", "look_after"]
 
 _LOGGER: Final = logging.getLogger(__name__)
 _HANDING_OVER_US: Final = 60_000_000
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptApplication:
     """An application, and the task that keeps it running.
 
     Attributes:
@@ -44,11 +44,13 @@ class Kept:
     conf: Mapping[str, Any]
 
 
-def kept_applications(deployment: Deployment) -> list[Kept]:
+def kept_applications(deployment: Deployment) -> list[KeptApplication]:
     """The streams and captures that the deployment files declare."""
-    streams = [Kept(name, f"stream_{name}", "run", {}) for name in deployment.values.get("applications") or ()]
+    streams = [
+        KeptApplication(name, f"stream_{name}", "run", {}) for name in deployment.values.get("applications") or ()
+    ]
     captures = [
-        Kept(capture_application(name), "source_replicate", "capture", {"source": name})
+        KeptApplication(capture_application(name), "source_replicate", "capture", {"source": name})
         for name in deployment.values.get("sources") or ()
     ]
     return [*streams, *captures]
@@ -62,12 +64,12 @@ def look_after(
     May be called again: a generation of an application is followed by one run of the keeper's.
 
     Args:
-        applications: fields of `Kept` each.
+        applications: fields of `KeptApplication` each.
         alerts: section `alerts`.
         ti: the keeper's own, which asks Airflow.
     """
     started, now_us = [], SystemClock().now_us()
-    for kept in (Kept(**fields) for fields in applications):
+    for kept in (KeptApplication(**fields) for fields in applications):
         folder = run_folder(kept.application)
         seen = folder.observe()
         dag, _, rest = seen.run.owner.partition("|") if seen.run is not None else ("", "", "")
@@ -142,7 +144,7 @@ def _is_down_no_more(folder: RunFolder) -> None:
         _LOGGER.exception("that %s is down no more could not be written", folder.path.name)
 
 
-def _paused(kept: Kept, alerts: Alerts) -> Mail:
+def _paused(kept: KeptApplication, alerts: Alerts) -> Mail:
     day = iso(SystemClock().now_us())[:10]
     command = f"airflow dags unpause {kept.dag}"
     text = f"{kept.application} shall run, and its DAG {kept.dag} is paused"

@@ -26,18 +26,18 @@ from include.incidents.supervision import DOWN
 from include.settings.applications import Alerts
 from supervision.airflow_conf import airflow_settings
 from supervision.alerts import tell
-from supervision.budget import Down, RestartBudget
+from supervision.budget import CrashLoop, RestartBudget
 from supervision.decisions import (
     ONE_HOST,
     AwaitEnd,
-    Elsewhere,
     Event,
     FailTry,
     Finish,
     GiveUp,
     HandOver,
     Launch,
-    Launched,
+    LaunchedGeneration,
+    OnAnotherHost,
     Reconnect,
     StartAgain,
     on_event,
@@ -46,8 +46,8 @@ from supervision.decisions import (
 from supervision.launch import application_environment, launch
 from supervision.links import ApplicationLogLink
 from supervision.posting import ensure_sender
-from supervision.processes import Place, here
-from supervision.refusing import GaveUp
+from supervision.processes import HostBoot, here
+from supervision.refusing import NoRetry
 from supervision.run_folder import KEEPERS, RunFolder, lives_on_s, run_folder
 from supervision.trigger import ApplicationTrigger
 from supervision.watchers import keep_watcher
@@ -207,7 +207,7 @@ class StreamingOperator(BaseOperator):
                 token = self._launch(context, owner, start_after_s)
                 if token is not None:
                     self._defer(context, token)
-            elif isinstance(decision, Elsewhere):
+            elif isinstance(decision, OnAnotherHost):
                 self._refuse_elsewhere(context, decision, launched)
             elif isinstance(decision, AwaitEnd):
                 if decision.token is not None:
@@ -232,12 +232,14 @@ class StreamingOperator(BaseOperator):
         # What it has launched once, it has launched here, or has seen ending.
         first = context["task_state_store"].get(_LAUNCHED_KEY) is None
         if first and owner.split("|")[1].startswith(_RENEWED) and (not run or run.owner != owner):
-            raise GaveUp(f"{self.application} was handed over on another host than {here().host}", ONE_HOST)
+            raise NoRetry(f"{self.application} was handed over on another host than {here().host}", ONE_HOST)
 
-    def _refuse_elsewhere(self, context: Context, decision: Elsewhere, launched: Launched | None) -> NoReturn:
+    def _refuse_elsewhere(
+        self, context: Context, decision: OnAnotherHost, launched: LaunchedGeneration | None
+    ) -> NoReturn:
         if launched is not None and launched.until_us is None:
             _note_launched(context, replace(launched, until_us=decision.until_us))
-        raise GaveUp(
+        raise NoRetry(
             f"{self.application} may still run on host {decision.host}, and this is host {here().host}: a second one "
             f"is not started. Without a trigger there it has ended by {iso(decision.until_us)}; to have it here, clear "
             "this task after that",
@@ -253,7 +255,7 @@ class StreamingOperator(BaseOperator):
             self._note_down(None)
         token = secrets.token_hex(8)
         self._launched = token
-        _note_launched(context, Launched(token, here(), lives_on_s(self.lease_ttl_s, self.grace_s)))
+        _note_launched(context, LaunchedGeneration(token, here(), lives_on_s(self.lease_ttl_s, self.grace_s)))
         self.log.info("starting %s, generation %s, log %s/app.log", self.application, token, self._folder.path)
         started = launch(
             self._folder,
@@ -308,7 +310,7 @@ class StreamingOperator(BaseOperator):
             self._folder.touch_lease()
         keep_watcher(context["ti"])
         run = self._folder.observe().run
-        run_place = run.place if run is not None else Place()
+        run_place = run.place if run is not None else HostBoot()
         self.defer(
             trigger=ApplicationTrigger(
                 folder=str(self._folder.path),
@@ -366,13 +368,13 @@ class StreamingOperator(BaseOperator):
         # A wall clock that was set back must not hold it for ever.
         return min(max(left_s, 0.0), self.restarts.then_every_s or 0.0)
 
-    def _down(self, down: Down, because: str, last_words: str) -> dict[str, Any]:
+    def _down(self, down: CrashLoop, because: str, last_words: str) -> dict[str, Any]:
         every_s, budget = self.restarts.then_every_s, self.restarts
         names = {"application": self.application, "because": because, "last_words": last_words or "none"}
         text, fix = DOWN.words(**names, most=budget.most, every_s=every_s)
         return {"id": f"{DOWN.name}:{down.since_us}", "kind": DOWN.name, "text": text, "fix": fix}
 
-    def _note_down(self, down: Down | None, incident: dict[str, Any] | None = None) -> None:
+    def _note_down(self, down: CrashLoop | None, incident: dict[str, Any] | None = None) -> None:
         try:
             self._folder.note_down(down, incident)
         except OSError:
@@ -383,24 +385,24 @@ class StreamingOperator(BaseOperator):
         self._show_log()
         text, fix = str(incident.get("text") or "it gave up without a word"), str(incident.get("fix") or "")
         if "id" not in incident:
-            raise GaveUp(text, fix)
+            raise NoRetry(text, fix)
         # A run on a schedule may meet what one before it has met: the mail of that one is enough.
         folder, id_ = self._folder, str(incident["id"])
-        raise GaveUp(text, fix, told=id_ in folder.told(), on_mailed=partial(folder.remember_told, id_))
+        raise NoRetry(text, fix, told=id_ in folder.told(), on_mailed=partial(folder.remember_told, id_))
 
     def _show_log(self) -> None:
         tail = self._folder.log_tail(_TAIL_LINES)
         self.log.error("the last %d lines of %s/app.log:\n%s", len(tail), self._folder.path, "\n".join(tail))
 
 
-def _launched(context: Context) -> Launched | None:
+def _launched(context: Context) -> LaunchedGeneration | None:
     kept = context["task_state_store"].get(_LAUNCHED_KEY)
     if not isinstance(kept, dict) or not kept:
         return None
-    return Launched(**{**kept, "place": Place(**kept["place"])})  # type: ignore[arg-type]
+    return LaunchedGeneration(**{**kept, "place": HostBoot(**kept["place"])})  # type: ignore[arg-type]
 
 
-def _note_launched(context: Context, launched: Launched) -> None:
+def _note_launched(context: Context, launched: LaunchedGeneration) -> None:
     context["task_state_store"].set(_LAUNCHED_KEY, asdict(launched))
 
 

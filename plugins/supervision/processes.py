@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Place", "die_with_parent", "end_all_marked", "here", "marked", "start_ticks", "start_time"]
+__all__ = ["HostBoot", "die_with_parent", "end_all_marked", "here", "marked", "start_ticks", "start_time"]
 
 _PR_SET_PDEATHSIG = 1
 # Loaded before any fork: a child between fork and exec must not load libraries.
@@ -25,13 +25,13 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True)
-class Place:
+class HostBoot:
     """Where processes run: a host, and one start of its kernel. Both are empty where nobody wrote them down."""
 
     host: str = ""
     boot_id: str = ""
 
-    def is_elsewhere(self, here: Place) -> bool:
+    def is_elsewhere(self, here: HostBoot) -> bool:
         """Whether what ran here may still run on another host. After a restart of this one nothing of it does.
 
         Containers of one machine have names of their own and one kernel: they are one host.
@@ -39,10 +39,10 @@ class Place:
         return bool(self.boot_id) and self.boot_id != here.boot_id and self.host != here.host
 
 
-def here() -> Place:
+def here() -> HostBoot:
     """This process's place; `$LYREBIRD_HOST` names the host where its own name changes, as that of a container does."""
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return Place(os.environ.get("LYREBIRD_HOST") or os.uname().nodename, boot_id)
+    return HostBoot(os.environ.get("LYREBIRD_HOST") or os.uname().nodename, boot_id)
 
 
 def die_with_parent(parent: int) -> None:

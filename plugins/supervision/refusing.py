@@ -10,13 +10,13 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.errors import NothingToJudge, Terminal
 
-__all__ = ["GaveUp", "refuses", "refusing"]
+__all__ = ["NoRetry", "refuses", "refusing"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class GaveUp(AirflowFailException):
+class NoRetry(AirflowFailException):
     """What was run says that running it again helps nobody: no retry.
 
     Attributes:

@@ -10,7 +10,7 @@
 | `lease` | trigger | a time stamp that stands still for `lease_ttl` stops the application |
 | `end-<token>` | operator, trigger | the guardian shall let that generation end; holds why |
 | `owner.json` | operator, keeper | who watches this generation from now on, if not who started it: token, owner |
-| `down.json` | operator; keeper removes | restarts do not help, it is tried again slowly: `Down`, and its incident |
+| `down.json` | operator; keeper removes | restarts do not help, it is tried again slowly: `CrashLoop`, its incident |
 | `restarted.json` | keeper | up to which end (`ended_us`) restarts were told, and when (`told_us`) |
 | `stop` | guardian | the application shall end: token, why, asked_us |
 | `gave-up.json` | application | why it ends where no restart helps: `id`, `kind`, `text`, `fix` (a command) |
@@ -36,10 +36,10 @@ from include.file_lock import is_held
 from include.metrics.exporter import write_atomically
 from include.metrics.progress import read_file
 from include.settings.environment import state_folder
-from supervision.budget import Down
-from supervision.processes import Place, here, start_ticks, start_time
+from supervision.budget import CrashLoop
+from supervision.processes import HostBoot, here, start_ticks, start_time
 
-__all__ = ["KEEPERS", "Ended", "Observed", "Run", "RunFolder", "lives_on_s", "run_folder"]
+__all__ = ["KEEPERS", "GenerationEnd", "ObservedFolder", "Run", "RunFolder", "lives_on_s", "run_folder"]
 
 KEEPERS = "keeper__"
 """How the names of runs begin that the keeper starts."""
@@ -69,7 +69,7 @@ class Run:
     guardian_pid: int
     pid: int | None
     started_us: int
-    place: Place = field(default_factory=Place)
+    place: HostBoot = field(default_factory=HostBoot)
     guardian_start: float = 0.0
     guardian_ticks: int | None = None
     lives_on_s: float = 0.0
@@ -82,7 +82,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Ended:
+class GenerationEnd:
     """How a generation ended, from `exit.json`.
 
     Attributes:
@@ -100,7 +100,7 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedFolder:
     """The folder at one moment. The lock was read first: with `held` False the rest is final.
 
     `leased_us`: when the lease was renewed last, by the clock of the disk; 0: never.
@@ -109,7 +109,7 @@ class Observed:
     held: bool
     stop: bool
     run: Run | None
-    ended: Ended | None
+    ended: GenerationEnd | None
     leased_us: int = 0
 
 
@@ -123,14 +123,14 @@ class RunFolder:
         """Whether a guardian lives."""
         return is_held(self.path / "lock")
 
-    def observe(self) -> Observed:
-        """The lock first, then the files: see `Observed`."""
+    def observe(self) -> ObservedFolder:
+        """The lock first, then the files: see `ObservedFolder`."""
         held = self.held()
         # Before `run.json`: a guardian says who it is, then removes the last one's `stop`.
         ending, stop = self._read("stop").get("token"), (self.path / "stop").exists()
         run, ended, heir = self._read("run.json"), self._read("exit.json"), self._read("owner.json")
         owner = heir.get("owner") if heir.get("token") == run.get("token") else None
-        return Observed(
+        return ObservedFolder(
             held=held,
             # Older versions name nobody.
             stop=stop and ending in {None, run.get("token")},
@@ -140,7 +140,7 @@ class RunFolder:
                 guardian_pid=run["guardian_pid"],
                 pid=run.get("pid"),
                 started_us=run["started_us"],
-                place=Place(run.get("host", ""), run.get("boot_id", "")),
+                place=HostBoot(run.get("host", ""), run.get("boot_id", "")),
                 guardian_start=run.get("guardian_start", 0.0),
                 guardian_ticks=run.get("guardian_ticks"),
                 lives_on_s=lives_on_s(run.get("lease_ttl_s", 0.0), run.get("grace_s", 0.0)),
@@ -148,7 +148,7 @@ class RunFolder:
             )
             if run
             else None,
-            ended=Ended(
+            ended=GenerationEnd(
                 token=ended["token"],
                 rc=ended["rc"],
                 why=ended.get("why"),
@@ -185,7 +185,7 @@ class RunFolder:
         return max(0, reported_us - int(self._read("run.json").get("started_us", reported_us)))
 
     def gave_up(self) -> dict[str, Any]:
-        """Why it ends, or is about to, see `Ended`; {} where it says nothing of that. Written before it is reported."""
+        """Why it ends, or is about to, see `GenerationEnd`; {} where it says nothing. Written before it is reported."""
         return self._read("gave-up.json")
 
     def exits(self) -> list[dict[str, Any]]:
@@ -193,15 +193,15 @@ class RunFolder:
         found = self._read("exits.json").get("exits")
         return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
-    def down(self) -> tuple[Down | None, dict[str, Any]]:
+    def down(self) -> tuple[CrashLoop | None, dict[str, Any]]:
         """Whether restarts do not help it, and the incident that tells so."""
         found = self._read("down.json")
         try:
-            return Down(found["since_us"], found["next_us"], found["well_after_s"]), dict(found["incident"])
+            return CrashLoop(found["since_us"], found["next_us"], found["well_after_s"]), dict(found["incident"])
         except (KeyError, TypeError, ValueError):
             return None, {}
 
-    def note_down(self, down: Down | None, incident: Mapping[str, Any] | None = None) -> None:
+    def note_down(self, down: CrashLoop | None, incident: Mapping[str, Any] | None = None) -> None:
         """Keep it over restarts, retries and runs; None: it is well. Raises OSError where the disk does not take it."""
         if down is None:
             (self.path / "down.json").unlink(missing_ok=True)

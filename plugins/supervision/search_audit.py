@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from include.audit.expectations.run_params import arguments
-from include.audit.history import KeptRun
+from include.audit.history import StoredRun
 from include.audit.history_rows import rows_of
 from include.audit.search.run_params import SearchAuditRun, refuse_findings
 from include.errors import Terminal
@@ -55,7 +55,7 @@ def judge_search_audit(report: str) -> int:
     try:
         return refuse_findings(content)
     except Terminal as error:
-        dirty = [row for row in rows_of("search", KeptRun("", 0, content)) if not (row.clean or row.nothing)]
+        dirty = [row for row in rows_of("search", StoredRun("", 0, content)) if not (row.clean or row.nothing)]
         named = ". ".join(f"{row.what}: {row.said}{_keys(row.details)}" for row in dirty)
         raise Terminal(f"{error.message}. {named}", fix=error.fix) from error
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from include.audit.history import History, KeptRun
+from include.audit.history import History, StoredRun
 from include.audit.history_rows import rows_of
 from include.audit.lost import mark_lost, missed
 from include.audit.merkle.run_params import TableAuditRun
@@ -113,7 +113,7 @@ def judge_table_audit(jobs: Sequence[Sequence[str]], run_id: str | None = None) 
         tables |= {f"{each['source']} {each['table']}": each for each in reports}
     lost = mark_lost("table", content, history.runs())
     write_atomically(history.report(run_id or ""), json.dumps(content))
-    rows = rows_of("table", KeptRun("", 0, content))
+    rows = rows_of("table", StoredRun("", 0, content))
     dirty = [row for row in rows if row.next_command]
     unseen = [f"{job[1]} {job[3]}" for job in jobs]
     unseen = [name for name in unseen if name not in tables or tables[name]["verdict"] == "failed"]

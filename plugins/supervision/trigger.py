@@ -21,7 +21,7 @@ from include.settings.applications import Alerts
 from supervision.alerts import tell
 from supervision.decisions import Event, GiveUp, elsewhere, on_event, on_poll, untold
 from supervision.posting import ensure_sender_async
-from supervision.processes import Place, here
+from supervision.processes import HostBoot, here
 from supervision.run_folder import RunFolder
 from supervision.watchers import is_cleaned_away
 
@@ -119,7 +119,7 @@ class ApplicationTrigger(BaseTrigger):
         begun_s = changed_s = said_s = clock.monotonic_s()
         last, tell_from_s = 0, 0.0
         log_offset = self._log_start(folder, clock)
-        refusal = elsewhere(self.token, Place(self.host, self.boot_id), here())
+        refusal = elsewhere(self.token, HostBoot(self.host, self.boot_id), here())
         while True:
             seen = folder.observe()
             stamp, report = folder.progress()

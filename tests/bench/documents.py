@@ -37,7 +37,7 @@ from include.document.definition import DocumentDefinition
 from include.document.reading.mysql import MysqlTables
 from include.document.schema import body_avro, key_avro
 from include.document.signals import Inputs, Signals
-from include.index.server_wait import Patience
+from include.index.server_wait import ServerRetry
 from include.local.stack import Stack
 from include.log import topics
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
@@ -141,7 +141,7 @@ class _Bench:
             inputs, publisher, self._tables, self._reader, self._registry, self._clock, Metrics(name)
         )
         # A broker that has just come up reads its own topics first.
-        patience = Patience(self._clock, longest_s=60, on_wait=lambda *_: None, stopped=lambda: False)
+        patience = ServerRetry(self._clock, longest_s=60, on_wait=lambda *_: None, stopped=lambda: False)
         if patience.call(self._runner.start) is None:
             raise SystemExit("there is no resolved record")
         # The rebuild of an empty start is not what is measured.

@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 import psutil
 
-from include.audit.merkle.database import DatabaseSide, Load
+from include.audit.merkle.database import AuditLoad, DatabaseSide
 from include.clock import SystemClock
 from include.log.kafka.log import KafkaReader
 from include.log.topics import change
@@ -146,7 +146,7 @@ class Auditing(Background):
     def work(self) -> None:
         world, clock = self._place.world, SystemClock()
         source = load_source(Deployment.load(world.folder / "deployment"), world.name)
-        load = Load(clock, connections=1, rows_per_s=round(self._rows_per_s), busy_threads=0)
+        load = AuditLoad(clock, connections=1, rows_per_s=round(self._rows_per_s), busy_threads=0)
         with closing(DatabaseSide(source, world.name, "big", load, clock, range_rows=10_000)) as side:
             bits = bits_for(side.part_rows)
             while not self.over.is_set():

@@ -27,7 +27,7 @@ from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.driver import Driver
 from include.lake.writing.planner import TopicRecreated
 from include.lake.writing.task import Outcome, Task
-from include.log.planning.survey import Hidden
+from include.log.planning.survey import HiddenOffsets
 from include.log.ports import TopicInfo
 from include.settings.connections import StoreSettings
 from include.store.s3 import S3Store, store_of
@@ -58,7 +58,7 @@ class _Told:
     def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int]]:
         return dict.fromkeys(tps, (0, 20))
 
-    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Hidden]:
+    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, HiddenOffsets]:
         return {}
 
     def begun_ms(self, tp: TopicIdPartition, offset: int) -> int:

@@ -31,7 +31,7 @@ import pytest
 
 from include.audit.merkle.bases import lake_base, topic_base
 from include.audit.merkle.compare import compared
-from include.audit.merkle.database import DatabaseSide, Load
+from include.audit.merkle.database import AuditLoad, DatabaseSide
 from include.audit.merkle.merkle_spark import CopySide
 from include.audit.merkle.sides import AsOfRange
 from include.clock import SystemClock
@@ -163,7 +163,7 @@ def _scene(base: Path) -> Iterator[tuple[TableAuditScenario, Server]]:
 
 
 def _side(scene: TableAuditScenario, table: str = "wide") -> DatabaseSide:
-    load = Load(SystemClock(), connections=1, rows_per_s=0, busy_threads=0)
+    load = AuditLoad(SystemClock(), connections=1, rows_per_s=0, busy_threads=0)
     source = load_source(scene.deployment, scene.world.name)
     return DatabaseSide(source, scene.world.name, table, load, SystemClock(), range_rows=_RANGE)
 

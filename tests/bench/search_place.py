@@ -39,7 +39,7 @@ from include.local.doctor import MOST_READ_AHEAD_KB, read_ahead_kb
 from include.search.client import IndexSearch
 from include.search.database import DatabaseDocuments
 from include.search.database_mysql import PositionedMysql
-from include.search.definition import Fresh, SearchTarget
+from include.search.definition import FreshReads, SearchTarget
 from include.search.engine import ElasticsearchEngine
 from include.settings.connections import Elasticsearch
 from tests.bench.memory_limit import MemoryGroup, memory_group
@@ -302,7 +302,7 @@ def _target(unique: str) -> SearchTarget:
     shipped = shipped_target()
     if shipped.document is None:
         raise SystemExit("the shipped search names no documents")
-    fresh = Fresh(patience_ms=0, reads_per_s=1e6, connections=2, recent=1000)
+    fresh = FreshReads(patience_ms=0, reads_per_s=1e6, connections=2, recent=1000)
     return replace(
         shipped,
         search=shipped.search.model_copy(update={"index": unique, "fresh": fresh}),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from include.audit.search.bounds import Bounds, PartitionShare, Window
+from include.audit.search.bounds import AuditBounds, PartitionShare, Window
 from include.audit.search.views.elasticsearch.moment import ElasticsearchView
 from include.audit.search.views.key_range import DocIdRange
 from include.audit.search.views.memory import MemoryView
@@ -30,7 +30,7 @@ ALL: Window = {0: 1000, 1: 1000}
 class Harness:
     """An index with documents whose offsets the test chooses, and views of it."""
 
-    def __init__(self, index: SearchIndex, name: str, view: Callable[[str, str, Bounds], IndexView]) -> None:
+    def __init__(self, index: SearchIndex, name: str, view: Callable[[str, str, AuditBounds], IndexView]) -> None:
         self.index, self.name, self._view = index, f"{name}-v1", view
         index.create(self.name, creation(name, DEFINITION, MAPPING))
         self._views: list[IndexView] = []
@@ -61,9 +61,9 @@ class Harness:
         assert answer.items is not None
         assert answer.items[0].status in (200, 201), answer
 
-    def view(self, window: Window | Bounds = ALL) -> IndexView:
+    def view(self, window: Window | AuditBounds = ALL) -> IndexView:
         self.index.refresh(self.name)
-        found = self._view(self.name, "t", window if isinstance(window, Bounds) else Bounds(window))
+        found = self._view(self.name, "t", window if isinstance(window, AuditBounds) else AuditBounds(window))
         self._views.append(found)
         return found
 
@@ -121,7 +121,7 @@ def test_parts_have_each_document_once(world: Harness) -> None:
     for partition in range(3):
         world.write(f"below-{partition}", partition=partition, offset=1)
         world.write(f"above-{partition}", partition=partition, offset=5)
-    bounds = Bounds({0: 5, 1: 5, 2: 5})
+    bounds = AuditBounds({0: 5, 1: 5, 2: 5})
     view = world.view(bounds)
     assert view.above() == {0: 1, 1: 1, 2: 1}
     view.narrow(replace(bounds, part=PartitionShare(frozenset({1}))))
@@ -135,15 +135,15 @@ def test_a_former_generation_and_what_the_log_has_let_go_count_as_the_bounds_say
     world.write("early", offset=2, generation=2)
     world.write("late", offset=4, generation=2)
     world.write("above", offset=5, generation=2)
-    bounds = Bounds({0: 5}, 2)
+    bounds = AuditBounds({0: 5}, 2)
     view = world.view(bounds)
     assert view.ids([DocIdRange()], 10) == [["early", "former", "late"]]
     assert view.above() == {0: 1}
     view.narrow(bounds.held_from({0: 3, 1: 0}))
     assert view.ids([DocIdRange()], 10) == [["late"]]
-    view.narrow(Bounds({0: 5}, 2, keyed=False))
+    view.narrow(AuditBounds({0: 5}, 2, keyed=False))
     assert view.counts([DocIdRange()]) == [2]
-    view.narrow(Bounds({0: 5}, 2, lows={0: 3}))
+    view.narrow(AuditBounds({0: 5}, 2, lows={0: 3}))
     assert view.ids([DocIdRange()], 10) == [["late"]]
 
 
@@ -177,5 +177,5 @@ def test_many_ranges_are_counted_in_few_requests(world: Harness) -> None:
 def test_a_view_of_an_index_that_is_not_there_is_an_error(elasticsearch_url: str, unique: str) -> None:
     index = ElasticsearchIndex(Elasticsearch(url=elasticsearch_url))
     with pytest.raises(Terminal, match="does not exist"):
-        ElasticsearchView(index, f"{unique}-v1", "t", Bounds({}))
+        ElasticsearchView(index, f"{unique}-v1", "t", AuditBounds({}))
     index.close()

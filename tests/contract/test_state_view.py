@@ -8,7 +8,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from include.audit.search.bounds import Bounds, PartitionShare, Window
+from include.audit.search.bounds import AuditBounds, PartitionShare, Window
 from include.audit.search.iblt import add_up
 from include.audit.search.views.elasticsearch.moment import counting_client
 from include.audit.search.views.elasticsearch.states import ElasticsearchStates
@@ -31,7 +31,7 @@ BODY = b'{"state":"completed"}'
 class Harness:
     """An index with documents whose offsets the test chooses, and views of it."""
 
-    def __init__(self, index: SearchIndex, name: str, view: Callable[[str, str, Bounds], StateView]) -> None:
+    def __init__(self, index: SearchIndex, name: str, view: Callable[[str, str, AuditBounds], StateView]) -> None:
         self.index, self.name, self._view = index, f"{name}-v1", view
         index.create(self.name, creation(name, DEFINITION, MAPPING))
         self._views: list[StateView] = []
@@ -52,9 +52,9 @@ class Harness:
         assert answer.items is not None
         assert {item.status for item in answer.items} <= {200, 201}, answer
 
-    def view(self, window: Window | Bounds) -> StateView:
+    def view(self, window: Window | AuditBounds) -> StateView:
         self.index.refresh(self.name)
-        found = self._view(self.name, "t", window if isinstance(window, Bounds) else Bounds(window))
+        found = self._view(self.name, "t", window if isinstance(window, AuditBounds) else AuditBounds(window))
         self._views.append(found)
         return found
 
@@ -114,7 +114,7 @@ def test_documents_of_a_former_generation_lie_within_all_offsets_or_are_unproven
     world.write(["former"], offset=90)
     world.write(["a"], offset=4, generation=2)
     world.write(["b"], offset=5, generation=2)
-    view = world.view(Bounds({0: 5}, 2, keyed=keyed))
+    view = world.view(AuditBounds({0: 5}, 2, keyed=keyed))
     sums, above = view.histograms(6)
     assert sums == add_up(map(state, ["a", "b", *(["former"] if keyed else [])]), 6)
     assert [each.doc_id for each in above] == ["b"]
@@ -128,8 +128,8 @@ def test_documents_from_below_the_logs_start_are_left_out_and_counted(world: Har
     world.write(["c"], offset=2, partition=1, generation=2)
     world.write(["d"], offset=1, generation=2, deleted=True)
     world.write(["e"], offset=4, partition=2, generation=2)
-    view = world.view(Bounds({0: 5, 1: 5, 2: 5}, 2))
-    bounds = Bounds({0: 5, 1: 5, 2: 3}, 2).held_from({0: 3, 1: 0, 2: 5})
+    view = world.view(AuditBounds({0: 5, 1: 5, 2: 5}, 2))
+    bounds = AuditBounds({0: 5, 1: 5, 2: 3}, 2).held_from({0: 3, 1: 0, 2: 5})
     view.narrow(bounds)
     assert view.histograms(6) == (add_up(map(state, "bc"), 6), [])
     assert view.unproven() == 4
@@ -186,7 +186,7 @@ def test_copies_under_another_routing_are_found_everywhere(elasticsearch_url: st
                 index=name, id="a", document=document, routing=routing, version=1, version_type="external_gte"
             )
         index.refresh(name)
-        view = ElasticsearchStates(index, name, "t", Bounds({0: 5}))
+        view = ElasticsearchStates(index, name, "t", AuditBounds({0: 5}))
         copies = view.now(["a"], everywhere=True)["a"]
         assert len(copies) >= 2
         assert len({copy.routing for copy in copies}) == len(copies)
@@ -217,7 +217,7 @@ def test_what_is_received_is_counted_as_it_came_over_the_wire(elasticsearch_url:
 def test_a_view_of_an_index_that_is_not_there_is_an_error(elasticsearch_url: str, unique: str) -> None:
     index = ElasticsearchIndex(Elasticsearch(url=elasticsearch_url))
     with pytest.raises(Terminal, match="does not exist"):
-        ElasticsearchStates(index, f"{unique}-v1", "t", Bounds({}))
+        ElasticsearchStates(index, f"{unique}-v1", "t", AuditBounds({}))
     index.close()
 
 
@@ -226,7 +226,7 @@ def test_parts_have_each_document_once(world: Harness) -> None:
         world.write([f"below-{partition}"], partition=partition, offset=1)
         world.write([f"above-{partition}"], partition=partition, offset=5)
         world.write([f"gone-{partition}"], partition=partition, offset=6, deleted=True)
-    bounds = Bounds({0: 5, 1: 5, 2: 5})
+    bounds = AuditBounds({0: 5, 1: 5, 2: 5})
     view = world.view(bounds)
     assert view.above() == {0: 2, 1: 2, 2: 2}
     for part, names in ((PartitionShare(frozenset({1})), "1"), (PartitionShare(frozenset({1}), inside=False), "02")):

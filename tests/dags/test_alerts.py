@@ -13,7 +13,7 @@ from include.outbox.folder import Mail
 from include.settings.applications import Alerts
 from supervision import alerts as alerts_module
 from supervision.alerts import default_args, incident_mail, mails
-from supervision.refusing import GaveUp
+from supervision.refusing import NoRetry
 
 ALERTS = Alerts.model_validate({"from": "lyrebird@localhost", "to": ["on-call@localhost"]})
 LINK = "http://127.0.0.1:8080/dags/d/runs/r/tasks/t?try_number=2"
@@ -38,7 +38,7 @@ def test_a_failure_says_what_why_what_to_run_next_and_where_the_log_is() -> None
 
 
 def test_an_error_that_knows_the_next_command_says_that_one() -> None:
-    error = GaveUp("capture of shop has stopped: <gone>", "lyrebird capture check --source shop > x")
+    error = NoRetry("capture of shop has stopped: <gone>", "lyrebird capture check --source shop > x")
     subject, body = rendered("on_failure_callback", error)
     assert subject == "[lyrebird] FAILED d.t: capture of shop has stopped: <gone>"
     assert "<pre>lyrebird capture check --source shop &gt; x</pre>" in body
@@ -107,7 +107,7 @@ def test_what_an_earlier_run_has_mailed_is_not_mailed_again(
 ) -> None:
     failed = mails(ALERTS, run_next="lyrebird lake status")["on_failure_callback"]
     noted: list[str] = []
-    first = GaveUp("stands still", on_mailed=lambda: noted.append("told"))
+    first = NoRetry("stands still", on_mailed=lambda: noted.append("told"))
 
     def full(_mail: Mail) -> None:
         raise OSError(28, "No space left on device")
@@ -118,7 +118,7 @@ def test_what_an_earlier_run_has_mailed_is_not_mailed_again(
             failed(context(first))
     assert noted == []
     failed(context(first))
-    failed(context(GaveUp("stands still", told=True)))
+    failed(context(NoRetry("stands still", told=True)))
     failed(context(ValueError("away")))
     assert [mail.subject.rpartition(": ")[2] for mail in posted] == ["stands still", "away"]
     assert noted == ["told"]

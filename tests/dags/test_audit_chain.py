@@ -21,7 +21,7 @@ from supervision import command
 from supervision.alerts import EndMail
 from supervision.chain_audit import check_chain_audit, judge_chain_audit
 from supervision.pages.audits import audit_page
-from supervision.refusing import GaveUp, refusing
+from supervision.refusing import NoRetry, refusing
 from tests.support.paths import ROOT
 
 GROUPS = ["by_date", "raw"]
@@ -67,7 +67,7 @@ def test_a_run_is_judged_by_its_own_report_only_and_its_mail_has_the_command() -
     plan = check_chain_audit(GROUPS, {}, run_id="r2")
     Path(plan["report"]).write_text(report([FOUND]))
     with pytest.raises(
-        GaveUp, match=r"1 finding, the first: object missing \(raw, topic t, partition 3, offset"
+        NoRetry, match=r"1 finding, the first: object missing \(raw, topic t, partition 3, offset"
     ) as told:
         judge_chain_audit(plan["report"])
     assert told.value.run_next == "lyrebird audit chain t"

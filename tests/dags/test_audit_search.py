@@ -20,7 +20,7 @@ from supervision import alerts
 from supervision.alerts import EndMail
 from supervision.audit_tasks import AuditJobOperator, judge_expectation
 from supervision.pages.audits import audit_page
-from supervision.refusing import GaveUp, refusing
+from supervision.refusing import NoRetry, refusing
 from supervision.search_audit import check_search_audit, judge_search_audit
 from supervision.spark_operators import SparkJobOperator
 from tests.support.paths import ROOT
@@ -77,7 +77,7 @@ def test_a_run_plans_the_audit_and_its_expectations_and_leaves_nothing_of_an_ear
 def test_a_failed_expectation_is_named_with_documents_and_a_command(tmp_path: Path) -> None:
     file = tmp_path / "result.json"
     file.write_text(json.dumps(result(WRONG, DOUBLED)))
-    with pytest.raises(GaveUp) as told:
+    with pytest.raises(NoRetry) as told:
         judge_expectation(str(file), "assembled_order", "totals_add_up", assembled=True)
     assert str(told.value) == (
         "expectation totals_add_up of assembled_order failed (ExpectColumnPairValuesToBeEqual): "
@@ -85,7 +85,7 @@ def test_a_failed_expectation_is_named_with_documents_and_a_command(tmp_path: Pa
     )
     assert told.value.run_next == "lyrebird documents assemble --topic assembled_order --key 17"
     assert "500 documents" in judge_expectation(str(file), "assembled_order", "each_order_once", assembled=True)
-    with pytest.raises(GaveUp) as told:
+    with pytest.raises(NoRetry) as told:
         judge_expectation(str(file), "assembled_order", "totals_add_up", assembled=False)
     assert told.value.run_next == "lyrebird audit history --audit assembled_order"
     with pytest.raises(AirflowFailException, match="does not have this expectation"):

@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.errors import Terminal, Transient
 from supervision import first_tasks
-from supervision.budget import Down
+from supervision.budget import CrashLoop
 from supervision.command import LyrebirdOperator
 from supervision.first_tasks import check_replication, check_snapshot
 from supervision.pages.applications import applications_page, log_page
@@ -154,7 +154,7 @@ def dead(source: str) -> RunFolder:
     owner = "source_replicate|r7|capture|-1"
     run = {"token": "t", "owner": owner, "guardian_pid": 1, "pid": None, "started_us": 0, "start_after_s": 600}
     (folder.path / "run.json").write_text(json.dumps(run))
-    folder.note_down(Down(1, 2, 600), {"id": "down:1"})
+    folder.note_down(CrashLoop(1, 2, 600), {"id": "down:1"})
     return folder
 
 
@@ -186,7 +186,7 @@ def test_once_the_keeper_has_seen_that_nobody_wants_a_dead_capture_a_snapshot_st
 def test_a_capture_that_is_down_holds_its_place_and_the_pages_say_how_it_is(source: str, running: RunFolder) -> None:
     run = {"token": "t", "owner": "d|r|t|-1", "guardian_pid": 1, "pid": None, "started_us": 0, "start_after_s": 600}
     (running.path / "run.json").write_text(json.dumps(run))
-    running.note_down(Down(1, 2, 600), {"id": "down:1", "text": "it is down: status 3", "fix": "lyrebird logs"})
+    running.note_down(CrashLoop(1, 2, 600), {"id": "down:1", "text": "it is down: status 3", "fix": "lyrebird logs"})
     with pytest.raises(Terminal, match="already runs"):
         check_replication({"source": source}, run_id="r2", dag=DAG)
     page = applications_page(EVERY)

@@ -18,8 +18,8 @@ import pytest
 
 from include.outbox.folder import outbox
 from include.settings.deployment import Deployment
-from supervision.budget import Down
-from supervision.keeper import Kept, kept_applications, look_after
+from supervision.budget import CrashLoop
+from supervision.keeper import KeptApplication, kept_applications, look_after
 from supervision.run_folder import RunFolder, run_folder
 
 ALERTS = {"from": "lyrebird@localhost", "to": ["on-call@localhost"]}
@@ -49,7 +49,7 @@ class Scene:
 
     def __init__(self, application: str, dag: str) -> None:
         self.folder: RunFolder = run_folder(application)
-        self.kept = Kept(application, dag, "run", {"a": 1})
+        self.kept = KeptApplication(application, dag, "run", {"a": 1})
         self.folder.path.mkdir(parents=True)
         self._lock = os.open(self.folder.path / "lock", os.O_RDWR | os.O_CREAT)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -184,7 +184,7 @@ def test_a_capture_of_a_snapshot_or_by_hand_is_none_of_its_business(scene: Scene
 
 def test_what_nobody_has_started_is_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LYREBIRD_STATE", str(tmp_path))
-    assert look_after([asdict(Kept("app", "stream_app", "run", {}))], ALERTS, ti=Airflow()) == []
+    assert look_after([asdict(KeptApplication("app", "stream_app", "run", {}))], ALERTS, ti=Airflow()) == []
 
 
 @pytest.mark.parametrize("runs", [{"r1": "running"}, {}])
@@ -235,7 +235,7 @@ def test_a_crash_that_a_restart_mended_is_told_in_one_mail_an_hour(scene: Scene,
 
 def test_that_an_application_is_down_is_told_where_its_task_could_not(scene: Scene, tmp_path: Path) -> None:
     incident = {"id": "down:1", "kind": "down", "text": "app is down", "fix": "lyrebird logs app"}
-    scene.folder.note_down(Down(since_us=1, next_us=2, well_after_s=600), incident)
+    scene.folder.note_down(CrashLoop(since_us=1, next_us=2, well_after_s=600), incident)
     scene.ends(rc=3, why=None)
     for _ in range(2):
         assert scene.look(Airflow(r1="running")) == []
@@ -243,7 +243,7 @@ def test_that_an_application_is_down_is_told_where_its_task_could_not(scene: Sce
 
 
 def test_what_a_person_has_stopped_is_told_no_more_and_not_down(scene: Scene, tmp_path: Path) -> None:
-    scene.folder.note_down(Down(1, 2, 600), {"id": "down:1", "kind": "down", "text": "app is down", "fix": "x"})
+    scene.folder.note_down(CrashLoop(1, 2, 600), {"id": "down:1", "kind": "down", "text": "app is down", "fix": "x"})
     scene.ends(rc=3, why=None)
     assert scene.look(Airflow(r1="success")) == []
     assert subjects(tmp_path) == []
@@ -251,7 +251,7 @@ def test_what_a_person_has_stopped_is_told_no_more_and_not_down(scene: Scene, tm
 
 
 def test_what_is_down_is_so_until_it_has_run_for_its_window(scene: Scene) -> None:
-    scene.folder.note_down(Down(1, 2, 600), {})
+    scene.folder.note_down(CrashLoop(1, 2, 600), {})
     scene.has_run(599)
     scene.look(Airflow(r1="running"))
     assert scene.folder.down()[0] is not None

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from supervision import command
 from supervision.finalised_dates import check_finalise, judge_dates
-from supervision.refusing import GaveUp, refusing
+from supervision.refusing import NoRetry, refusing
 from tests.support.paths import ROOT
 
 FACTS = {"objects": 2, "records": 9, "size_bytes": 99, "late": []}
@@ -72,7 +72,7 @@ def test_reports_of_many_runs_do_not_pile_up() -> None:
 
 def test_a_topic_that_cannot_be_judged_fails_the_verdict_with_the_next_command(tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text(report([], error="an object of the chain cannot be read"))
-    with pytest.raises(GaveUp, match="topic='bad', reason='an object of the chain cannot be read'") as told:
+    with pytest.raises(NoRetry, match="topic='bad', reason='an object of the chain cannot be read'") as told:
         judge_dates(str(tmp_path / "r.json"))
     assert told.value.run_next == "lyrebird lake finalise --dry-run"
     (tmp_path / "r.json").write_text(report([]))

@@ -22,10 +22,10 @@ from include.errors import Transient
 from include.outbox.folder import Mail
 from include.settings.applications import Alerts
 from supervision import operator as operator_module
-from supervision.budget import Down, RestartBudget
+from supervision.budget import CrashLoop, RestartBudget
 from supervision.operator import StreamingOperator
-from supervision.processes import Place
-from supervision.refusing import GaveUp
+from supervision.processes import HostBoot
+from supervision.refusing import NoRetry
 from supervision.run_folder import RunFolder, run_folder
 from supervision.trigger import ApplicationTrigger
 
@@ -148,7 +148,7 @@ def test_another_run_is_refused_at_once_by_the_owners_name(tries: Callable[..., 
 
 def moved(one: Try, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker is on another host from now on."""
-    monkeypatch.setattr(operator_module, "here", lambda: Place("host-b", "another"))
+    monkeypatch.setattr(operator_module, "here", lambda: HostBoot("host-b", "another"))
 
 
 def test_a_retry_on_another_host_is_refused_by_name_and_launches_nothing(
@@ -157,7 +157,7 @@ def test_a_retry_on_another_host_is_refused_by_name_and_launches_nothing(
     one = tries()
     first = one.execute()
     moved(one, monkeypatch)
-    with pytest.raises(GaveUp, match="host-b") as error:
+    with pytest.raises(NoRetry, match="host-b") as error:
         one.operator.execute(one.context)
     assert first.host in str(error.value)
     run = one.folder.observe().run
@@ -174,7 +174,7 @@ def test_a_retry_on_a_host_without_the_folder_waits_until_the_lease_of_the_other
     elsewhere = RunFolder(one.folder.path.with_name(f"{unique}-on-b"))
     monkeypatch.setattr(operator_module, "run_folder", lambda _: elsewhere)
     for _ in range(2):
-        with pytest.raises(GaveUp, match="host-b"):
+        with pytest.raises(NoRetry, match="host-b"):
             one.operator.execute(one.context)
     kept = one.context["task_state_store"]["launched"]
     assert kept["until_us"] > CLOCK.now_us()
@@ -197,13 +197,13 @@ def test_what_another_host_reckoned_holds_no_more_once_the_stream_is_watched_aga
     with monkeypatch.context() as on_b:
         moved(one, on_b)
         on_b.setattr(operator_module, "run_folder", lambda _: elsewhere)
-        with pytest.raises(GaveUp, match="host-b"):
+        with pytest.raises(NoRetry, match="host-b"):
             one.operator.execute(one.context)
     assert one.execute().token == first.token
     assert on_a.held()
     moved(one, monkeypatch)
     monkeypatch.setattr(operator_module, "run_folder", lambda _: elsewhere)
-    with pytest.raises(GaveUp, match="host-b"):
+    with pytest.raises(NoRetry, match="host-b"):
         one.operator.execute(one.context)
     assert not elsewhere.held()
 
@@ -217,7 +217,7 @@ def test_a_run_that_takes_over_on_another_host_starts_no_second_one(
     heir = tries(run="renewed__2026-01-08T00:00:00Z")
     moved(heir, monkeypatch)
     monkeypatch.setattr(operator_module, "run_folder", lambda _: elsewhere)
-    with pytest.raises(GaveUp, match="another host"):
+    with pytest.raises(NoRetry, match="another host"):
         heir.operator.execute(heir.context)
     assert not elsewhere.held()
 
@@ -235,7 +235,7 @@ def test_a_trigger_that_cannot_watch_from_its_host_fails_the_task_at_once(tries:
     one = tries(restarts=5)
     first = one.execute()
     first.host, first.boot_id = "host-b", "another"
-    with pytest.raises(GaveUp, match="host-b"):
+    with pytest.raises(NoRetry, match="host-b"):
         one.operator.resume(one.context, one.event(first))
     assert one.folder.held()
 
@@ -439,7 +439,7 @@ def test_a_wall_clock_that_was_set_ends_no_wait_late_or_before_it_began(
 ) -> None:
     one = tries("slow", restarts=0, every_s=600)
     one.folder.path.mkdir(parents=True)
-    one.folder.note_down(Down(1, CLOCK.now_us() + next_in_s * 1_000_000, 600))
+    one.folder.note_down(CrashLoop(1, CLOCK.now_us() + next_in_s * 1_000_000, 600))
     one.resume({"what": "exited", "token": "t", "why": "killed while it waited"})
     run = one.folder.observe().run
     assert run is not None
@@ -498,7 +498,7 @@ def test_how_long_it_ran_is_told_by_its_reports_and_not_by_when_a_worker_hears_o
     one = tries("crash", restarts=0, every_s=600)
     event = one.event(one.execute())
     now_us = CLOCK.now_us()
-    one.folder.note_down(Down(1, 2, 600), {})
+    one.folder.note_down(CrashLoop(1, 2, 600), {})
     run = json.loads((one.folder.path / "run.json").read_text())
     (one.folder.path / "run.json").write_text(json.dumps({**run, "started_us": now_us - 10_000_000_000}))
     (one.folder.path / "progress.json").write_text("{}")
@@ -522,7 +522,7 @@ def test_an_application_that_gives_up_fails_the_task_at_once_with_one_mail(
     # The end is the mail of the failed task; what else was to be told is told before.
     assert mails.identities == [NEWS["id"]]
     assert one.folder.told() == [NEWS["id"]]
-    assert isinstance(error.value, GaveUp)
+    assert isinstance(error.value, NoRetry)
     assert not error.value.told
     assert error.value.on_mailed is not None
     error.value.on_mailed()
@@ -534,7 +534,7 @@ def test_an_end_that_was_mailed_before_is_not_mailed_again(tries: Callable[..., 
     ends = []
     for _ in range(2):
         one = tries("give-up", end, restarts=5)
-        with pytest.raises(GaveUp, match="stands still") as error:
+        with pytest.raises(NoRetry, match="stands still") as error:
             one.operator.resume(one.context, one.event(one.execute()))
         ends.append(error.value.told)
         if error.value.on_mailed is not None:

@@ -15,7 +15,7 @@ from include.clock import SystemClock
 from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.planning.plan import BatchPlan, Partition
 from include.log.ports import Headers, TopicSpec
-from include.log.resolved import Resolved
+from include.log.resolved import ResolvedRecord
 from include.log.running import batches_spark as stream
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
@@ -70,7 +70,7 @@ class Log:
         """One resolved record, in a transaction with nothing else; returns its sequence."""
         self.sequence += 1
         at = {"flavour": "mariadb", "gtids": f"0-1-{self.sequence}", "file": "bin.1", "pos": 4, "commit_us": 1}
-        record = Resolved("shop", self.sequence, self.sequence, SourcePosition.from_json(at), ends, full)
+        record = ResolvedRecord("shop", self.sequence, self.sequence, SourcePosition.from_json(at), ends, full)
         self.write(topic, record.value(), key=record.key)
         return self.sequence
 

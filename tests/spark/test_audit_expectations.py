@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 
 from include.audit.expectations import expectations_spark as stream
 from include.audit.expectations.catalogue import FILE
-from include.audit.expectations.definition import Declared
+from include.audit.expectations.definition import Expectation
 from include.audit.expectations.expectations_spark import look
 from include.audit.expectations.great import installed, validated
-from include.audit.expectations.report import ExpectationsReport, Result
+from include.audit.expectations.report import ExpectationResult, ExpectationsReport
 from include.audit.search.report import SearchReport
 from include.clock import ManualClock
 from include.errors import SettingsError, Terminal
@@ -127,7 +127,7 @@ def orders(kafka: str, registry_url: str, unique: str, tmp_path: Path) -> Iterat
     KafkaAdmin(kafka).delete(unique)
 
 
-def failed(report: ExpectationsReport) -> dict[str, Result]:
+def failed(report: ExpectationsReport) -> dict[str, ExpectationResult]:
     return {each.name: each for each in report.failed}
 
 
@@ -266,7 +266,7 @@ def test_the_catalogue_is_what_the_installed_version_says() -> None:
 
 def test_rows_are_named_by_the_column_of_the_key(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("a", 1), ("b", 2)], "doc_id string, n int")
-    declared = Declared("t", "small", "ExpectColumnValuesToBeBetween", {"column": "n", "max_value": 1})
+    declared = Expectation("t", "small", "ExpectColumnValuesToBeBetween", {"column": "n", "max_value": 1})
     (result,) = validated(frame, [declared], "doc_id")
     assert not result.success
     assert [(each.key, each.values) for each in result.examples] == [("b", {"n": 2})]

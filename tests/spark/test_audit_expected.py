@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from include.audit.search import expected_spark as stream
 from include.audit.search.bisect import bisect
-from include.audit.search.bounds import Bounds, PartitionShare
+from include.audit.search.bounds import AuditBounds, PartitionShare
 from include.audit.search.expected import ExpectedKind, FoldedExpected, RecordState, fold, reading_of, records_below
 from include.audit.search.expected_spark import NEWEST_SCHEMA, SparkExpected
 from include.audit.search.views import key_ranks_spark as ranks
@@ -90,7 +90,7 @@ def test_keys_from_low_watermarks_on_are_those_of_one_process(sides: tuple[Folde
 
 def test_what_the_log_has_let_go_is_left_out_as_by_one_process(sides: tuple[FoldedExpected, SparkExpected]) -> None:
     folded, by_spark = sides
-    bounds = Bounds({0: 2_000, 1: 2_000, 2: 2_000}).held_from({0: 1_500, 1: 0, 2: 1_900})
+    bounds = AuditBounds({0: 2_000, 1: 2_000, 2: 2_000}).held_from({0: 1_500, 1: 0, 2: 1_900})
     try:
         for side in sides:
             side.narrow(bounds)
@@ -102,7 +102,7 @@ def test_what_the_log_has_let_go_is_left_out_as_by_one_process(sides: tuple[Fold
         assert have.spans([(0, len(have))]) == want.spans([(0, len(want))])
     finally:
         for side in sides:
-            side.narrow(Bounds({}))
+            side.narrow(AuditBounds({}))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_part_is_that_of_one_process(sides: tuple[FoldedExpected, SparkExpecte
     folded, by_spark = sides
     try:
         for side in sides:
-            side.narrow(Bounds({0: 2_000, 1: 2_000, 2: 2_000}, part=part))
+            side.narrow(AuditBounds({0: 2_000, 1: 2_000, 2: 2_000}, part=part))
         assert 0 < by_spark.living == folded.living
         assert by_spark.histograms(4) == folded.histograms(4)
         assert sorted(by_spark.deleted()) == sorted(folded.deleted())
@@ -121,7 +121,7 @@ def test_a_part_is_that_of_one_process(sides: tuple[FoldedExpected, SparkExpecte
         assert have.spans([(0, len(have))]) == want.spans([(0, len(want))])
     finally:
         for side in sides:
-            side.narrow(Bounds({}))
+            side.narrow(AuditBounds({}))
 
 
 def test_what_was_folded_is_read_on_from_below_the_same_partitions_alone(

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from include.clock import SystemClock
 from include.document import assembler_spark as stream
-from include.document.topic_state import Living, by_reader
+from include.document.topic_state import LivingPages, by_reader
 from include.log.kafka.log import KafkaReader
 from include.record import version as versions
 from tests.spark.conftest import Log
@@ -47,8 +47,8 @@ def test_executors_find_the_same_keys_and_the_driver_holds_a_page(
     monkeypatch.setattr(stream, "_OFFSETS_A_TASK", 500)
     reader, told = KafkaReader(log.bootstrap), list[int]()
 
-    def living() -> Living:
-        return Living(
+    def living() -> LivingPages:
+        return LivingPages(
             lambda version, after: stream.find_living(
                 spark, reader, topic, log.bootstrap, {}, lambda: told.append(1), version, after
             )

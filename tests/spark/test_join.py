@@ -33,7 +33,7 @@ from include.log import topics
 from include.log.kafka.log import KafkaReader, KafkaWriter
 from include.log.ports import Record
 from include.log.publishing.last_mark import newest_of
-from include.log.resolved import Resolved
+from include.log.resolved import ResolvedRecord
 from include.record.version import from_headers, to_header
 from include.settings.deployment import Deployment
 from include.state.opening import open_bucket
@@ -113,7 +113,7 @@ def assert_audits_find_what_was_planted(scene: JoinHarness, spark: SparkSession)
     again(altered, moved.value, dict(altered.headers)[VECTOR_HEADER] or b"")
     ends = writer.next_offsets()
     newest_said = {
-        said.source: said for each in told if each.value is not None for said in [Resolved.parse(each.value)]
+        said.source: said for each in told if each.value is not None for said in [ResolvedRecord.parse(each.value)]
     }
     for said in newest_said.values():
         whole = ends_with(ends, reader)

@@ -16,9 +16,9 @@ from include.index.deployed import DeployedIndex
 from include.index.generations.active import read_fed
 from include.index.generations.promote import promote, standing
 from include.index.generations.rebuild.deployed import carry_out, plan_of
-from include.index.generations.rebuild.pace import Reached
+from include.index.generations.rebuild.pace import RebuildProgress
 from include.index.generations.rebuild.rebuild_spark import spark_pool
-from include.index.generations.rebuild.run import ProgressReporter, Rebuilt
+from include.index.generations.rebuild.run import ProgressReporter, RebuiltGeneration
 from include.log.kafka.log import KafkaAdmin
 from include.log.kafka.writer import KafkaWriter
 from include.log.registry.confluent import ConfluentRegistry
@@ -60,12 +60,12 @@ def test_ranges_are_spark_jobs_and_a_rebuild_goes_on_where_its_driver_ended(
     monkeypatch.setattr("include.index.generations.rebuild.run._RANGE", 200)
     topic.write([(n, {"state": "completed"}) for n in range(DOCUMENTS)])
     topic.write([(n, None) for n in range(0, DOCUMENTS, 9)])
-    seen: list[Reached] = []
+    seen: list[RebuildProgress] = []
 
-    def work(tell: ProgressReporter) -> Rebuilt:
+    def work(tell: ProgressReporter) -> RebuiltGeneration:
         return carry_out(on, plan_of(on), partial(spark_pool, spark), tell, within_s=0.0)
 
-    def die(reached: Reached) -> None:
+    def die(reached: RebuildProgress) -> None:
         if reached.done:
             raise Terminal("the driver ends here")
 

@@ -23,7 +23,7 @@ from typing import Final, Literal
 from include.audit.chain.compare import CountDifference, differences
 from include.audit.chain.finding import ChainFinding, Findings, counted
 from include.audit.chain.group import GroupAudit
-from include.audit.chain.listing import ProgressListener, Silent
+from include.audit.chain.listing import ProgressListener, SilentListener
 from include.audit.chain.report import ChainReport
 from include.clock import iso
 from include.lake.backfill.expiry import Eraser
@@ -82,7 +82,7 @@ def audit_chain(
         SettingsError: no group has the topic.
         Transient: the store did not answer: nothing can be said.
     """
-    asked, watched = options or ChainAuditOptions(), progress or Silent()
+    asked, watched = options or ChainAuditOptions(), progress or SilentListener()
     audits = [
         GroupAudit(store, name, group, topic, watched, asked.mend)
         for name, group in sorted(groups.items(), key=lambda each: (each[1].kind, each[0]))

@@ -24,7 +24,7 @@ from include.lake.protocol.chain import Chain
 from include.lake.protocol.cut import Commit, Intent
 from include.store.object_store import ObjectInfo, ObjectStore
 
-__all__ = ["CommitReader", "Unreadable"]
+__all__ = ["CommitReader", "UnreadableCommit"]
 
 _AT_ONCE: Final = 16
 _MD5: Final = re.compile(r'"[0-9a-f]{32}"')
@@ -32,7 +32,7 @@ _MEND: Final = "lyrebird audit chain {topic} --group {group} --repair"
 _COMPARE: Final = "lyrebird audit chain {topic} --group {group} --deep"
 
 
-class Unreadable(NamedTuple):
+class UnreadableCommit(NamedTuple):
     """A commit that says nothing. `next` and `keys` as its intent has them; None and () where that says nothing."""
 
     first: int
@@ -74,12 +74,12 @@ class CommitReader:
         self.unwritten = 0
         self.mended = 0
 
-    def read(self) -> Iterator[Commit | Unreadable]:
+    def read(self) -> Iterator[Commit | UnreadableCommit]:
         """All, by `first`; notes what is wrong with single objects, and nothing of how commits follow each other."""
         found = self._read()
         return self._summing(found) if self._summed else found
 
-    def _read(self) -> Iterator[Commit | Unreadable]:
+    def _read(self) -> Iterator[Commit | UnreadableCommit]:
         firsts, index, count, last = sorted(self._folder.commits), 0, 0, -1
         for summary in sorted(self._folder.summaries):
             alone = firsts[index : bisect.bisect_left(firsts, summary, index)]
@@ -179,7 +179,7 @@ class CommitReader:
                 run=_MEND,
             )
 
-    def _one_by_one(self, firsts: Sequence[int]) -> Iterator[Commit | Unreadable]:
+    def _one_by_one(self, firsts: Sequence[int]) -> Iterator[Commit | UnreadableCommit]:
         for number, (first, body) in enumerate(self._bodies(firsts), 1):
             yield self._parsed(first, body)
             if not number % 100:
@@ -199,7 +199,7 @@ class CommitReader:
                 some = firsts[start : start + 1000]
                 yield from zip(some, pool.map(body, some), strict=True)
 
-    def _parsed(self, first: int, body: bytes) -> Commit | Unreadable:
+    def _parsed(self, first: int, body: bytes) -> Commit | UnreadableCommit:
         chain = self._folder.key
         try:
             return Commit.parse(body, chain, first)
@@ -215,7 +215,7 @@ class CommitReader:
             until=end,
             key=chain.commit(first),
         )
-        return Unreadable(first, end, tuple(file.key for file in intent.files) if intent else ())
+        return UnreadableCommit(first, end, tuple(file.key for file in intent.files) if intent else ())
 
     def _intent(self, first: int) -> Intent | None:
         stored = self._store.get(self._folder.key.intent(first))
@@ -224,7 +224,7 @@ class CommitReader:
         except Terminal:
             return None
 
-    def _summing(self, found: Iterator[Commit | Unreadable]) -> Iterator[Commit | Unreadable]:
+    def _summing(self, found: Iterator[Commit | UnreadableCommit]) -> Iterator[Commit | UnreadableCommit]:
         """Writes each summary that is due and missing, of whole chains only: what follows a fault waits."""
         block: list[Commit] = []
         whole, end = True, None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from include.audit.chain.commits import Unreadable
+from include.audit.chain.commits import UnreadableCommit
 from include.audit.chain.compare import Segment
 from include.audit.chain.finding import Findings
 from include.audit.chain.listing import ProgressListener
@@ -35,7 +35,7 @@ class DeepCheck:
 def read_objects(
     store: ObjectStore,
     chain: ChainKey,
-    commits: Iterable[Commit | Unreadable],
+    commits: Iterable[Commit | UnreadableCommit],
     findings: Findings,
     progress: ProgressListener,
     *,
@@ -59,7 +59,7 @@ def read_objects(
     """
     check = DeepCheck()
     for commit in commits:
-        if isinstance(commit, Unreadable):
+        if isinstance(commit, UnreadableCommit):
             continue
         _check_intent(store, chain, commit, findings)
         object_offsets: list[array[int]] = []

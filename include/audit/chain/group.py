@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from include.audit.chain.commits import CommitReader, Unreadable
+from include.audit.chain.commits import CommitReader, UnreadableCommit
 from include.audit.chain.compare import Segment, segments_of
 from include.audit.chain.coverage import check_pointer, read_cuts
 from include.audit.chain.deep import read_objects
 from include.audit.chain.finding import Findings
-from include.audit.chain.listing import ChainFolder, LifeListing, ProgressListener, Silent, kept_of, list_life
+from include.audit.chain.listing import ChainFolder, LifeListing, ProgressListener, SilentListener, kept_of, list_life
 from include.audit.chain.objects import LifeChains, ObjectCheck, check_objects, labels_differ
 from include.audit.chain.report import GroupFigures
 from include.audit.chain.walk import WalkedChain, walk
@@ -241,8 +241,8 @@ class GroupAudit:
 
     def _commits(self, chain: ChainKey) -> Iterator[Commit]:
         """All that can be read, again; what is wrong with them was noted before."""
-        reader = CommitReader(self._store, self._folders[chain], Findings(self.name), Silent(), summed=False)
-        return (each for each in reader.read() if not isinstance(each, Unreadable))
+        reader = CommitReader(self._store, self._folders[chain], Findings(self.name), SilentListener(), summed=False)
+        return (each for each in reader.read() if not isinstance(each, UnreadableCommit))
 
 
 def _begins(folder: ChainFolder, pointer: ReadersPointer, entry: PointerEntry) -> int:

@@ -11,7 +11,7 @@ from typing_extensions import override
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.store.object_store import ObjectInfo, ObjectStore
 
-__all__ = ["ChainFolder", "LifeListing", "ProgressListener", "Silent", "kept_of", "list_life"]
+__all__ = ["ChainFolder", "LifeListing", "ProgressListener", "SilentListener", "kept_of", "list_life"]
 
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 _TICK: Final = 1000
@@ -27,7 +27,7 @@ class ProgressListener(Protocol):
         """So many steps more are done."""
 
 
-class Silent(ProgressListener):
+class SilentListener(ProgressListener):
     """A `ProgressListener` that nobody watches."""
 
     @override

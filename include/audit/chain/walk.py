@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from include.audit.chain.commits import Unreadable
+from include.audit.chain.commits import UnreadableCommit
 from include.audit.chain.finding import Findings, counted
 from include.audit.chain.listing import ChainFolder
 from include.lake.protocol.cut import Commit
@@ -54,7 +54,7 @@ class WalkedChain:
 
 def walk(
     folder: ChainFolder,
-    commits: Iterable[Commit | Unreadable],
+    commits: Iterable[Commit | UnreadableCommit],
     findings: Findings,
     *,
     start: int | None,
@@ -121,7 +121,7 @@ def walk(
 
 
 def _place(
-    walked: WalkedChain, each: Commit | Unreadable, findings: Findings, start: int | None, end: int | None
+    walked: WalkedChain, each: Commit | UnreadableCommit, findings: Findings, start: int | None, end: int | None
 ) -> None:
     chain = walked.folder.key
     if end is not None and each.first < end:
@@ -148,8 +148,8 @@ def _place(
         )
 
 
-def _count(walked: WalkedChain, each: Commit | Unreadable) -> None:
-    if isinstance(each, Unreadable):
+def _count(walked: WalkedChain, each: Commit | UnreadableCommit) -> None:
+    if isinstance(each, UnreadableCommit):
         walked.unjudged.update(each.keys)
         if each.next is not None:
             walked.cuts.append(WalkedCut(each.first, each.next))

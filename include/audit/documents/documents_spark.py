@@ -16,7 +16,7 @@ import orjson
 from pyspark import StorageLevel
 from pyspark.sql import SparkSession, functions
 
-from include.audit.documents.judge import Stand
+from include.audit.documents.judge import NewestRecord
 from include.audit.documents.made import DocumentMaker, shown
 from include.audit.documents.sides import key_text
 from include.clock import SystemClock
@@ -36,7 +36,7 @@ from include.record.position import SourcePosition
 from include.record.version import from_headers
 from include.settings.connections import Kafka, Registry
 
-__all__ = ["FirstLook", "first_look"]
+__all__ = ["FirstPass", "first_look"]
 
 _MADE: Final = "k string, body string, known boolean"
 _READ: Final = "k string, version long, offset long, value binary"
@@ -46,7 +46,7 @@ _OFFSETS_A_TASK: Final = 100_000
 
 
 @dataclass(frozen=True)
-class FirstLook:
+class FirstPass:
     """What the first look came to.
 
     Args:
@@ -60,7 +60,7 @@ class FirstLook:
     documents: int
     unknown: int
     unreadable: int
-    suspects: Mapping[str, Stand]
+    suspects: Mapping[str, NewestRecord]
     left_out: int
 
 
@@ -76,7 +76,7 @@ def first_look(
     *,
     chosen: tuple[int, int],
     most: int,
-) -> FirstLook:
+) -> FirstPass:
     """Compare the documents of all keys.
 
     Args:
@@ -130,13 +130,13 @@ def first_look(
         made.unpersist()
         read.unpersist()
     suspects = {
-        row["k"]: Stand(
+        row["k"]: NewestRecord(
             -1 if row["version"] is None else row["version"],
             None if row["there"] is None else orjson.loads(row["there"]),
         )
         for row in wrong_rows[:most]
     }
-    return FirstLook(counted[0], counted[1], unreadable, suspects, left_out)
+    return FirstPass(counted[0], counted[1], unreadable, suspects, left_out)
 
 
 def _made(plan: bytes, batches: Iterable[Any]) -> Iterator[Any]:

@@ -20,8 +20,8 @@ __all__ = [
     "DocumentDatabase",
     "DocumentDifference",
     "DocumentDifferenceKind",
-    "Judged",
-    "Stand",
+    "JudgedKeys",
+    "NewestRecord",
     "Topic",
     "differing",
     "judged",
@@ -34,7 +34,7 @@ DocumentBody = Mapping[str, Any]
 DocumentDifferenceKind = Literal["missing", "extra", "altered"]
 
 
-class Stand(NamedTuple):
+class NewestRecord(NamedTuple):
     """The newest record of a key: its version, and the document; None is a tombstone, or that there is none."""
 
     version: int = -1
@@ -54,7 +54,7 @@ class DocumentDifference:
 
 
 @dataclass
-class Judged:
+class JudgedKeys:
     """The outcome for the keys that were asked about.
 
     `unsure` changed whenever they were looked at, so that nothing can be said of them. `unknown` have no document to
@@ -79,25 +79,25 @@ class DocumentDatabase(Protocol):
 class Topic(Protocol):
     """Newest records."""
 
-    def newest(self, keys: Collection[str], at: SourcePosition) -> Mapping[str, Stand]:
+    def newest(self, keys: Collection[str], at: SourcePosition) -> Mapping[str, NewestRecord]:
         """As of a moment at which the topic speaks for `at`; keys without a record are left out."""
 
 
-def judged(keys: Collection[str], database: DocumentDatabase, topic: Topic) -> Judged:
+def judged(keys: Collection[str], database: DocumentDatabase, topic: Topic) -> JudgedKeys:
     """Look at these keys until all is clear, or for ten rounds. Raises what the two raise."""
-    out, left = Judged(), set(keys)
-    before: dict[str, tuple[DocumentBody | None, Stand]] = {}
+    out, left = JudgedKeys(), set(keys)
+    before: dict[str, tuple[DocumentBody | None, NewestRecord]] = {}
     for _ in range(_ROUNDS):
         if not left:
             break
         at, documents = database.documents(left)
         stands = topic.newest(left, at)
-        again: dict[str, tuple[DocumentBody | None, Stand]] = {}
+        again: dict[str, tuple[DocumentBody | None, NewestRecord]] = {}
         for key in left:
             if key not in documents:
                 out.unknown.append(key)
                 continue
-            pair = documents[key], stands.get(key, Stand())
+            pair = documents[key], stands.get(key, NewestRecord())
             if pair[0] == pair[1].body:
                 continue
             if before.get(key) == pair:
@@ -111,7 +111,7 @@ def judged(keys: Collection[str], database: DocumentDatabase, topic: Topic) -> J
     return out
 
 
-def _difference(key: str, here: DocumentBody | None, there: Stand) -> DocumentDifference:
+def _difference(key: str, here: DocumentBody | None, there: NewestRecord) -> DocumentDifference:
     if here is None:
         return DocumentDifference("extra", key)
     if there.body is None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from include.audit.begun import await_begun
-from include.audit.documents.documents_spark import FirstLook, first_look
-from include.audit.documents.judge import Judged, judged
+from include.audit.documents.documents_spark import FirstPass, first_look
+from include.audit.documents.judge import JudgedKeys, judged
 from include.audit.documents.made import DocumentMaker
 from include.audit.documents.report import DocumentFinding, DocumentsReport, finding
 from include.audit.documents.sides import AssembledDocuments, TopicDocuments, complete
@@ -184,7 +184,9 @@ class DocumentsAudit:
                 return [page for page in pages if page]
             after = key_rows[-1]
 
-    def _report(self, look: FirstLook, found: Judged, spoken: SourcePosition, at: str, records: int) -> DocumentsReport:
+    def _report(
+        self, look: FirstPass, found: JudgedKeys, spoken: SourcePosition, at: str, records: int
+    ) -> DocumentsReport:
         return DocumentsReport(
             self.topic,
             at,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from include.audit.documents.judge import DocumentBody, Stand
+from include.audit.documents.judge import DocumentBody, NewestRecord
 from include.audit.documents.made import DocumentMaker, shown
 from include.clock import Clock
 from include.document.behind import values_of, values_text
@@ -14,7 +14,7 @@ from include.errors import InvalidRecord, Transient
 from include.log import topics
 from include.log.ports import LogReader, Record
 from include.log.publishing.last_mark import newest_of
-from include.log.resolved import Resolved
+from include.log.resolved import ResolvedRecord
 from include.record.codec import Decoder
 from include.record.position import SourcePosition
 from include.record.version import from_headers
@@ -75,7 +75,7 @@ def complete(
         clock.sleep(_LOOK_S)
 
 
-def _newest(reader: LogReader, name: str, source: str) -> Resolved | None:
+def _newest(reader: LogReader, name: str, source: str) -> ResolvedRecord | None:
     return newest_of(reader, name)[0].of(source)
 
 
@@ -125,7 +125,7 @@ class TopicDocuments:
         topic: str,
         source: str,
         decode: Decoder,
-        stands: Mapping[str, Stand],
+        stands: Mapping[str, NewestRecord],
         at: tuple[SourcePosition, Mapping[int, int]],
         clock: Clock,
         patience_s: float,
@@ -135,7 +135,7 @@ class TopicDocuments:
         self.spoken, self._next = at[0], dict(at[1])
         self.unreadable = 0
 
-    def newest(self, keys: Collection[str], at: SourcePosition) -> Mapping[str, Stand]:
+    def newest(self, keys: Collection[str], at: SourcePosition) -> Mapping[str, NewestRecord]:
         """As `judge.Topic`. Raises `Transient` when the assembler does not come to `at` in time."""
         position, ends = complete(self._reader, self._topic, self._source, self._clock, self._patience_s, at)
         for partition, end in sorted(ends.items()):
@@ -159,4 +159,4 @@ class TopicDocuments:
         except InvalidRecord:
             # No document of anybody, so it is another than the database's.
             body, self.unreadable = {}, self.unreadable + 1
-        self._stands[key] = Stand(version, body)
+        self._stands[key] = NewestRecord(version, body)

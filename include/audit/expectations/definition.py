@@ -34,7 +34,7 @@ from include.settings.deployment import Deployment, Strict
 
 __all__ = [
     "KEY",
-    "Declared",
+    "Expectation",
     "TopicExpectations",
     "declared_expectations",
     "expectations_by_audit",
@@ -59,13 +59,13 @@ class TopicExpectations(Strict):
         min_length=1, description="name -> the expectation's own name -> its arguments"
     )
 
-    def declared(self, topic: str) -> list[Declared]:
+    def declared(self, topic: str) -> list[Expectation]:
         """Its expectations, in the file's order."""
-        return [Declared(topic, name, *next(iter(call.items()))) for name, call in self.expect.items()]
+        return [Expectation(topic, name, *next(iter(call.items()))) for name, call in self.expect.items()]
 
 
 @dataclass(frozen=True)
-class Declared:
+class Expectation:
     """One expectation: `kind` and `arguments` as Great Expectations names them."""
 
     topic: str
@@ -120,7 +120,7 @@ def expectations_of_audit(deployment: Deployment, audit: str) -> dict[str, Topic
     return {topic: entry for topic, entry in declared_expectations(deployment).items() if topic in wanted}
 
 
-def expectations_by_audit(deployment: Deployment) -> dict[str, list[Declared]]:
+def expectations_by_audit(deployment: Deployment) -> dict[str, list[Expectation]]:
     """Audits that have expectations, with those, in the order of the files; raises `SettingsError` as above."""
     if not deployment.names(SECTION):
         return {}

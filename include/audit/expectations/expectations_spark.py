@@ -26,7 +26,7 @@ from include.audit.expectations.columns import Body, body_of
 from include.audit.expectations.definition import KEY, TopicExpectations, expectations_of_audit, expectations_of_table
 from include.audit.expectations.feeds import feeds_of
 from include.audit.expectations.great import validated
-from include.audit.expectations.report import ExpectationsReport, Result, TopicFigures
+from include.audit.expectations.report import ExpectationResult, ExpectationsReport, TopicFigures
 from include.audit.expectations.run_params import windows_of
 from include.audit.expectations.work import NEWEST, UNREADABLE, decoded, identified
 from include.audit.nothing import NothingJudged
@@ -143,7 +143,7 @@ def look(
     if absent := sorted(entries.keys() - windows.keys()):
         raise SettingsError("the audit's report does not say where to cut", topics=absent, fix="Run the audit again.")
     figures: list[TopicFigures] = []
-    results: list[Result] = []
+    results: list[ExpectationResult] = []
     nothing = tuple(topic for topic in entries if not windows[topic])
     for topic, entry in entries.items():
         if topic in nothing:
@@ -160,7 +160,7 @@ def look(
 
 def look_at_table(
     spark: SparkSession, deployment: Deployment, topic: str, version: int, generation: int, key: Sequence[str]
-) -> list[Result]:
+) -> list[ExpectationResult]:
     """Check the expectations of a topic on the rows of a version of its lake table; [] where it declares none.
 
     Args:
@@ -187,14 +187,14 @@ def look_at_table(
         kept.unpersist()
 
 
-def _results(deployment: Deployment, topic: str, entry: TopicExpectations, found: Documents) -> list[Result]:
+def _results(deployment: Deployment, topic: str, entry: TopicExpectations, found: Documents) -> list[ExpectationResult]:
     declared = entry.declared(topic)
     if len(found.rows.columns) > 1:
         return validated(_computed(deployment, topic, entry, found.rows), declared, KEY)
     # A topic that nobody has written to has no schema: only of how many rows it has can anything be said.
     counting = [each for each in declared if each.kind.startswith("ExpectTableRowCount")]
     judged = {each.name: each for each in (validated(found.rows, counting, KEY) if counting else ())}
-    return [judged.get(each.name) or Result.of_nothing(each) for each in declared]
+    return [judged.get(each.name) or ExpectationResult.of_nothing(each) for each in declared]
 
 
 def documents(spark: SparkSession, deployment: Deployment, feed: Feed, window: Window) -> Documents:

@@ -12,8 +12,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from include.audit.expectations.definition import Declared
-from include.audit.expectations.report import Result, UnexpectedDocument
+from include.audit.expectations.definition import Expectation
+from include.audit.expectations.report import ExpectationResult, UnexpectedDocument
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -61,7 +61,7 @@ def installed() -> dict[str, dict[str, list[str]]]:
     return catalogue
 
 
-def validated(frame: Any, expectations: Sequence[Declared], key: str) -> list[Result]:
+def validated(frame: Any, expectations: Sequence[Expectation], key: str) -> list[ExpectationResult]:
     """Each expectation's result on `frame`, in the order given; Spark jobs run meanwhile.
 
     An expectation that Great Expectations cannot judge (a column that is not there, a condition that is no SQL) fails
@@ -104,14 +104,14 @@ def validated(frame: Any, expectations: Sequence[Declared], key: str) -> list[Re
     return [_result(expectation, by_name[expectation.name], key) for expectation in expectations]
 
 
-def _expectation(gx: ModuleType, declared: Declared) -> Any:
+def _expectation(gx: ModuleType, declared: Expectation) -> Any:
     return getattr(gx.expectations, declared.kind)(**declared.arguments, meta={"name": declared.name})
 
 
-def _result(declared: Declared, found: Any, key: str) -> Result:
+def _result(declared: Expectation, found: Any, key: str) -> ExpectationResult:
     result: Mapping[str, Any] = found.result or {}
     rows = result.get("partial_unexpected_index_list") or ()
-    return Result(
+    return ExpectationResult(
         topic=declared.topic,
         name=declared.name,
         kind=declared.kind,

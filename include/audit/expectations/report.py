@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from include.audit.expectations.definition import Declared
+from include.audit.expectations.definition import Expectation
 
-__all__ = ["ExpectationsReport", "Result", "TopicFigures", "UnexpectedDocument", "results_of"]
+__all__ = ["ExpectationResult", "ExpectationsReport", "TopicFigures", "UnexpectedDocument", "results_of"]
 
 _NAMED = 3
 _HIDDEN = "(hidden)"
@@ -29,7 +29,7 @@ class UnexpectedDocument:
 
 
 @dataclass(frozen=True)
-class Result:
+class ExpectationResult:
     """One expectation on one topic.
 
     `checked` documents had a value to look at, `unexpected` of them are not as expected; both None for an expectation
@@ -48,18 +48,18 @@ class Result:
     problem: str = ""
 
     @classmethod
-    def of_nothing(cls, declared: Declared) -> Result:
+    def of_nothing(cls, declared: Expectation) -> ExpectationResult:
         """The result where there is no document to look at."""
         return cls(declared.topic, declared.name, declared.kind, declared.arguments, success=True, checked=0)
 
-    def doubted(self, unreadable: int) -> Result:
+    def doubted(self, unreadable: int) -> ExpectationResult:
         """The same, failed if it was met: of so many records nobody knows what they say."""
         if not self.success or not unreadable:
             return self
         problem = f"{unreadable:,} records cannot be read, so nobody knows whether they are as expected"
         return replace(self, success=False, problem=problem)
 
-    def without(self, hidden: Collection[str]) -> Result:
+    def without(self, hidden: Collection[str]) -> ExpectationResult:
         """The same without a value of the columns `hidden`."""
         named = {name for value in self.arguments.values() for name in (value if isinstance(value, list) else [value])}
         examples = [
@@ -145,7 +145,7 @@ class ExpectationsReport:
     audit: str
     at: str
     topics: tuple[TopicFigures, ...]
-    results: tuple[Result, ...] = field(default=())
+    results: tuple[ExpectationResult, ...] = field(default=())
     nothing: tuple[str, ...] = ()
 
     @property
@@ -154,7 +154,7 @@ class ExpectationsReport:
         return bool(self.topics)
 
     @property
-    def failed(self) -> tuple[Result, ...]:
+    def failed(self) -> tuple[ExpectationResult, ...]:
         """Those that are not as expected."""
         return tuple(each for each in self.results if not each.success)
 
@@ -185,10 +185,10 @@ class ExpectationsReport:
         return [*out, *(result.line() for result in self.results)]
 
 
-def results_of(report: Mapping[str, Any]) -> list[Result]:
+def results_of(report: Mapping[str, Any]) -> list[ExpectationResult]:
     """The results in a report's JSON: inverse of `ExpectationsReport.to_json`."""
     return [
-        Result(
+        ExpectationResult(
             **{
                 **each,
                 "examples": tuple(UnexpectedDocument(one["key"], one["values"]) for one in each["examples"]),

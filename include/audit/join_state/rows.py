@@ -14,13 +14,13 @@ from include.join.rows.reading import InputReader
 from include.log.ports import Record
 from include.record.version import version_of
 
-__all__ = ["HeldRow", "StoodRow", "held_rows", "stood"]
+__all__ = ["HeldRow", "RecordedRow", "held_rows", "stood"]
 
 _VERSION: Final = struct.Struct(">Q")
 _WHEREABOUTS: Final = b"k"
 
 
-class StoodRow(NamedTuple):
+class RecordedRow(NamedTuple):
     """What a record says of its row. `key` None: the record cannot be read; `live`: the row joins something."""
 
     slot: int
@@ -45,7 +45,7 @@ class HeldRow(NamedTuple):
     home: bool
 
 
-def stood(record: Record, reader: InputReader) -> StoodRow:
+def stood(record: Record, reader: InputReader) -> RecordedRow:
     """Read a record as the join does."""
     coordinates = record.partition, record.offset
     try:
@@ -54,12 +54,12 @@ def stood(record: Record, reader: InputReader) -> StoodRow:
         version = version_of(record.headers, record.offset, change=reader.change)
         for move in reader.read(record.key, record.value, 0, version):
             if move.row is not None and move.join_key is not None:
-                return StoodRow(
+                return RecordedRow(
                     reader.number, record.key, version, *coordinates, True, move.join_key, _digest(move.row)
                 )
     except InvalidRecord:
-        return StoodRow(reader.number, None, 0, *coordinates, False, b"", b"")
-    return StoodRow(reader.number, record.key, version, *coordinates, False, b"", b"")
+        return RecordedRow(reader.number, None, 0, *coordinates, False, b"", b"")
+    return RecordedRow(reader.number, record.key, version, *coordinates, False, b"", b"")
 
 
 def held_rows(stage: str, bucket: int, kept: Iterable[tuple[bytes, bytes]], buckets: int) -> Iterator[HeldRow]:

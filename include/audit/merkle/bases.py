@@ -12,7 +12,7 @@ from include.log import topics
 from include.log.control import floors_of
 from include.log.ports import LogReader
 from include.log.publishing.last_mark import newest_of
-from include.log.resolved import Resolved
+from include.log.resolved import ResolvedRecord
 from include.record.position import SourcePosition
 from include.source.hashes.columns import Incomparable
 
@@ -45,7 +45,7 @@ class Base:
     generation: int | None = None
 
 
-def newest_resolved(reader: LogReader, topic: str) -> tuple[Resolved, dict[tuple[str, int], int]]:
+def newest_resolved(reader: LogReader, topic: str) -> tuple[ResolvedRecord, dict[tuple[str, int], int]]:
     """Reads a change topic's last resolved position, and the ends of it and of its source's control topic there.
 
     Raises `Transient` before the first resolved record.

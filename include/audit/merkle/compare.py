@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from include.audit.merkle.rows import DifferingRow, differences
-from include.audit.merkle.sides import AsOfRange, FollowingSide, Leading
+from include.audit.merkle.sides import AsOfRange, FollowingSide, LeadingSide
 from include.audit.merkle.tree import Tree
 from include.source.hashes.columns import ComparedColumn as ComparedColumn
 from include.source.hashes.sums import HashSum, leaf_of
-from include.source.snapshot.watermark_window import Span
+from include.source.snapshot.watermark_window import SnapshotSpan
 from include.source.state.key_range import KeyRange
 
 __all__ = ["ComparisonResult", "Say", "compared"]
@@ -43,7 +43,7 @@ class ComparisonResult:
     """
 
     tree: Tree
-    spans: Sequence[Span]
+    spans: Sequence[SnapshotSpan]
     differing: int = 0
     left_out: int = 0
     unexplained: int = 0
@@ -59,7 +59,7 @@ class ComparisonResult:
 
 
 def compared(
-    leading: Leading,
+    leading: LeadingSide,
     following: FollowingSide,
     parts: Sequence[KeyRange],
     bits: int,
@@ -122,7 +122,9 @@ def compared(
     return ComparisonResult(tree, spans, total, left_out, unexplained, differing_rows, unsure, list(wrong), leaves)
 
 
-def _still_differing(leading: Leading, following: FollowingSide, silent: dict[KeyRange, set[int]], bits: int) -> int:
+def _still_differing(
+    leading: LeadingSide, following: FollowingSide, silent: dict[KeyRange, set[int]], bits: int
+) -> int:
     """How many of the leaves of these ranges are never the same: as where a copy has a key twice.
 
     Only what is exactly of one moment counts, as within a span a leaf may be anything between.

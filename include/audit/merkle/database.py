@@ -20,11 +20,11 @@ from include.record.position import SourcePosition
 from include.source.catalog.description import TableDescriber
 from include.source.definition import SourceDefinition
 from include.source.hashes.columns import ComparedRows, Incomparable
-from include.source.hashes.scan import Scanned, TableScan
+from include.source.hashes.scan import ScannedRange, TableScan
 from include.source.snapshot.reader import SnapshotReader
 from include.source.state.key_range import WHOLE, KeyRange
 
-__all__ = ["DatabaseSide", "Load"]
+__all__ = ["AuditLoad", "DatabaseSide"]
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ _MOST_PARTS: Final = 200
 """More would make the other side's search for a row's range longer than its hash."""
 
 
-class Load:
+class AuditLoad:
     """How much an audit asks of a server: connections, rows a second, and none while others are many."""
 
     def __init__(self, clock: Clock, *, connections: int, rows_per_s: int, busy_threads: int) -> None:
@@ -68,7 +68,7 @@ class DatabaseSide:
         source: SourceDefinition,
         database: str,
         table: str,
-        load: Load,
+        load: AuditLoad,
         clock: Clock,
         *,
         beyond: SourcePosition | None = None,
@@ -119,12 +119,12 @@ class DatabaseSide:
             self.part_rows = max(range_rows, -(-estimate // _MOST_PARTS))
             self.parts = self._divided(scan, self.part_rows)
 
-    def leaves(self, parts: Sequence[KeyRange], bits: int) -> list[Scanned]:
-        """As `sides.Leading`."""
+    def leaves(self, parts: Sequence[KeyRange], bits: int) -> list[ScannedRange]:
+        """As `sides.LeadingSide`."""
         return self._each(parts, lambda scan, part: scan.leaves(part, bits, self._beyond), lambda found: found.rows)
 
     def rows_of(self, parts: Mapping[KeyRange, Collection[int]], bits: int) -> dict[KeyRange, FoundRows]:
-        """As `sides.Leading`."""
+        """As `sides.LeadingSide`."""
         scans = self._each(
             list(parts),
             lambda scan, part: scan.rows_of(part, bits, parts[part], self._beyond),

@@ -34,18 +34,18 @@ from include.log import topics
 from include.log.kafka.log import KafkaReader, record_of
 from include.log.planning.slices import cached_consumer, slices_in
 from include.log.registry.confluent import ConfluentRegistry
-from include.log.resolved import Resolved
+from include.log.resolved import ResolvedRecord
 from include.log.running import batches_spark as stream
 from include.log.running.worker_memory import keep_imports
-from include.policy.masks import Hash, KeepLast
+from include.policy.masks import HashMask, KeepLastMask
 from include.record.fields import EnvelopeFields
 from include.record.schema import avro_name
 from include.settings.connections import Kafka, Registry
 from include.settings.deployment import Deployment
 from include.source.hashes.columns import ComparedColumn, ComparedRows
-from include.source.hashes.scan import Scanned
+from include.source.hashes.scan import ScannedRange
 from include.source.hashes.sums import LEAF_BITS, HashSum
-from include.source.snapshot.watermark_window import Span
+from include.source.snapshot.watermark_window import SnapshotSpan
 from include.source.state.key_range import KeyRange
 
 __all__ = ["CopySide"]
@@ -95,17 +95,17 @@ class CopySide:
         self._source = topics.TopicName.parse(topic).source or ""
         self._part = part_sql(rows, self._parts)
         self._places = {part: place for place, part in enumerate(self._parts)}
-        self.newest: Resolved | None = None
+        self.newest: ResolvedRecord | None = None
         self.unreadable = 0
 
-    def leaves(self, asked: Sequence[AsOfRange], bits: int) -> list[Scanned]:
+    def leaves(self, asked: Sequence[AsOfRange], bits: int) -> list[ScannedRange]:
         """As `sides.FollowingSide`."""
         sums_by_part: dict[int, dict[int, HashSum]] = {}
         with self._as_of(asked, bits) as (view, _):
             sums = f"count(*), sum({HIGH}), sum({LOW})"
             for part, leaf, rows, high, low in self._ask(f"select {PART}, {LEAF}, {sums} from {view} group by 1, 2"):  # noqa: S608
                 sums_by_part.setdefault(part, {})[leaf] = HashSum(rows, (high << 32) + low)
-        return [Scanned(each.at, sums_by_part.get(self._places[each.rows], {})) for each in asked]
+        return [ScannedRange(each.at, sums_by_part.get(self._places[each.rows], {})) for each in asked]
 
     def rows_of(self, asked: Mapping[AsOfRange, Collection[int]], bits: int) -> dict[AsOfRange, FoundRows]:
         """As `sides.FollowingSide`."""
@@ -178,7 +178,7 @@ class CopySide:
             view = views.view(rows.where(self._where) if self._where else rows)
             yield view, changed_sql(changed, KEY_TEXT, lows, highs) if lows != highs and made.texts else ""
 
-    def _wait(self, reader: KafkaReader, spans: Sequence[Span]) -> dict[int, int]:
+    def _wait(self, reader: KafkaReader, spans: Sequence[SnapshotSpan]) -> dict[int, int]:
         """Until capture has come to the end of all spans; ends of the topic there."""
         until_s = self._clock.monotonic_s() + self._patience_s
         while True:
@@ -304,7 +304,7 @@ class CopySide:
 
 
 def _leaving(compared: ComparedColumn) -> Any:
-    masked = isinstance(compared.mask, Hash | KeepLast)
+    masked = isinstance(compared.mask, HashMask | KeepLastMask)
     return "string" if masked else compared.column.avro()
 
 

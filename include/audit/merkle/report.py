@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal
 
-from include.audit.expectations.report import Result, results_of
+from include.audit.expectations.report import ExpectationResult, results_of
 from include.audit.merkle.rows import DifferingRow
 from include.source.hashes.columns import ComparedRows
 from include.source.hashes.printed import printed_key
@@ -77,7 +77,7 @@ class TableAuditReport:
         took_s: seconds.
         paused_s: of them, for which others kept the server busy.
         repaired: what was wrong before, and what was done about it (`RepairedRows`); `found` is what is wrong still.
-        expected: what the rows of the lake's table are expected to be, as `Result.to_json` has it.
+        expected: what the rows of the lake's table are expected to be, as `ExpectationResult.to_json` has it.
         where: the condition that chose the rows, "" for all.
         changed: numbers of the leaves that have changed since the run before, None without one.
         wrong: numbers of the leaves that differed at first.
@@ -121,7 +121,7 @@ class TableAuditReport:
         return len(self.found) + self.left_out + self.unexplained + len(self.failed)
 
     @property
-    def failed(self) -> list[Result]:
+    def failed(self) -> list[ExpectationResult]:
         """Expectations that are not met."""
         return [each for each in results_of({"results": self.expected}) if not each.success]
 

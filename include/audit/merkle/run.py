@@ -13,12 +13,12 @@ from include.audit.expectations.expectations_spark import look_at_table
 from include.audit.merkle.bases import Base, lake_base, topic_base
 from include.audit.merkle.compare import ComparisonResult, Say, compared
 from include.audit.merkle.condition_sql import spark_condition
-from include.audit.merkle.database import DatabaseSide, Load
+from include.audit.merkle.database import AuditLoad, DatabaseSide
 from include.audit.merkle.definition import Against, Of, TableAudit, server_of, tables_meant
 from include.audit.merkle.merkle_spark import CopySide
 from include.audit.merkle.repair import Repair, RepairedRows
 from include.audit.merkle.report import RowFinding, TableAuditReport
-from include.audit.merkle.sides import Leading, StandingSide
+from include.audit.merkle.sides import LeadingSide, SnapshotSide
 from include.audit.merkle.tree import Tree
 from include.clock import Clock, iso
 from include.errors import LyrebirdError, NothingToJudge, SettingsError, Terminal, Transient
@@ -157,7 +157,7 @@ class TablesAudit:
             if base.version is not None:
                 against = f"version {base.version} of the lake table and what came since"
                 against += ", by the topic" if right else ""
-            load = Load(
+            load = AuditLoad(
                 self.clock,
                 connections=self.audit.connections,
                 rows_per_s=self.audit.rows_per_s,
@@ -165,7 +165,9 @@ class TablesAudit:
             )
             with closing(self._side(database, name, load, base)) as side:
                 copy = self._copy(topic, base, side)
-                leads: Leading = side if right is None else StandingSide(self._copy(topic, right, side), right.position)
+                leads: LeadingSide = (
+                    side if right is None else SnapshotSide(self._copy(topic, right, side), right.position)
+                )
                 bits, columns = bits_for(side.part_rows), side.rows.columns
                 result = compared(leads, copy, side.parts, bits, columns, self.say)
                 left, repaired = result, None
@@ -245,7 +247,7 @@ class TablesAudit:
     def _server(self) -> SourceDefinition:
         return server_of(self._source, self.audit)
 
-    def _side(self, database: str, table: str, load: Load, base: Base) -> DatabaseSide:
+    def _side(self, database: str, table: str, load: AuditLoad, base: Base) -> DatabaseSide:
         return DatabaseSide(
             self._server,
             database,

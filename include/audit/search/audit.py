@@ -24,13 +24,13 @@ from include.audit.search.bounds import NO_LOWS, Window, parts_of
 from include.audit.search.conservation import answers_for_index, look_beside
 from include.audit.search.cut import AuditCut, cut
 from include.audit.search.digest import digest_by_parts
-from include.audit.search.expected import Expected
+from include.audit.search.expected import ExpectedSide
 from include.audit.search.last_audit import LastAuditNote
 from include.audit.search.repair import repair
 from include.audit.search.report import SearchReport
 from include.audit.search.scrub import Scrubber, ScrubMode
 from include.audit.search.set_aside import still_set_aside
-from include.audit.search.sides import Sides
+from include.audit.search.sides import AuditSides
 from include.audit.search.verdict import judge, judge_counted
 from include.audit.search.views.range_count import IndexView, SeenDocument
 from include.audit.search.views.state_view import MOST_ABOVE, IndexState, StateView, far_ahead
@@ -40,7 +40,7 @@ from include.index.progress.grown_topics import require_no_growth
 
 __all__ = [
     "AuditMode",
-    "Examined",
+    "AuditedSearch",
     "SearchAuditSettings",
     "Since",
     "audit_and_repair",
@@ -73,21 +73,21 @@ class SearchAuditSettings(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Examined:
+class AuditedSearch:
     """An audit's report with what it was made of."""
 
     report: SearchReport
     at: AuditCut
-    expected: Expected
+    expected: ExpectedSide
 
 
-def audit_search(spec: SearchAuditSpec, sides: Sides, **how: Unpack[SearchAuditSettings]) -> SearchReport:
+def audit_search(spec: SearchAuditSpec, sides: AuditSides, **how: Unpack[SearchAuditSettings]) -> SearchReport:
     """`examine`, and its report alone."""
     return examine(spec, sides, **how).report
 
 
 def judged_or_nothing(
-    spec: SearchAuditSpec, sides: Sides, *, repair: bool = False, **how: Unpack[SearchAuditSettings]
+    spec: SearchAuditSpec, sides: AuditSides, *, repair: bool = False, **how: Unpack[SearchAuditSettings]
 ) -> SearchReport | NothingJudged:
     """The report of `audit_search` or `audit_and_repair`, or that nothing is there yet that could be judged.
 
@@ -104,7 +104,7 @@ def judged_or_nothing(
     return report
 
 
-def audit_and_repair(spec: SearchAuditSpec, sides: Sides, **how: Unpack[SearchAuditSettings]) -> SearchReport:
+def audit_and_repair(spec: SearchAuditSpec, sides: AuditSides, **how: Unpack[SearchAuditSettings]) -> SearchReport:
     """Audit, mend what was found, and audit again: the second report, which tells of the first and of the repair.
 
     A first report that is clean, or that names no key, is given as it is. Raises as `examine` and `repair`.
@@ -129,13 +129,13 @@ def audit_and_repair(spec: SearchAuditSpec, sides: Sides, **how: Unpack[SearchAu
 
 def examine(
     spec: SearchAuditSpec,
-    sides: Sides,
+    sides: AuditSides,
     *,
     mode: AuditMode = "digest",
     scrub: ScrubMode = "changed",
     since: Since | Window = "begin",
     wait_s: float | None = None,
-) -> Examined:
+) -> AuditedSearch:
     """Run the audit. It changes no document, and may be run again and beside the application that writes the index.
 
     Only how far it came is noted beside the index's progress.
@@ -165,7 +165,7 @@ def examine(
     return replace(examined, report=replace(examined.report, behind=behind, beside=beside, set_aside=aside))
 
 
-def _cut(spec: SearchAuditSpec, sides: Sides, name: str, wait_s: float = 0.0) -> AuditCut:
+def _cut(spec: SearchAuditSpec, sides: AuditSides, name: str, wait_s: float = 0.0) -> AuditCut:
     topic = spec.index.topics[spec.topic]
     return cut(
         name,
@@ -181,7 +181,7 @@ def _cut(spec: SearchAuditSpec, sides: Sides, name: str, wait_s: float = 0.0) ->
     )
 
 
-def _folded(spec: SearchAuditSpec, sides: Sides, at: AuditCut) -> tuple[Expected, AuditCut]:
+def _folded(spec: SearchAuditSpec, sides: AuditSides, at: AuditCut) -> tuple[ExpectedSide, AuditCut]:
     """The topic's side, and the cut that it was folded below.
 
     Folding a topic takes time, in which the index goes on: so the cut is taken again behind it, until little came
@@ -201,7 +201,7 @@ def _folded(spec: SearchAuditSpec, sides: Sides, at: AuditCut) -> tuple[Expected
     return sides.expected(spec, at), at
 
 
-def _by_digest(spec: SearchAuditSpec, sides: Sides, at: AuditCut, scrub: ScrubMode) -> Examined:
+def _by_digest(spec: SearchAuditSpec, sides: AuditSides, at: AuditCut, scrub: ScrubMode) -> AuditedSearch:
     expected, at = _folded(spec, sides, at)
     moment = sides.states(at.info.name, spec, at.bounds)
     try:
@@ -245,10 +245,10 @@ def _by_digest(spec: SearchAuditSpec, sides: Sides, at: AuditCut, scrub: ScrubMo
         unsettled=digested.unsettled,
         scrub=scrubbed.to_json() if scrubbed else None,
     )
-    return Examined(report, at, expected)
+    return AuditedSearch(report, at, expected)
 
 
-def _by_counts(spec: SearchAuditSpec, sides: Sides, at: AuditCut, since: Since | Window) -> Examined:
+def _by_counts(spec: SearchAuditSpec, sides: AuditSides, at: AuditCut, since: Since | Window) -> AuditedSearch:
     note = LastAuditNote(sides.index, at.info, spec.topic)
     last = note.last.window_of(at.bounds.generation) if since == "last" else NO_LOWS
     lows = since if isinstance(since, Mapping) else last
@@ -296,10 +296,12 @@ def _by_counts(spec: SearchAuditSpec, sides: Sides, at: AuditCut, since: Since |
         unsettled={partition: above[partition] for partition in sorted(left)},
         one_by_one=walk.one_by_one,
     )
-    return Examined(report, at, expected)
+    return AuditedSearch(report, at, expected)
 
 
-def _report(spec: SearchAuditSpec, sides: Sides, at: AuditCut, expected: Expected, mode: AuditMode) -> SearchReport:
+def _report(
+    spec: SearchAuditSpec, sides: AuditSides, at: AuditCut, expected: ExpectedSide, mode: AuditMode
+) -> SearchReport:
     position = at.progress.complete
     return SearchReport(
         audit=spec.name,
@@ -316,7 +318,7 @@ def _report(spec: SearchAuditSpec, sides: Sides, at: AuditCut, expected: Expecte
 
 
 def _held(
-    spec: SearchAuditSpec, sides: Sides, at: AuditCut, expected: Expected, moment: StateView | IndexView
+    spec: SearchAuditSpec, sides: AuditSides, at: AuditCut, expected: ExpectedSide, moment: StateView | IndexView
 ) -> AuditCut:
     """The cut, with all three narrowed to what the log still holds now that it was read.
 
@@ -328,7 +330,7 @@ def _held(
     return replace(at, bounds=bounds)
 
 
-def _undeleted(expected: Expected, moment: StateView, *, everywhere: bool) -> dict[str, list[IndexState]]:
+def _undeleted(expected: ExpectedSide, moment: StateView, *, everywhere: bool) -> dict[str, list[IndexState]]:
     """Documents that live although the newest record of their key is a tombstone."""
     living: dict[str, list[IndexState]] = {}
     deleted = expected.deleted()
@@ -339,7 +341,7 @@ def _undeleted(expected: Expected, moment: StateView, *, everywhere: bool) -> di
 
 
 def _now(
-    spec: SearchAuditSpec, sides: Sides, at: AuditCut, moment: IndexView, asked: list[str]
+    spec: SearchAuditSpec, sides: AuditSides, at: AuditCut, moment: IndexView, asked: list[str]
 ) -> tuple[Mapping[str, SeenDocument], int]:
     """Documents at this moment, and further requests for them.
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Protocol, Self
 
-__all__ = ["NO_LOWS", "Bounds", "DocumentPlace", "PartitionShare", "Window", "parts_of"]
+__all__ = ["NO_LOWS", "AuditBounds", "DocumentPlace", "PartitionShare", "Window", "parts_of"]
 
 Window = Mapping[int, int]
 """Partition -> offset: documents from below these offsets count. A partition that is not named counts nothing."""
@@ -79,7 +79,7 @@ def parts_of(above: Mapping[int, int], most: int) -> tuple[list[PartitionShare],
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class AuditBounds:
     """`window` is the cut, `generation` the topic's (0: of no account), `starts` the first offsets that the log holds.
 
     With `lows` only documents whose records lie from these offsets on are counted by range. `keyed`: a record tells

@@ -16,11 +16,11 @@ from include.audit.search.cut import AuditCut
 from include.index.mapping.declared import drift
 from include.index.outcome import SETTLED
 
-__all__ = ["Beside", "answers_for_index", "look_beside", "unaccounted"]
+__all__ = ["ConservationCounts", "answers_for_index", "look_beside", "unaccounted"]
 
 
 @dataclass(frozen=True)
-class Beside:
+class ConservationCounts:
     """`unaccounted` and `drift` in words; `undeclared`: living documents by topic ("": they name none)."""
 
     unaccounted: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ def answers_for_index(spec: SearchAuditSpec) -> bool:
 
 def look_beside(
     spec: SearchAuditSpec, at: AuditCut, declared: Mapping[str, Any], undeclared: Mapping[str, int]
-) -> Beside:
+) -> ConservationCounts:
     """Judge what was found at the cut.
 
     Args:
@@ -65,7 +65,7 @@ def look_beside(
         declared: the mapping of the deployment's file.
         undeclared: living documents of the index by topic, without those of its declared topics.
     """
-    return Beside(
+    return ConservationCounts(
         tuple(unaccounted(at.progress.counts)),
         tuple(drift(at.info, declared)) if answers_for_index(spec) else (),
         dict(undeclared),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from include.audit.search.bounds import Bounds, Window
+from include.audit.search.bounds import AuditBounds, Window
 from include.clock import Clock
 from include.errors import NothingToJudge, SettingsError, Terminal
 from include.index.generations.active import read_fed, serving_or_none
@@ -32,7 +32,7 @@ class AuditCut:
     """The serving index, the bounds within which both sides are compared, and what was said then."""
 
     info: IndexInfo
-    bounds: Bounds
+    bounds: AuditBounds
     progress: IndexProgress
 
     @property
@@ -132,7 +132,7 @@ def cut(
     # Also when the application has just asked for one: what was spoilt by hand since is to be seen.
     index.refresh(info.name)
     window = {p: progress.acked.get(p, 0) for p in range(description.partitions)}
-    return AuditCut(info, Bounds(window, generation, keyed=keyed), progress)
+    return AuditCut(info, AuditBounds(window, generation, keyed=keyed), progress)
 
 
 def _index(index: SearchIndex, name: str, application: str) -> IndexInfo:

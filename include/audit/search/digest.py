@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from include.audit.search.bounds import Bounds, PartitionShare, parts_of
-from include.audit.search.expected import Expected, RecordState
-from include.audit.search.iblt import Histogram, Peeled, SketchCells, add_up, differences, peel
+from include.audit.search.bounds import AuditBounds, PartitionShare, parts_of
+from include.audit.search.expected import ExpectedSide, RecordState
+from include.audit.search.iblt import DecodedSketch, Histogram, SketchCells, add_up, differences, peel
 from include.audit.search.views import state_view
 from include.audit.search.views.state_view import FarAhead, IndexState, StateView, far_ahead
 
-__all__ = ["Digested", "digest", "digest_by_parts", "levels_for"]
+__all__ = ["DigestDifference", "digest", "digest_by_parts", "levels_for"]
 
 _RUNS: Final = 4
 _FEW_BUCKETS: Final = 64
@@ -33,7 +33,7 @@ _PER_BUCKET: Final = 128
 
 
 @dataclass
-class Digested:
+class DigestDifference:
     """What differs at the view's moment.
 
     `more` is expected and not there, `less` is there and not expected: a document in another state is in both. `above`
@@ -53,7 +53,7 @@ class Digested:
     stateless: list[IndexState] = field(default_factory=list)
     unsettled: Mapping[int, int] = field(default_factory=dict)
 
-    def add(self, other: Digested) -> None:
+    def add(self, other: DigestDifference) -> None:
         """Take in what was found in another part."""
         self.more += other.more
         self.less += other.less
@@ -66,7 +66,7 @@ class Digested:
         self.bits = max(self.bits, other.bits, key=len)
 
 
-def digest_by_parts(expected: Expected, view: StateView, bounds: Bounds, index: str) -> Digested:
+def digest_by_parts(expected: ExpectedSide, view: StateView, bounds: AuditBounds, index: str) -> DigestDifference:
     """`digest`, in parts where too much was written from beyond the bounds; both sides are narrowed to them by now.
 
     Afterwards they are narrowed to what was compared. Raises `FarAhead` when no part could be, and as the view does.
@@ -78,7 +78,7 @@ def digest_by_parts(expected: Expected, view: StateView, bounds: Bounds, index: 
     parts, left = parts_of(above, state_view.MOST_ABOVE)
     if left.issuperset(bounds.window):
         raise far_ahead(index, sum(above.values()))
-    out = Digested(unsettled={partition: above[partition] for partition in sorted(left)})
+    out = DigestDifference(unsettled={partition: above[partition] for partition in sorted(left)})
     for part in parts:
         within = replace(bounds, part=part)
         expected.narrow(within)
@@ -96,9 +96,9 @@ def levels_for(documents: int) -> tuple[int, ...]:
     return tuple(sorted({first, _USUAL, _FINEST}))
 
 
-def digest(expected: Expected, view: StateView, levels: Sequence[int] | None = None) -> Digested:
+def digest(expected: ExpectedSide, view: StateView, levels: Sequence[int] | None = None) -> DigestDifference:
     """Compare; raises as the view does."""
-    out = Digested()
+    out = DigestDifference()
     levels = levels or levels_for(expected.living)
     for bits in levels:
         sums, above = view.histograms(bits)
@@ -128,7 +128,9 @@ def digest(expected: Expected, view: StateView, levels: Sequence[int] | None = N
     return out
 
 
-def _proven(found: Peeled, cells: SketchCells, bits: int, expected: Expected, view: StateView, out: Digested) -> Peeled:
+def _proven(
+    found: DecodedSketch, cells: SketchCells, bits: int, expected: ExpectedSide, view: StateView, out: DigestDifference
+) -> DecodedSketch:
     """Peel until each state that came out has a holder: others came out by chance."""
     refused: set[int] = set()
     for _ in range(_RUNS):
@@ -142,11 +144,11 @@ def _proven(found: Peeled, cells: SketchCells, bits: int, expected: Expected, vi
     else:
         # The last peeling was not looked at any more: what came out before it is no answer.
         out.more, out.less = [], []
-        return Peeled(rest=cells)
+        return DecodedSketch(rest=cells)
     return found
 
 
-def _list(places: list[int], bits: int, expected: Expected, view: StateView, out: Digested) -> None:
+def _list(places: list[int], bits: int, expected: ExpectedSide, view: StateView, out: DigestDifference) -> None:
     """What differs in these buckets, document by document."""
     want = [r for r in expected.in_buckets(bits, places) if r.doc_id not in out.above]
     there = [d for d in view.in_buckets(bits, places) if d.doc_id not in out.above]

@@ -12,7 +12,7 @@ from typing import Final, Literal, Protocol
 
 from typing_extensions import override
 
-from include.audit.search.bounds import NO_LOWS, Bounds, Window
+from include.audit.search.bounds import NO_LOWS, AuditBounds, Window
 from include.audit.search.iblt import Histogram, add_up
 from include.audit.search.views.key_list import ListedKeys, SortedKeys
 from include.errors import InvalidRecord, Terminal
@@ -22,9 +22,9 @@ from include.index.states import States
 from include.log.ports import LogReader, Record
 
 __all__ = [
-    "Expected",
     "ExpectedDocuments",
     "ExpectedKind",
+    "ExpectedSide",
     "FoldedExpected",
     "Reading",
     "RecordState",
@@ -57,12 +57,12 @@ Raises `InvalidRecord` for one without a readable key or version.
 """
 
 
-class Expected(Protocol):
+class ExpectedSide(Protocol):
     """The expected side of an audit."""
 
     unreadable: int
 
-    def narrow(self, bounds: Bounds) -> None:
+    def narrow(self, bounds: AuditBounds) -> None:
         """Leave out from now on whose newest record is unproven, or of another part, but for `of`."""
 
     @property
@@ -91,7 +91,7 @@ class Expected(Protocol):
         """Ids of the living and the spoilt whose newest record lies from `lows` on."""
 
 
-class FoldedExpected(Expected):
+class FoldedExpected(ExpectedSide):
     """In this process: some 200 bytes for each key."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class FoldedExpected(Expected):
         self._rows: dict[str, int] = {}
         self._versions, self._offsets, self._states = array("q"), array("q"), array("Q")
         self._partitions, self._kinds = array("i"), bytearray()
-        self._bounds = Bounds({})
+        self._bounds = AuditBounds({})
 
     def add(self, found: RecordState) -> None:
         """Take a record in, in any order: the greatest version stays, of equal ones the later."""
@@ -115,7 +115,7 @@ class FoldedExpected(Expected):
             self._partitions[row], self._kinds[row] = found.partition, _KINDS.index(found.kind)
 
     @override
-    def narrow(self, bounds: Bounds) -> None:
+    def narrow(self, bounds: AuditBounds) -> None:
         self._bounds = bounds
 
     @property

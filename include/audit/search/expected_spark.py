@@ -19,9 +19,9 @@ from typing_extensions import override
 from include.audit.definition import SearchAuditSpec
 from include.audit.nothing import NothingJudged
 from include.audit.search.audit import SearchAuditSettings, judged_or_nothing
-from include.audit.search.bounds import NO_LOWS, Bounds, Window
+from include.audit.search.bounds import NO_LOWS, AuditBounds, Window
 from include.audit.search.cut import AuditCut
-from include.audit.search.expected import Expected, RecordState, reading_of
+from include.audit.search.expected import ExpectedSide, RecordState, reading_of
 from include.audit.search.iblt import Histogram
 from include.audit.search.platform import server_sides
 from include.audit.search.report import SearchReport
@@ -213,8 +213,8 @@ def expected_by_spark(
     return SparkExpected(spark, newest.select("doc_id", "records", "newest.*"), feed, at.window)
 
 
-class SparkExpected(Expected):
-    """`Expected` in a frame, for topics that no single process should fold."""
+class SparkExpected(ExpectedSide):
+    """`ExpectedSide` in a frame, for topics that no single process should fold."""
 
     def __init__(self, spark: SparkSession, newest: DataFrame, feed: Feed, window: Window) -> None:
         self.feed, self.window = feed, dict(window)
@@ -239,7 +239,7 @@ class SparkExpected(Expected):
         return self.window.keys() == window.keys() and all(window[p] >= last for p, last in self.window.items())
 
     @override
-    def narrow(self, bounds: Bounds) -> None:
+    def narrow(self, bounds: AuditBounds) -> None:
         self._held = _from(self._known, bounds.starts)
         if bounds.part is not None:
             within = functions.col("partition").isin(sorted(bounds.part.partitions))

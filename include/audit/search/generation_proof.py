@@ -9,7 +9,7 @@ from typing import Any
 
 from include.audit.definition import SearchAuditSpec
 from include.audit.search.audit import audit_search
-from include.audit.search.bounds import Bounds, Window
+from include.audit.search.bounds import AuditBounds, Window
 from include.audit.search.generations import ALL, Equality, equality
 from include.audit.search.platform import server_sides
 from include.audit.search.report import SearchReport
@@ -22,11 +22,11 @@ from include.index.server.elasticsearch import ElasticsearchIndex
 from include.index.server.port import IndexInfo
 from include.settings.connections import Elasticsearch
 
-__all__ = ["Proof", "prove"]
+__all__ = ["GenerationComparison", "prove"]
 
 
 @dataclass(frozen=True)
-class Proof:
+class GenerationComparison:
     """What a comparison found, by topic."""
 
     equalities: Sequence[Equality] = ()
@@ -51,19 +51,21 @@ class Proof:
         }
 
 
-def prove(on: DeployedIndex, info: IndexInfo, serving: IndexInfo | None) -> Proof:
+def prove(on: DeployedIndex, info: IndexInfo, serving: IndexInfo | None) -> GenerationComparison:
     """Compare index `info` with the one that serves, else with its topics; reads only, and may run under load.
 
     Raises `Terminal` and `Transient` as the audits do.
     """
     if serving is None:
-        return Proof(audits=_audited(on, info))
+        return GenerationComparison(audits=_audited(on, info))
     if serving.uuid == info.uuid:
-        return Proof()
+        return GenerationComparison()
     settings = on.deployment.one("elasticsearch", Elasticsearch)
     index = ElasticsearchIndex(settings, counting_client(settings))
     try:
-        return Proof(equalities=[_equality(on, index, topic, info, serving) for topic in sorted(on.definition.topics)])
+        return GenerationComparison(
+            equalities=[_equality(on, index, topic, info, serving) for topic in sorted(on.definition.topics)]
+        )
     finally:
         index.close()
 
@@ -71,7 +73,7 @@ def prove(on: DeployedIndex, info: IndexInfo, serving: IndexInfo | None) -> Proo
 def _equality(
     on: DeployedIndex, index: ElasticsearchIndex, topic: str, info: IndexInfo, serving: IndexInfo
 ) -> Equality:
-    everything = Bounds(dict.fromkeys(on.ends(topic), ALL))
+    everything = AuditBounds(dict.fromkeys(on.ends(topic), ALL))
     to_id = functools.partial(index_id, topic) if len(on.definition.topics) > 1 else str
     for each in (info, serving):
         index.refresh(each.name)

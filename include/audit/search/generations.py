@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from include.audit.search.bounds import Window
-from include.audit.search.iblt import Histogram, Peeled, SketchCells, differences, peel
+from include.audit.search.iblt import DecodedSketch, Histogram, SketchCells, differences, peel
 from include.audit.search.views.state_view import IndexState, StateView
 
 __all__ = ["ALL", "Equality", "Settled", "equality"]
@@ -115,7 +115,7 @@ def equality(
         Transient: an answer is not whole.
     """
     (name, mine), (other, theirs) = new, old
-    peeled, ids = Peeled(), set[str]()
+    peeled, ids = DecodedSketch(), set[str]()
     bits: tuple[int, ...] = ()
     documents = (0, 0)
     for level in levels:
@@ -152,7 +152,7 @@ def equality(
     )
 
 
-def _proven(cells: SketchCells, bits: int, mine: StateView, theirs: StateView) -> tuple[Peeled, set[str]]:
+def _proven(cells: SketchCells, bits: int, mine: StateView, theirs: StateView) -> tuple[DecodedSketch, set[str]]:
     """Peel until each state that came out has a holder, as others came out by chance; and the holders' ids."""
     refused: set[int] = set()
     peeled, holders = peel(cells, bits), list[IndexState]()
@@ -166,7 +166,7 @@ def _proven(cells: SketchCells, bits: int, mine: StateView, theirs: StateView) -
         peeled = peel(cells, bits, refused)
     else:
         # The last peeling was not looked at any more: what came out before it is no answer.
-        return Peeled(rest=cells), {holder.doc_id for holder in holders}
+        return DecodedSketch(rest=cells), {holder.doc_id for holder in holders}
     return peeled, {holder.doc_id for holder in holders}
 
 

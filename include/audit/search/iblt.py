@@ -14,7 +14,7 @@ from typing import Final
 
 from include.index.digest import BUCKET_BITS, VIEWS, bucket
 
-__all__ = ["Histogram", "Peeled", "SketchCells", "add_up", "differences", "peel"]
+__all__ = ["DecodedSketch", "Histogram", "SketchCells", "add_up", "differences", "peel"]
 
 Histogram = Mapping[int, tuple[int, int]]
 """Bucket -> how many states are in it, and their sum as an exact integer. Empty buckets are left out."""
@@ -24,7 +24,7 @@ _STATES: Final = 1 << 64
 
 
 @dataclass
-class Peeled:
+class DecodedSketch:
     """What came out: states that only the one side has, those that only the other has, and the cells that are left.
 
     A state may have come out of a bucket of several by chance: its holder proves it. Nothing is left of `rest` when
@@ -65,7 +65,7 @@ def differences(one: Iterable[Histogram], other: Iterable[Histogram]) -> SketchC
     return tuple(out)
 
 
-def peel(cells: SketchCells, bits: int, refused: Collection[int] = ()) -> Peeled:
+def peel(cells: SketchCells, bits: int, refused: Collection[int] = ()) -> DecodedSketch:
     """Take out state after state; `cells` stay as they are.
 
     Args:
@@ -97,7 +97,7 @@ def peel(cells: SketchCells, bits: int, refused: Collection[int] = ()) -> Peeled
             else:
                 rest[v][cell] = left
             queue.append((v, cell))
-    return Peeled(
+    return DecodedSketch(
         [state for state, sign in signs.items() if sign > 0],
         [state for state, sign in signs.items() if sign < 0],
         rest,

@@ -12,7 +12,7 @@ from typing import Any
 
 from include.audit.search.bounds import Window
 from include.index.progress.document import NOTES, ensure_notes
-from include.index.server.port import IndexInfo, Note, SearchIndex
+from include.index.server.port import IndexInfo, IndexNote, SearchIndex
 
 __all__ = ["LastAudit", "LastAuditNote"]
 
@@ -50,7 +50,7 @@ class LastAuditNote:
         self._index = index
         self._id = f"audit/{info.uuid}/{topic}"
         self._about = {"topic": topic, "index": info.name}
-        self._note: Note | None = index.note(NOTES, self._id)
+        self._note: IndexNote | None = index.note(NOTES, self._id)
         said = self._note.source if self._note else {}
         self.last = LastAudit(
             _numbers(said.get("window", {})),

@@ -10,12 +10,12 @@ from typing import Any
 from typing_extensions import override
 
 from include.audit.definition import SearchAuditSpec
-from include.audit.search.bounds import Bounds
+from include.audit.search.bounds import AuditBounds
 from include.audit.search.cut import AuditCut
-from include.audit.search.expected import Expected, ExpectedDocuments
+from include.audit.search.expected import ExpectedDocuments, ExpectedSide
 from include.audit.search.repair import Writing
 from include.audit.search.scrub import StoredDocuments
-from include.audit.search.sides import Sides
+from include.audit.search.sides import AuditSides
 from include.audit.search.views.elasticsearch.documents import ElasticsearchDocuments
 from include.audit.search.views.elasticsearch.forget import forget_versions
 from include.audit.search.views.elasticsearch.moment import ElasticsearchView, counting_client
@@ -37,11 +37,11 @@ from include.settings.deployment import Deployment
 
 __all__ = ["ServerSides", "server_sides"]
 
-Folding = Callable[[SearchAuditSpec, Feed, AuditCut], Expected]
+Folding = Callable[[SearchAuditSpec, Feed, AuditCut], ExpectedSide]
 
 
-class ServerSides(Sides):
-    """`Sides` on the servers that a deployment names."""
+class ServerSides(AuditSides):
+    """`AuditSides` on the servers that a deployment names."""
 
     def __init__(self, deployment: Deployment, folding: Folding | None = None) -> None:
         kafka, registry = deployment.one("kafka", Kafka), deployment.one("registry", Registry)
@@ -58,11 +58,11 @@ class ServerSides(Sides):
         self._followings: dict[str, ExpectedDocuments] = {}
 
     @override
-    def states(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> StateView:
+    def states(self, name: str, spec: SearchAuditSpec, bounds: AuditBounds) -> StateView:
         return ElasticsearchStates(self._elastic, name, spec.topic, bounds, spec.index_id)
 
     @override
-    def ranges(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> IndexView:
+    def ranges(self, name: str, spec: SearchAuditSpec, bounds: AuditBounds) -> IndexView:
         return ElasticsearchView(self._elastic, name, spec.topic, bounds, spec.index_id)
 
     @override
@@ -76,7 +76,7 @@ class ServerSides(Sides):
         return Writing(self.index, self.reader, self.clock, states, forget)
 
     @override
-    def expected(self, spec: SearchAuditSpec, at: AuditCut) -> Expected:
+    def expected(self, spec: SearchAuditSpec, at: AuditCut) -> ExpectedSide:
         """Without a folding of the caller's this process reads the topic itself."""
         if self._folding is not None:
             return self._folding(spec, self.feed(spec, at), at)

@@ -25,8 +25,8 @@ from typing import Any, Final
 import orjson
 
 from include.audit.definition import SearchAuditSpec
-from include.audit.search.bounds import Bounds
-from include.audit.search.expected import Expected, RecordState
+from include.audit.search.bounds import AuditBounds
+from include.audit.search.expected import ExpectedSide, RecordState
 from include.audit.search.report import ASIDE, REFUSED
 from include.audit.search.views.state_view import IndexState
 from include.clock import Clock
@@ -85,9 +85,9 @@ def repair(
     name: str,
     spec: SearchAuditSpec,
     keys: Iterable[str],
-    expected: Expected,
+    expected: ExpectedSide,
     copies: Mapping[str, list[IndexState]],
-    bounds: Bounds,
+    bounds: AuditBounds,
     writing: Writing,
 ) -> RepairedDocuments:
     """Mend the documents `keys` of the concrete index `name`. May be run again.
@@ -121,7 +121,7 @@ def _mend(
     keys: Sequence[str],
     want: Mapping[str, RecordState],
     copies: Mapping[str, list[IndexState]],
-    bounds: Bounds,
+    bounds: AuditBounds,
     writing: Writing,
     out: RepairedDocuments,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from include.audit.chain.finding import counted
 from include.audit.nothing import NothingJudged
 from include.audit.search.bisect import Level
-from include.audit.search.conservation import Beside
+from include.audit.search.conservation import ConservationCounts
 from include.clock import iso
 
 __all__ = ["ASIDE", "REFUSED", "SearchReport", "UnmadeDocument", "together"]
@@ -90,7 +90,7 @@ class SearchReport:
     unresolved_buckets: int = 0
     scrub: Mapping[str, Any] | None = None
     repaired: Mapping[str, Any] | None = None
-    beside: Beside = field(default_factory=Beside)
+    beside: ConservationCounts = field(default_factory=ConservationCounts)
     starts: Mapping[int, int] = field(default_factory=dict)
     unproven: int = 0
     set_aside: tuple[UnmadeDocument, ...] = ()

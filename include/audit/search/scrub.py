@@ -16,7 +16,7 @@ from include.audit.search.last_audit import LastAudit
 from include.index.digest import bucket, state_hash
 from include.record.json.body import canonical
 
-__all__ = ["SHARES", "Marks", "ScrubMode", "Scrubbed", "Scrubber", "StoredDocument", "StoredDocuments", "is_altered"]
+__all__ = ["SHARES", "Marks", "ScrubMode", "ScrubResult", "Scrubber", "StoredDocument", "StoredDocuments", "is_altered"]
 
 ScrubMode = Literal["changed", "all", "none"]
 """changed: what has changed since the last clean audit, and a share of the rest. all: every document."""
@@ -63,7 +63,7 @@ class StoredDocuments(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Scrubbed:
+class ScrubResult:
     """`altered` ids are sorted; `share` is what of the rest was read beside the changes (n, of), None for nothing.
 
     `hidden` is no fault of a document: its field's mapping leaves long or odd values out of searches.
@@ -111,7 +111,7 @@ class Scrubber:
         self._upto: Marks = {}
         self._share: tuple[int, int] | None = None
 
-    def run(self, mode: ScrubMode = "changed") -> Scrubbed:
+    def run(self, mode: ScrubMode = "changed") -> ScrubResult:
         """Look at what `mode` says."""
         self._upto = self._documents.marks()
         if mode == "all":
@@ -127,7 +127,7 @@ class Scrubber:
         there = self._documents.again(suspects) if suspects else ()
         altered = sorted(found.doc_id for found in there if is_altered(found))
         hidden, asked = self._documents.hidden(), self._documents
-        return Scrubbed(tuple(altered), looked_at, self._share, asked.requests, asked.received, hidden)
+        return ScrubResult(tuple(altered), looked_at, self._share, asked.requests, asked.received, hidden)
 
     def done(self) -> dict[str, Any]:
         """What a clean audit keeps. After findings the next scrub looks at the same again, and at more."""

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from include.audit.definition import SearchAuditSpec
 from include.audit.search.cut import AuditCut
-from include.audit.search.expected import Expected, records_below
+from include.audit.search.expected import ExpectedSide, records_below
 from include.audit.search.report import UnmadeDocument
-from include.audit.search.sides import Sides
+from include.audit.search.sides import AuditSides
 from include.errors import InvalidRecord
 from include.index.states import States
 from include.log.publishing.dead_letter import DeadLetter
@@ -24,7 +24,7 @@ _NOWHERE = -1
 
 
 def still_set_aside(
-    spec: SearchAuditSpec, sides: Sides, at: AuditCut, expected: Expected
+    spec: SearchAuditSpec, sides: AuditSides, at: AuditCut, expected: ExpectedSide
 ) -> tuple[UnmadeDocument, ...]:
     """Those without a later state in the topic below the cut or in the index by now, sorted by id.
 
@@ -56,7 +56,7 @@ def still_set_aside(
     return tuple(newest[doc_id] for doc_id in sorted(newest))
 
 
-def _letters(topic: str, sides: Sides) -> Iterator[DeadLetter]:
+def _letters(topic: str, sides: AuditSides) -> Iterator[DeadLetter]:
     for name in sides.admin.names():
         parsed = TopicName.parse(name)
         if parsed.kind == "dead" and parsed.subject == topic:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from include.audit.definition import SearchAuditSpec
-from include.audit.search.bounds import Bounds
+from include.audit.search.bounds import AuditBounds
 from include.audit.search.cut import AuditCut
-from include.audit.search.expected import Expected
+from include.audit.search.expected import ExpectedSide
 from include.audit.search.repair import Writing
 from include.audit.search.scrub import StoredDocuments
 from include.audit.search.views.range_count import IndexView
@@ -17,10 +17,10 @@ from include.clock import Clock
 from include.index.server.port import SearchIndex
 from include.log.ports import LogReader, TopicAdmin
 
-__all__ = ["Sides"]
+__all__ = ["AuditSides"]
 
 
-class Sides(Protocol):
+class AuditSides(Protocol):
     """The two sides of an audit, on whatever they stand."""
 
     index: SearchIndex
@@ -28,10 +28,10 @@ class Sides(Protocol):
     reader: LogReader
     clock: Clock
 
-    def states(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> StateView:
+    def states(self, name: str, spec: SearchAuditSpec, bounds: AuditBounds) -> StateView:
         """A moment of a concrete index, for a digest."""
 
-    def ranges(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> IndexView:
+    def ranges(self, name: str, spec: SearchAuditSpec, bounds: AuditBounds) -> IndexView:
         """A moment of a concrete index, for counts."""
 
     def documents(self, name: str, spec: SearchAuditSpec) -> StoredDocuments:
@@ -40,7 +40,7 @@ class Sides(Protocol):
     def writing(self, name: str, spec: SearchAuditSpec, at: AuditCut) -> Writing:
         """The servers and tools with which a repair writes to a concrete index."""
 
-    def expected(self, spec: SearchAuditSpec, at: AuditCut) -> Expected:
+    def expected(self, spec: SearchAuditSpec, at: AuditCut) -> ExpectedSide:
         """The documents that the index should hold, by the topic below the cut."""
 
     def declared(self, spec: SearchAuditSpec) -> Mapping[str, Any]:

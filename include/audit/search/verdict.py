@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from include.audit.search.bounds import Bounds
+from include.audit.search.bounds import AuditBounds
 from include.audit.search.expected import RecordState
 from include.audit.search.views.range_count import SeenDocument
 from include.audit.search.views.state_view import IndexState
@@ -37,7 +37,7 @@ def judge(
     suspects: Iterable[str],
     expected: Mapping[str, RecordState],
     now: Mapping[str, Sequence[IndexState]],
-    bounds: Bounds,
+    bounds: AuditBounds,
 ) -> DocumentVerdict:
     """Judge `suspects`; a document that was written from above the bounds is not judged."""
     kinds: dict[str, list[str]] = {"missing": [], "extra": [], "stale": [], "altered": [], "": []}
@@ -58,7 +58,7 @@ def judge_counted(
     extra: Sequence[str],
     expected: Mapping[str, RecordState],
     now: Mapping[str, SeenDocument],
-    bounds: Bounds,
+    bounds: AuditBounds,
 ) -> DocumentVerdict:
     """Judge what counts by ranges lack and have too much; what they know tells no altered document."""
     kinds: dict[str, list[str]] = {"missing": [], "stale": [], "extra": [], "": []}
@@ -70,7 +70,7 @@ def judge_counted(
     return DocumentVerdict(found["missing"], found["extra"], found["stale"], (), len(found[""]))
 
 
-def _lack(want: RecordState | None, seen: SeenDocument | None, bounds: Bounds) -> str:
+def _lack(want: RecordState | None, seen: SeenDocument | None, bounds: AuditBounds) -> str:
     if seen is None:
         return "missing"
     if bounds.above(seen) or want is None:
@@ -83,12 +83,12 @@ def _lack(want: RecordState | None, seen: SeenDocument | None, bounds: Bounds) -
     return "stale" if seen.version < want.version else ""
 
 
-def _surplus(seen: SeenDocument | None, bounds: Bounds) -> str:
+def _surplus(seen: SeenDocument | None, bounds: AuditBounds) -> str:
     judged = seen is not None and not seen.deleted and not bounds.above(seen) and not bounds.unproven(seen)
     return "extra" if judged else ""
 
 
-def _faults(want: RecordState | None, copies: Sequence[IndexState], bounds: Bounds) -> list[str]:
+def _faults(want: RecordState | None, copies: Sequence[IndexState], bounds: AuditBounds) -> list[str]:
     if any(bounds.above(copy) for copy in copies):
         return [""]
     there = sorted((copy for copy in copies if not copy.deleted), key=lambda each: each.version)

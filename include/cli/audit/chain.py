@@ -15,7 +15,7 @@ from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
 from include.clock import SystemClock
 from include.errors import LyrebirdError, SettingsError
-from include.settings.renamed import Renamed
+from include.settings.renamed import RenamedOption
 
 __all__ = ["command"]
 
@@ -30,7 +30,7 @@ CANNOT_AUDIT = 2
 @ChainAuditRun.options("deep")
 @click.option(
     "--repair",
-    cls=Renamed,
+    cls=RenamedOption,
     before=("--mend",),
     is_flag=True,
     help="Mend summaries (deletes by section `expiry`), and commits that only they have.",

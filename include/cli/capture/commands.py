@@ -24,7 +24,7 @@ from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Termin
 
 if TYPE_CHECKING:
     from include.record.position import BinlogPosition
-    from include.source.database.purge import Horizon
+    from include.source.database.purge import PurgeHorizon
     from include.source.definition import SourceDefinition
 
 __all__ = ["command"]
@@ -80,7 +80,7 @@ def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: boo
     folder = RunFolder.from_environment(application, state_folder())
     files: dict[str, BinlogFiles] = {}
 
-    def look(at: SourceDefinition, position: BinlogPosition) -> Horizon:
+    def look(at: SourceDefinition, position: BinlogPosition) -> PurgeHorizon:
         return files.setdefault(at.place, BinlogFiles(at, clock)).look(position).horizon
 
     purge = PurgeWatch(look).start()
@@ -109,7 +109,7 @@ def check_source(name: str, as_json: bool) -> None:
     """Say what on the server stands in capture's way, or needs care; exit code 1 when something refuses capture."""
     from include.source.database.binlog_files import BinlogFiles
     from include.source.database.preflight import preflight, short_horizon
-    from include.source.database.purge import Horizon
+    from include.source.database.purge import PurgeHorizon
 
     _, source = _source(name)
     problems = preflight(source)
@@ -117,7 +117,7 @@ def check_source(name: str, as_json: bool) -> None:
         horizon = BinlogFiles(source, SystemClock()).look_at_end().horizon
     except LyrebirdError as error:
         # What keeps the server from telling is among the findings.
-        horizon = Horizon(None, f"unknown: {error}")
+        horizon = PurgeHorizon(None, f"unknown: {error}")
     problems += short_horizon(horizon)
     findings = [
         {"level": each.level, "place": each.place, "problem": each.problem, "fix": each.fix} for each in problems

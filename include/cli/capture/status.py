@@ -17,7 +17,7 @@ from include.errors import LyrebirdError, Transient
 from include.metrics.progress import GAVE_UP, PROGRESS, last_run_folder, read_file
 
 if TYPE_CHECKING:
-    from include.log.resolved import Resolved
+    from include.log.resolved import ResolvedRecord
     from include.record.position import BinlogPosition
     from include.settings.connections import Kafka
     from include.source.database.binlog_files import BinlogLook
@@ -48,7 +48,7 @@ def show_status(name: str, as_json: bool) -> None:
     deployment = Deployment.load()
     source = load_source(deployment, name)
     clock, unread = SystemClock(), ""
-    last: Resolved | None = None
+    last: ResolvedRecord | None = None
     requests: list[str] = []
     refused: list[dict[str, Any]] = []
     try:
@@ -81,7 +81,7 @@ def _read_from(source: SourceDefinition, place: object) -> SourceDefinition:
     return next((each for each in places(source) if each.place == place), source)
 
 
-def _log(kafka: Kafka, name: str) -> tuple[Resolved | None, list[str], list[dict[str, Any]]]:
+def _log(kafka: Kafka, name: str) -> tuple[ResolvedRecord | None, list[str], list[dict[str, Any]]]:
     """The newest resolved record, the requests that are open, and those that were refused lately."""
     from include.log.kafka.log import KafkaAdmin, KafkaReader
     from include.log.topics import source_answers, source_requests, source_resolved
@@ -103,7 +103,7 @@ def _log(kafka: Kafka, name: str) -> tuple[Resolved | None, list[str], list[dict
         reader.close()
 
 
-def _position(last: Resolved | None, told: dict[str, Any]) -> BinlogPosition | None:
+def _position(last: ResolvedRecord | None, told: dict[str, Any]) -> BinlogPosition | None:
     from include.record.position import BinlogPosition
 
     if last is not None:

@@ -9,7 +9,7 @@ import orjson
 
 from include.cli.documents.options import chosen, topic_option
 from include.cli.json_option import json_option
-from include.document.assembler import Assembled, Assembler
+from include.document.assembler import AssembledChunk, Assembler
 from include.document.definition import database_of
 from include.document.reading.lookup import PartSource
 from include.document.reading.mysql import MysqlTables
@@ -60,7 +60,7 @@ def command(topic: str | None, key: str, as_json: bool) -> None:
         raise refusal
 
 
-def _outcome(topic: str, key: str, wanted: tuple[Any, ...], found: Assembled) -> tuple[str, Terminal | None]:
+def _outcome(topic: str, key: str, wanted: tuple[Any, ...], found: AssembledChunk) -> tuple[str, Terminal | None]:
     if wanted in found.incomplete:
         missing = found.incomplete[wanted][0]
         return "incomplete", Terminal(

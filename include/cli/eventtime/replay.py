@@ -187,9 +187,9 @@ def _setting(text: str) -> tuple[str, str]:
 def _outputs(process: Process[Any], emitted: Sequence[Emitted]) -> list[dict[str, Any]]:
     from include.clock import iso
     from include.eventtime.algorithm.order import key_text
-    from include.eventtime.model.typed import Typed
+    from include.eventtime.model.typed import DataclassFields
 
-    times = {name: Typed(kind).times() for name, kind in process.outputs.items()}
+    times = {name: DataclassFields(kind).times() for name, kind in process.outputs.items()}
 
     def value(output: Emitted) -> dict[str, Any]:
         of = times[output.output]

@@ -7,7 +7,7 @@ import orjson
 
 from include.cli.json_option import json_option
 from include.index.run_params import PromoteRun
-from include.settings.renamed import Renamed
+from include.settings.renamed import RenamedOption
 
 __all__ = ["command"]
 
@@ -15,7 +15,11 @@ __all__ = ["command"]
 @click.command(name="promote")
 @PromoteRun.options("index", "generation")
 @click.option(
-    "--dry-run", cls=Renamed, before=("--check",), is_flag=True, help="Say what speaks against it, and move nothing."
+    "--dry-run",
+    cls=RenamedOption,
+    before=("--check",),
+    is_flag=True,
+    help="Say what speaks against it, and move nothing.",
 )
 @click.option(
     "--wait",

@@ -25,7 +25,7 @@ def command(name: str, per_second: int, dry_run: bool, as_json: bool) -> None:
     again after a crash. What dead letters are of stays, as `index replay-dead` may bring it back.
     """
     from include.index.deployed import DeployedIndex
-    from include.index.upkeep.purge import Purged
+    from include.index.upkeep.purge import PurgeResult
     from include.index.upkeep.purge_deployed import purge_deployed
     from include.settings.deployment import Deployment
 
@@ -34,7 +34,7 @@ def command(name: str, per_second: int, dry_run: bool, as_json: bool) -> None:
         progress_bar(on.alias, unit="tombstones", quiet=as_json) as bar,
     ):
 
-        def tell(now: Purged) -> None:
+        def tell(now: PurgeResult) -> None:
             bar.reach(now.past_use, what=f"past their use in {now.index} from {now.topic}")
 
         found = purge_deployed(on, per_second=per_second, dry_run=dry_run, on_progress=tell)

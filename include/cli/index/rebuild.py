@@ -16,7 +16,7 @@ from include.clock import SystemClock
 from include.index.run_params import RebuildRun
 
 if TYPE_CHECKING:
-    from include.index.generations.rebuild.pace import Reached
+    from include.index.generations.rebuild.pace import RebuildProgress
     from include.index.generations.rebuild.run import ProgressReporter
 
 __all__ = ["command"]
@@ -96,7 +96,7 @@ def _json_teller() -> ProgressReporter:
     clock = SystemClock()
     last_s: list[float] = []
 
-    def reached(found: Reached) -> None:
+    def reached(found: RebuildProgress) -> None:
         now_s = clock.monotonic_s()
         if last_s and now_s < last_s[-1] + _TELL_EVERY_S and found.done < found.total:
             return

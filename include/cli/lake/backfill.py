@@ -29,7 +29,7 @@ def command(dry_run: bool, as_json: bool, **asked: Any) -> None:
     Spark. Readers see nothing of it until `lyrebird lake promote`. Exit code 4: nothing of what is asked for is
     committed, so that there is nothing to make again.
     """
-    from include.lake.backfill.deployed import DeployedBackfill, OneByOne, perform
+    from include.lake.backfill.deployed import DeployedBackfill, SequentialPool, perform
     from include.lake.backfill.planning import NothingCommitted
     from include.lake.backfill.request import BackfillRequest
     from include.settings.deployment import Deployment
@@ -49,6 +49,6 @@ def command(dry_run: bool, as_json: bool, **asked: Any) -> None:
         return
     click.echo("\n".join([*planned.lines(), f"run {name}"]), err=True)
     with progress_bar(request.topic, unit="cuts", quiet=as_json) as bar:
-        found = perform(deployed.bucket, planned, name, OneByOne(deployed.place(planned.asked)), clock, bar.reach)
+        found = perform(deployed.bucket, planned, name, SequentialPool(deployed.place(planned.asked)), clock, bar.reach)
     follow = f"readers follow it after: lyrebird lake promote {request.topic} --run {name}"
     click.echo(orjson.dumps(found.to_json()).decode() if as_json else "\n".join([*found.lines(), follow]))

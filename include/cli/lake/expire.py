@@ -9,7 +9,7 @@ from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
 from include.lake.backfill.run_params import BackfillRun
 from include.settings.completion import declared_topics, names_of
-from include.settings.renamed import Renamed
+from include.settings.renamed import RenamedOption
 
 __all__ = ["command"]
 
@@ -22,7 +22,11 @@ __all__ = ["command"]
 )
 @BackfillRun.options("topic_id")
 @click.option(
-    "--dry-run", cls=Renamed, before=("--plan",), is_flag=True, help="Say what would be removed, and remove nothing."
+    "--dry-run",
+    cls=RenamedOption,
+    before=("--plan",),
+    is_flag=True,
+    help="Say what would be removed, and remove nothing.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option("Print JSON, nothing else.")

@@ -15,7 +15,7 @@ from include.errors import SettingsError
 from include.settings.completion import declared_topics
 
 if TYPE_CHECKING:
-    from include.lake.forgetting import Forgetting
+    from include.lake.forgetting import TopicForgetting
     from include.settings.deployment import Deployment
     from include.store.object_store import ObjectStore
 
@@ -83,7 +83,7 @@ def _plans(
     topics: tuple[str, ...],
     before: dt.date | None,
     today: dt.date,
-) -> list[Forgetting]:
+) -> list[TopicForgetting]:
     from include.lake.definition import declared_groups, group_named
     from include.lake.forgetting import plan_forgetting
     from include.lake.protocol.inventory import stored_topics

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from include.document.definition import DocumentFields, Fact, Hop, JoinPath, Lookup
+from include.document.definition import DocumentFields, FactTable, Hop, JoinPath, Lookup
 from include.document.masks import NOTHING_MASKED, DocumentMasks
 from include.document.reading.tables import NoSuchTable, RowKeys, TableRow, Tables
 
 __all__ = [
     "LookupPlace",
-    "Missing",
+    "MissingRow",
     "PartSource",
     "attach",
     "fact_rows",
@@ -30,7 +30,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingRow:
     """A required row that is not there: the look-up's path in the document, the table, the values looked for."""
 
     path: str
@@ -61,7 +61,7 @@ def attach(
     tables: Tables,
     lookups: Mapping[str, Lookup],
     places: Sequence[LookupPlace],
-    on_missing: Callable[[int, Missing], None],
+    on_missing: Callable[[int, MissingRow], None],
     on_source: Callable[[int, PartSource], None] | None = None,
     path: str = "",
     masks: DocumentMasks = NOTHING_MASKED,
@@ -93,7 +93,7 @@ def attach(
             rows_by_place = _step(tables, hop, columns, above, telling)
             for lookup_place, rows_above, rows in zip(places, above, rows_by_place, strict=True):
                 if not rows and rows_above and lookup.required and not lookup.many:
-                    on_missing(lookup_place.root, Missing(where, hop.table, values(rows_above[0])))
+                    on_missing(lookup_place.root, MissingRow(where, hop.table, values(rows_above[0])))
         below: list[LookupPlace] = []
         show = functools.partial(masks.row, lookup.table, columns=tables.columns)
         for lookup_place, rows in zip(places, rows_by_place, strict=True):
@@ -111,7 +111,7 @@ def shaped(fields: DocumentFields, row: TableRow) -> dict[str, Any]:
 
 
 def keys_behind(
-    tables: Tables, fact: Fact, path: JoinPath, signals: Mapping[tuple[Any, ...], int], most: int
+    tables: Tables, fact: FactTable, path: JoinPath, signals: Mapping[tuple[Any, ...], int], most: int
 ) -> dict[Any, int] | None:
     """Keys of the documents that read, by `path`, a row with these values in its `match` columns.
 

@@ -17,7 +17,7 @@ from include.eventtime.algorithm.kept import KeptState
 from include.eventtime.algorithm.order import (
     ELEMENTS,
     TIMERS,
-    Arrived,
+    ArrivedElement,
     kept_key,
     time_of,
     timer_key,
@@ -25,11 +25,11 @@ from include.eventtime.algorithm.order import (
 )
 from include.state.reading import BucketRows
 
-__all__ = ["Drained", "drain"]
+__all__ = ["BucketOutput", "drain"]
 
 
 @dataclass
-class Drained:
+class BucketOutput:
     """What a bucket's work made.
 
     Args:
@@ -49,13 +49,13 @@ class Drained:
     timers: int = 0
 
 
-def drain(calls: Calls[Any], state: BucketRows, arrived: Iterable[Arrived], until: int) -> Drained:
+def drain(calls: Calls[Any], state: BucketRows, arrived: Iterable[ArrivedElement], until: int) -> BucketOutput:
     """Take a batch's elements, none of them late, and advance the bucket to the watermark `until`, µs.
 
     Again with the same arguments, on the state as it was, it gives the same.
     """
-    out, waiting = Drained(), WaitingElements()
-    elements: dict[bytes, list[Arrived]] = {}
+    out, waiting = BucketOutput(), WaitingElements()
+    elements: dict[bytes, list[ArrivedElement]] = {}
     for element in arrived:
         if element.time <= until:
             elements.setdefault(element.key, []).append(element)
@@ -83,7 +83,7 @@ def drain(calls: Calls[Any], state: BucketRows, arrived: Iterable[Arrived], unti
 
 
 def _advance(
-    calls: Calls[Any], state: BucketRows, elements: dict[bytes, list[Arrived]], until: int, out: Drained
+    calls: Calls[Any], state: BucketRows, elements: dict[bytes, list[ArrivedElement]], until: int, out: BucketOutput
 ) -> list[int]:
     """Bring these keys to `until`; gives the times at which the index has them then."""
     keys = sorted(elements)

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from include.eventtime.algorithm.order import Arrived, element_key
+from include.eventtime.algorithm.order import ArrivedElement, element_key
 
 __all__ = ["WaitingElements", "unpacked"]
 
@@ -23,9 +23,9 @@ class WaitingElements:
     """Elements that a bucket has to keep."""
 
     def __init__(self) -> None:
-        self._spans: dict[int, list[Arrived]] = {}
+        self._spans: dict[int, list[ArrivedElement]] = {}
 
-    def add(self, element: Arrived) -> None:
+    def add(self, element: ArrivedElement) -> None:
         """One of them."""
         self._spans.setdefault(element.time // _SPAN_US, []).append(element)
 
@@ -38,7 +38,7 @@ class WaitingElements:
         return min(self._spans[min(self._spans)]).time if self._spans else None
 
 
-def unpacked(row: bytes) -> Iterator[Arrived]:
+def unpacked(row: bytes) -> Iterator[ArrivedElement]:
     """The elements of a row."""
     (count,) = _COUNT.unpack_from(row)
     head = _head(count)
@@ -51,11 +51,11 @@ def unpacked(row: bytes) -> Iterator[Arrived]:
         times, sources, partitions, offsets, keys, values, strict=True
     ):
         middle, end = start + key, start + key + value
-        yield Arrived(time, source, partition, offset, row[start:middle], row[middle:end])
+        yield ArrivedElement(time, source, partition, offset, row[start:middle], row[middle:end])
         start = end
 
 
-def _packed(elements: Sequence[Arrived]) -> bytes:
+def _packed(elements: Sequence[ArrivedElement]) -> bytes:
     times, sources, partitions, offsets, keys, values = zip(*elements, strict=True)
     numbers = _head(len(elements)).pack(
         *times, *sources, *partitions, *offsets, *map(len, keys), *map(len, values)

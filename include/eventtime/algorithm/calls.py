@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from include.eventtime.algorithm.kept import KeptState, StateCodec
-from include.eventtime.algorithm.order import Arrived, key_of
+from include.eventtime.algorithm.order import ArrivedElement, key_of
 from include.eventtime.model.process import Context, Element, Key, Process
-from include.eventtime.model.typed import Typed
+from include.eventtime.model.typed import DataclassFields
 
 __all__ = ["CallMoment", "Calls", "Emitted", "FailedCall"]
 
@@ -46,7 +46,7 @@ class FailedCall(NamedTuple):
 
     moment: CallMoment
     key: Key
-    element: Arrived | None
+    element: ArrivedElement | None
     reason: str
 
 
@@ -60,10 +60,10 @@ class Calls(Generic[S]):
     def __init__(self, process: Process[S], topics: Sequence[str]) -> None:
         self._process, self._topics = process, tuple(topics)
         self._states = StateCodec(process)
-        self._context: Context[S] = Context({name: Typed(kind) for name, kind in process.outputs.items()})
+        self._context: Context[S] = Context({name: DataclassFields(kind) for name, kind in process.outputs.items()})
 
     def advance(
-        self, kept: KeptState, key: bytes, elements: Sequence[Arrived], until: int
+        self, kept: KeptState, key: bytes, elements: Sequence[ArrivedElement], until: int
     ) -> tuple[list[Emitted], list[FailedCall]]:
         """Bring a key to the time `until` (included): call what is due, and change `kept` accordingly.
 
@@ -89,7 +89,7 @@ class Calls(Generic[S]):
                 return emitted, failed
 
     def _on_element(
-        self, kept: KeptState, key: Key, element: Arrived, emitted: list[Emitted], failed: list[FailedCall]
+        self, kept: KeptState, key: Key, element: ArrivedElement, emitted: list[Emitted], failed: list[FailedCall]
     ) -> None:
         time, source, partition, offset, _, value = element
         timers, context = dict(kept.timers), self._context

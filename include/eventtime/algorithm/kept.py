@@ -10,7 +10,7 @@ import orjson
 
 from include.errors import Terminal
 from include.eventtime.model.process import Process
-from include.eventtime.model.typed import Typed
+from include.eventtime.model.typed import DataclassFields
 
 __all__ = ["KeptState", "StateCodec", "Stored"]
 
@@ -60,7 +60,7 @@ class StateCodec(Generic[S]):
 
     def __init__(self, process: Process[S]) -> None:
         self._process, self._version = process, process.state_version
-        self._typed = Typed(process.state)
+        self._typed = DataclassFields(process.state)
         self._names = frozenset(self._typed.names)
         self._default = self._typed.plain(self._made({}))
 

@@ -20,7 +20,7 @@ from include.eventtime.model.process import Key
 __all__ = [
     "ELEMENTS",
     "TIMERS",
-    "Arrived",
+    "ArrivedElement",
     "element_key",
     "kept_key",
     "key_of",
@@ -38,7 +38,7 @@ _TIME: Final = struct.Struct(">cQ")
 _ZERO: Final = 1 << 63
 
 
-class Arrived(NamedTuple):
+class ArrivedElement(NamedTuple):
     """An element on its way to the process; as a tuple it sorts as elements of one key come.
 
     Args:
@@ -69,7 +69,7 @@ def key_of(text: bytes) -> Key:
     return found
 
 
-def element_key(element: Arrived) -> bytes:
+def element_key(element: ArrivedElement) -> bytes:
     """The key of a row of elements whose earliest this is."""
     return _ELEMENT.pack(ELEMENTS, element.time + _ZERO, element.source, element.partition, element.offset)
 

@@ -37,7 +37,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import orjson
 
-from include.eventtime.model.typed import EventTime, Typed
+from include.eventtime.model.typed import DataclassFields, EventTime
 from include.settings.deployment import Strict
 
 __all__ = ["Context", "Element", "EventTime", "Key", "Process"]
@@ -89,7 +89,7 @@ class Context(Generic[S]):
 
     __slots__ = ("_by_timer", "_outputs", "_timers", "emitted", "key", "state", "time")
 
-    def __init__(self, outputs: Mapping[str, Typed]) -> None:
+    def __init__(self, outputs: Mapping[str, DataclassFields]) -> None:
         self._outputs = outputs
         self.key: Key = ""
         self.time = 0

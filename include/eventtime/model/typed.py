@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-__all__ = ["EventTime", "Typed"]
+__all__ = ["DataclassFields", "EventTime"]
 
 _TIME: Final = "event time"
 EventTime = Annotated[int, _TIME]
@@ -35,7 +35,7 @@ _WIDTH: Final = 1 << 63
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-class Typed:
+class DataclassFields:
     """The fields of a dataclass; `nested`: some are lists or dicts.
 
     Raises:

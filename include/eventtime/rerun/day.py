@@ -22,7 +22,7 @@ from include.eventtime.config.definition import DeployedJob
 from include.eventtime.opening import OpenedJob, opened_job
 from include.eventtime.rerun.comparison import compared, outputs_in
 from include.eventtime.rerun.report import ReplayReport
-from include.eventtime.restored import Elsewhere
+from include.eventtime.restored import MovedSources
 from include.eventtime.runner import JobRunner
 from include.eventtime.verdicts import recorded
 from include.eventtime.work import CarryOutBuckets
@@ -52,7 +52,7 @@ __all__ = [
 
 _THREADS: Final = 8
 _READABLE_S: Final = 30.0
-_NOWHERE: Final = Elsewhere({})
+_NOWHERE: Final = MovedSources({})
 
 
 class NotReached(SettingsError):
@@ -83,7 +83,7 @@ class Day:
         return NEVER if self.savepoint is None else self.savepoint.watermark
 
 
-def day_to_replay(job: DeployedJob, reader: LogReader, day: str, elsewhere: Elsewhere = _NOWHERE) -> Day:
+def day_to_replay(job: DeployedJob, reader: LogReader, day: str, elsewhere: MovedSources = _NOWHERE) -> Day:
     """From where to where a day is replayed; `elsewhere`: where its sources are now.
 
     Raises:
@@ -143,7 +143,7 @@ def replayed_day(
     survey: Survey,
     equip: Callable[[DeployedJob, OpenedJob], CarryOutBuckets],
     tell: Callable[[int], None],
-    elsewhere: Elsewhere = _NOWHERE,
+    elsewhere: MovedSources = _NOWHERE,
     patience_us: int = 0,
 ) -> ReplayReport:
     """Run a day again and compare it with what was live.
@@ -281,7 +281,7 @@ def remove_replay(
     access: LogAccess,
     store: ObjectStore,
     own: StatePlace,
-    elsewhere: Elsewhere = _NOWHERE,
+    elsewhere: MovedSources = _NOWHERE,
 ) -> None:
     """Removes the topics of a replay and its state; harmless when they are gone.
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from include.eventtime.algorithm.calls import CallMoment, Emitted, FailedCall
-from include.eventtime.algorithm.order import Arrived, key_text
+from include.eventtime.algorithm.order import ArrivedElement, key_text
 from include.eventtime.algorithm.watermark import NEVER, IdleVerdict, TopicPartition
 from include.eventtime.config.definition import (
     DeployedJob,
@@ -23,7 +23,7 @@ from include.eventtime.config.definition import (
     TimeField,
 )
 from include.eventtime.model.process import Process
-from include.eventtime.model.typed import Typed
+from include.eventtime.model.typed import DataclassFields
 from include.eventtime.opening import OpenedJob, opened_job
 from include.eventtime.outputs import EVENT_TIME
 from include.eventtime.replay import (
@@ -38,7 +38,7 @@ from include.eventtime.replay import (
     require_rounds,
 )
 from include.eventtime.rerun.day import await_readable, carried_out
-from include.eventtime.restored import CopiedSpan, Elsewhere, RestoredSource
+from include.eventtime.restored import CopiedSpan, MovedSources, RestoredSource
 from include.eventtime.work import CarryOutBuckets
 from include.log import topics
 from include.log.access import LogAccess
@@ -90,7 +90,7 @@ def file_job(
     return DeployedJob(APPLICATION, entry, process)
 
 
-def written(lines: Sequence[ReplayLine], access: LogAccess) -> Elsewhere:
+def written(lines: Sequence[ReplayLine], access: LogAccess) -> MovedSources:
     """Write elements to topics, in the file's partitions and order, in one transaction; where they are."""
     tracks = [(line, line.said) for line in lines if isinstance(line.said, ElementLine)]
     counts: dict[str, int] = {}
@@ -107,7 +107,7 @@ def written(lines: Sequence[ReplayLine], access: LogAccess) -> Elsewhere:
             writer.append(moved[said.source], None, value, partition=said.partition)
             old.setdefault(line.place, []).append(said.offset)
         writer.commit()
-    return Elsewhere(
+    return MovedSources(
         {
             source: RestoredSource(
                 moved[source],
@@ -121,7 +121,7 @@ def written(lines: Sequence[ReplayLine], access: LogAccess) -> Elsewhere:
 def replayed_file(
     job: DeployedJob,
     lines: Sequence[ReplayLine],
-    elsewhere: Elsewhere,
+    elsewhere: MovedSources,
     access: LogAccess,
     survey: Survey,
     equip: Callable[[DeployedJob, OpenedJob], CarryOutBuckets],
@@ -192,7 +192,7 @@ def _verdicts(lines: Sequence[ReplayLine], ideal: bool, end: int | None) -> dict
 def _emitted(job: DeployedJob, access: LogAccess) -> Iterator[Emitted]:
     decode = Decoder(access.registry.schema)
     for output, each in job.entry.outputs.items():
-        times = Typed(job.process.outputs[output]).times()
+        times = DataclassFields(job.process.outputs[output]).times()
         for record in _records(each.topic, access):
             key: Any = decode(record.key or b"")
             value: Any = decode(record.value or b"")
@@ -203,7 +203,7 @@ def _emitted(job: DeployedJob, access: LogAccess) -> Iterator[Emitted]:
             yield Emitted(moment, key[_KEY], number_of(from_headers(record.headers)), output, value)
 
 
-def _late(lines: Sequence[ReplayLine], elsewhere: Elsewhere, access: LogAccess) -> list[LateElement]:
+def _late(lines: Sequence[ReplayLine], elsewhere: MovedSources, access: LogAccess) -> list[LateElement]:
     line_at = {(line.place, line.said.offset): line for line in lines if isinstance(line.said, ElementLine)}
     late_elements = []
     for source, restored in elsewhere.sources.items():
@@ -215,7 +215,9 @@ def _late(lines: Sequence[ReplayLine], elsewhere: Elsewhere, access: LogAccess) 
     return sorted(late_elements, key=lambda late: late.line.number)
 
 
-def _failed(job: DeployedJob, lines: Sequence[ReplayLine], elsewhere: Elsewhere, access: LogAccess) -> list[FailedCall]:
+def _failed(
+    job: DeployedJob, lines: Sequence[ReplayLine], elsewhere: MovedSources, access: LogAccess
+) -> list[FailedCall]:
     """Calls that raised, out of the topics of what is set aside, which have the file's offsets."""
     line_at = {(line.place, line.said.offset): line for line in lines if isinstance(line.said, ElementLine)}
     ranks = {source: rank for rank, source in enumerate(elsewhere.sources)}
@@ -230,7 +232,9 @@ def _failed(job: DeployedJob, lines: Sequence[ReplayLine], elsewhere: Elsewhere,
         for letter in (DeadLetter.parse(dead) for dead in _records(topics.dead(restored.topic, APPLICATION), access)):
             record, key = letter.record, job.process.key((letter.key or b"").decode())
             time = line_at[(source, record.partition), record.offset].time
-            element = Arrived(time, ranks[source], record.partition, record.offset, key_text(key), letter.value or b"")
+            element = ArrivedElement(
+                time, ranks[source], record.partition, record.offset, key_text(key), letter.value or b""
+            )
             failed_calls.append(FailedCall(CallMoment(time, False, element[1:4]), key, element, letter.reason))
     return sorted(failed_calls, key=lambda failed: failed.moment)
 

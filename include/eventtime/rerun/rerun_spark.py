@@ -31,7 +31,7 @@ from include.eventtime.rerun.day import (
 )
 from include.eventtime.rerun.file import file_job, replayed_file, written
 from include.eventtime.rerun.report import ReplayReport
-from include.eventtime.restored import Elsewhere, RestoredSource
+from include.eventtime.restored import MovedSources, RestoredSource
 from include.eventtime.task import STAGE
 from include.log import topics
 from include.log.access import log_access
@@ -74,7 +74,11 @@ def verify(
     """
     jobs = declared_jobs(deployment)
     require_known(name, jobs, "no job of this name is declared")
-    job, kafka, elsewhere = patient(jobs[name], patience_us), deployment.one("kafka", Kafka), Elsewhere(restored or {})
+    job, kafka, elsewhere = (
+        patient(jobs[name], patience_us),
+        deployment.one("kafka", Kafka),
+        MovedSources(restored or {}),
+    )
     for topic in elsewhere.sources:
         require_known(topic, [each.topic for each in job.entry.sources], "the job has no such source")
     attempt = f"{day}-{uuid.uuid4().hex[:6]}"

@@ -20,7 +20,7 @@ from include.index.bulk.suspects import Suspects, all_works
 from include.index.server.port import BulkAnswer, ItemAnswer
 from include.pace import Backoff
 
-__all__ = ["BulkRequest", "Concurrency", "Delivered", "Flight"]
+__all__ = ["BulkRequest", "Concurrency", "DeliveryResult", "InFlight"]
 
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 5.0
@@ -31,7 +31,7 @@ _WRITTEN = frozenset({200, 201})
 
 
 @dataclass
-class Delivered:
+class DeliveryResult:
     """What became of the lines. `waiting` were not settled within the patience, for `reason`."""
 
     done: list[BulkLine] = field(default_factory=list)
@@ -81,7 +81,7 @@ class BulkRequest:
         return b"".join(data_of([*self.lines, *self.beside] if self.beside else self.lines))
 
 
-class Flight:
+class InFlight:
     """Lines on their way to one index. Times are seconds of one monotonic clock.
 
     Whoever sends asks for `next`, and gives back each answer, in any order. When nothing more was settled for
@@ -103,7 +103,7 @@ class Flight:
         self._under_way = 0
         self._backoff = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S, jitter.uniform)
         self._progress_s = 0.0
-        self._out = Delivered()
+        self._out = DeliveryResult()
 
     @property
     def idle(self) -> bool:
@@ -138,9 +138,9 @@ class Flight:
         self._queue.clear()
         self._suspects.clear()
 
-    def take(self) -> Delivered:
+    def take(self) -> DeliveryResult:
         """Takes what became of lines since the last call."""
-        out, self._out = self._out, Delivered()
+        out, self._out = self._out, DeliveryResult()
         return out
 
     def on_answer(self, request: BulkRequest, answer: BulkAnswer, now_s: float) -> None:

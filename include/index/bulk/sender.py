@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 
 from include.clock import Clock
 from include.index.bulk.request import BulkLine
-from include.index.bulk.scheduler import BulkRequest, Concurrency, Delivered, Flight
+from include.index.bulk.scheduler import BulkRequest, Concurrency, DeliveryResult, InFlight
 from include.index.server.port import BulkAnswer
 
-__all__ = ["Delivered", "Delivery"]
+__all__ = ["Delivery", "DeliveryResult"]
 
 _AHEAD = 2
 
@@ -51,7 +51,7 @@ class Delivery:
         self._clock = clock
         self._pool = pool
         self._concurrency = concurrency or Concurrency(1)
-        self._flight = Flight(
+        self._flight = InFlight(
             index=index,
             bulk_bytes=bulk_bytes,
             patience_s=patience_s,
@@ -61,7 +61,7 @@ class Delivery:
         )
         self._futures: dict[concurrent.futures.Future[BulkAnswer], BulkRequest] = {}
 
-    def deliver(self, lines: Sequence[BulkLine]) -> Delivered:
+    def deliver(self, lines: Sequence[BulkLine]) -> DeliveryResult:
         """Send `lines`; blocks until all are settled, or `patience_s` after the last one that the server took.
 
         May be called again with lines that were delivered before: they come back as stale. Raises `Terminal` when
@@ -70,7 +70,7 @@ class Delivery:
         self._flight.add(lines, self._clock.monotonic_s())
         return self.finish()
 
-    def give(self, lines: Sequence[BulkLine]) -> Delivered:
+    def give(self, lines: Sequence[BulkLine]) -> DeliveryResult:
         """Send `lines` and come back while they travel; blocks as `deliver` when too many do. Raises as `deliver`.
 
         Gives what became of lines of this and earlier calls; the last of them `finish` tells.
@@ -79,7 +79,7 @@ class Delivery:
         self._pump(self.bulk_bytes * _AHEAD * self._concurrency.limit if self._pool else 0)
         return self._flight.take()
 
-    def finish(self) -> Delivered:
+    def finish(self) -> DeliveryResult:
         """Wait for all that was given; raises as `deliver`."""
         self._pump(0)
         return self._flight.take()

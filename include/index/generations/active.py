@@ -13,7 +13,7 @@ from typing import Final
 from include.errors import SettingsError, Terminal, Transient
 from include.index.name import IndexName
 from include.index.progress.document import NOTES, ensure_notes
-from include.index.server.port import IndexInfo, Note, SearchIndex
+from include.index.server.port import IndexInfo, IndexNote, SearchIndex
 
 __all__ = ["change_fed", "read_fed", "serving", "serving_or_none"]
 
@@ -57,7 +57,7 @@ def read_fed(index: SearchIndex, alias: str) -> tuple[int, ...]:
     return tuple(sorted({*noted, name.generation} if name else noted))
 
 
-def _noted(note: Note | None, alias: str) -> set[int]:
+def _noted(note: IndexNote | None, alias: str) -> set[int]:
     if note is None:
         return set()
     try:

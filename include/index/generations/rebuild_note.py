@@ -11,7 +11,7 @@ import orjson
 
 from include.errors import Terminal
 from include.index.progress.document import NOTES, ensure_notes
-from include.index.server.port import Note, SearchIndex
+from include.index.server.port import IndexNote, SearchIndex
 
 __all__ = ["RebuildNote", "RebuildStage", "declared_hash", "read_rebuild", "write_rebuild"]
 
@@ -41,7 +41,7 @@ def declared_hash(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 
-def read_rebuild(index: SearchIndex, alias: str) -> tuple[RebuildNote | None, Note | None]:
+def read_rebuild(index: SearchIndex, alias: str) -> tuple[RebuildNote | None, IndexNote | None]:
     """The note, and what `write_rebuild` needs to write over it."""
     note = index.note(NOTES, _note_id(alias))
     if note is None:
@@ -62,7 +62,7 @@ def read_rebuild(index: SearchIndex, alias: str) -> tuple[RebuildNote | None, No
     return rebuild, note
 
 
-def write_rebuild(index: SearchIndex, note: RebuildNote, last: Note | None) -> None:
+def write_rebuild(index: SearchIndex, note: RebuildNote, last: IndexNote | None) -> None:
     """Write `note` over `last`; raises `Terminal` when another process wrote meanwhile."""
     ensure_notes(index)
     source = {

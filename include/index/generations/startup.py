@@ -10,7 +10,7 @@ from include.errors import Terminal
 from include.index.batch import Settlement
 from include.index.dead_letters import DeadLetters
 from include.index.definition import IndexDefinition
-from include.index.generations.target import FedGeneration
+from include.index.generations.target import ActiveGeneration
 from include.index.progress.document import IndexProgress, ProgressKeeper
 from include.index.progress.floors import Floors
 from include.index.progress.grown_topics import PartitionCounts
@@ -20,7 +20,7 @@ from include.index.states import feed_of
 from include.log.ports import LogReader, TopicAdmin
 from include.settings.connections import Cluster
 
-__all__ = ["Opening", "TooOld", "opened"]
+__all__ = ["GenerationContext", "TooOld", "opened"]
 
 
 class TooOld(Terminal):
@@ -28,7 +28,7 @@ class TooOld(Terminal):
 
 
 @dataclass(frozen=True)
-class Opening:
+class GenerationContext:
     """What all generations of an index share; `owner` is a name that no other process has."""
 
     definition: IndexDefinition
@@ -40,7 +40,7 @@ class Opening:
     clock: Clock
     on_removed: Callable[[int], None]
 
-    def target(self, info: IndexInfo, letters: DeadLetters, known: FedGeneration | None = None) -> FedGeneration:
+    def target(self, info: IndexInfo, letters: DeadLetters, known: ActiveGeneration | None = None) -> ActiveGeneration:
         """Claim a generation, which fences whoever wrote it before. May be called again.
 
         A generation that has seen no growth of a topic takes over what `known` saw. Raises `TooOld`, `Terminal` as
@@ -59,7 +59,7 @@ class Opening:
             clock=self.clock,
             refresh_s=self.definition.refresh_s,
         )
-        return FedGeneration(
+        return ActiveGeneration(
             settlement,
             self._growth,
             Floors(self.index, info.name, self.reader, self.clock, self.on_removed),
@@ -78,7 +78,7 @@ class Opening:
         return PartitionCounts(self.definition, self.admin, self.reader)
 
     def _claimed(
-        self, info: IndexInfo, topic: str, keeper: ProgressKeeper, known: FedGeneration | None
+        self, info: IndexInfo, topic: str, keeper: ProgressKeeper, known: ActiveGeneration | None
     ) -> IndexProgress:
         found = self.admin.describe(topic)
         seen = known.settlement.progress[topic] if known else IndexProgress(topic)
@@ -114,8 +114,8 @@ class Opening:
 
 
 def opened(
-    infos: Iterable[IndexInfo], target: Callable[[IndexInfo], FedGeneration]
-) -> tuple[list[FedGeneration], dict[str, TooOld]]:
+    infos: Iterable[IndexInfo], target: Callable[[IndexInfo], ActiveGeneration]
+) -> tuple[list[ActiveGeneration], dict[str, TooOld]]:
     """Those of `infos` that `target` opens, and why others stood still for too long; raises that when all did.
 
     One such generation alone must not keep the one that was rebuilt in its place from being written.

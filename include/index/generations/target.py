@@ -24,13 +24,13 @@ from include.index.progress.steps import start_of
 from include.index.server.port import IndexInfo, SearchIndex
 from include.log.planning.slices import Slice
 
-__all__ = ["Fed", "FedGeneration", "fed_indexes", "leader_of", "ranges_behind", "together"]
+__all__ = ["ActiveGeneration", "ActiveGenerations", "fed_indexes", "leader_of", "ranges_behind", "together"]
 
 _Offsets = Mapping[tuple[str, int], int]
 
 
 @dataclass(frozen=True)
-class FedGeneration:
+class ActiveGeneration:
     """One generation: its index, what it is complete to, and what is looked at before its records are worked off."""
 
     settlement: Settlement
@@ -63,7 +63,7 @@ class FedGeneration:
 
 
 @dataclass(frozen=True)
-class Fed:
+class ActiveGenerations:
     """The generations of an alias that are to be fed: those that are there, and the names of those that are not."""
 
     infos: tuple[IndexInfo, ...]
@@ -75,7 +75,7 @@ class Fed:
         """Of those that are there, by index and uuid: one made anew is another one."""
         return frozenset(f"{info.name}/{info.uuid}" for info in self.infos)
 
-    def without(self, names: Collection[str]) -> Fed:
+    def without(self, names: Collection[str]) -> ActiveGenerations:
         """The same, but for indexes that this application passes over."""
         return replace(self, infos=tuple(info for info in self.infos if info.name not in names))
 
@@ -85,7 +85,7 @@ def fed_indexes(
     alias: str,
     on_missing: Callable[[Collection[str]], None] | None = None,
     on_serving: Callable[[IndexInfo], None] | None = None,
-) -> Fed:
+) -> ActiveGenerations:
     """Which indexes to write; `on_missing` hears of those that are to be fed and are gone, none of them too.
 
     `on_serving` hears of the one that readers get.
@@ -116,10 +116,10 @@ def fed_indexes(
     serving = serving_or_none(index, alias)
     if on_serving is not None and serving is not None:
         on_serving(serving)
-    return Fed(tuple(infos), tuple(missing), serving.name if serving else None)
+    return ActiveGenerations(tuple(infos), tuple(missing), serving.name if serving else None)
 
 
-def leader_of(targets: Sequence[FedGeneration], serving: str | None) -> FedGeneration:
+def leader_of(targets: Sequence[ActiveGeneration], serving: str | None) -> ActiveGeneration:
     """The one whose offsets the stream starts at: the one that serves, unless it knows less than all others.
 
     A serving index that was lost and made anew has nothing yet: then the one that is furthest leads.
@@ -132,8 +132,8 @@ def leader_of(targets: Sequence[FedGeneration], serving: str | None) -> FedGener
 
 
 def together(
-    leader: FedGeneration, targets: Sequence[FedGeneration]
-) -> tuple[list[FedGeneration], list[FedGeneration]]:
+    leader: ActiveGeneration, targets: Sequence[ActiveGeneration]
+) -> tuple[list[ActiveGeneration], list[ActiveGeneration]]:
     """Those that are live where `leader` stands, it first, and those that are behind it.
 
     One that a crash left a batch ahead of it is live: it passes over what it has.
@@ -144,7 +144,7 @@ def together(
 
 
 def ranges_behind(
-    target: FedGeneration, live: _Offsets, begins: _Offsets, topics: Collection[str], most: int
+    target: ActiveGeneration, live: _Offsets, begins: _Offsets, topics: Collection[str], most: int
 ) -> list[Slice]:
     """What `target` reads next to get where the live ones stand; at most `most` offsets of each partition.
 
@@ -172,5 +172,5 @@ def ranges_behind(
     return out
 
 
-def _read(target: FedGeneration) -> int:
+def _read(target: ActiveGeneration) -> int:
     return sum(offset for of in target.settlement.progress.values() for offset in of.acked.values())

@@ -16,7 +16,7 @@ from include.index.server.port import IndexInfo
 from include.log.ports import SchemaRegistry
 from include.record.json.formats import ValueForm, Values
 
-__all__ = ["BodyOf", "Evolves", "Evolving"]
+__all__ = ["BodyOf", "EvolvingBodies", "MappingEvolution"]
 
 BodyOf = Callable[[bytes | None], bytes | None]
 """A record's value → its document's body, None of a deletion (`formats.Values`)."""
@@ -24,7 +24,7 @@ BodyOf = Callable[[bytes | None], bytes | None]
 _HEAD = 5
 
 
-class Evolving(Values):
+class EvolvingBodies(Values):
     """`bodies`, where `meet(schema id)` is called before the first body of each schema is handed out.
 
     Values that are not what their schema says are never met, so that no broken record touches a mapping. What `meet`
@@ -49,7 +49,7 @@ class Evolving(Values):
 
 
 @dataclass(frozen=True, slots=True)
-class Evolves:
+class MappingEvolution:
     """An index that grows with its topics' schemas; plain values, as it travels to workers.
 
     `declared` is the whole declared mapping as JSON; `accepted` are the places that may be coerced. `uuid` is another
@@ -62,11 +62,11 @@ class Evolves:
     accepted: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, info: IndexInfo, definition: IndexDefinition, declared: Mapping[str, Any]) -> Evolves:
+    def of(cls, info: IndexInfo, definition: IndexDefinition, declared: Mapping[str, Any]) -> MappingEvolution:
         """The live index `info` as it is declared."""
         return cls(info.name, info.uuid, json.dumps(declared), tuple(definition.coerced))
 
-    def on(self, info: IndexInfo) -> Evolves:
+    def on(self, info: IndexInfo) -> MappingEvolution:
         """The same of another generation."""
         return replace(self, index=info.name, uuid=info.uuid)
 
@@ -79,7 +79,7 @@ class Evolves:
         topic: str,
         entity: str,
         value: ValueForm,
-    ) -> Evolving:
+    ) -> EvolvingBodies:
         """Wraps `bodies` of one topic, so that the index is made fit for its schemas.
 
         Args:
@@ -106,4 +106,4 @@ class Evolves:
             except Terminal as error:
                 raise type(error)(error.message, fix=error.fix, topic=topic, **error.details) from error
 
-        return Evolving(bodies, meet)
+        return EvolvingBodies(bodies, meet)

@@ -15,7 +15,7 @@ from typing import Final
 from include.errors import InvalidRecord
 from include.index.progress.document import IndexProgress
 from include.log.ports import Record
-from include.log.resolved import Resolved, ResolvedView
+from include.log.resolved import ResolvedRecord, ResolvedView
 
 __all__ = ["Completeness"]
 
@@ -28,8 +28,8 @@ class Completeness:
     def __init__(self, progress: IndexProgress) -> None:
         self._topic = progress.topic
         self._view = ResolvedView()
-        self._waiting: deque[tuple[Mapping[int, int], Resolved]] = deque()
-        self._last: Resolved | None = None
+        self._waiting: deque[tuple[Mapping[int, int], ResolvedRecord]] = deque()
+        self._last: ResolvedRecord | None = None
         if progress.newest is not None:
             self._take(progress.newest.value())
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 from include.clock import Clock, iso
 from include.errors import Fenced, InvalidRecord, Terminal
 from include.index.feed import PartitionNumber
-from include.index.server.port import IndexInfo, Note, SearchIndex
-from include.log.resolved import Resolved
+from include.index.server.port import IndexInfo, IndexNote, SearchIndex
+from include.log.resolved import ResolvedRecord
 from include.record.position import SourcePosition
 
 __all__ = [
@@ -57,7 +57,7 @@ class IndexProgress:
     acked: OffsetVector = field(default_factory=dict)
     searchable: OffsetVector = field(default_factory=dict)
     resolved_acked: OffsetVector = field(default_factory=dict)
-    newest: Resolved | None = None
+    newest: ResolvedRecord | None = None
     complete: SourcePosition | None = None
     visible: SourcePosition | None = None
     uncovered: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class IndexProgress:
                 acked=_vector(value["acked"]),
                 searchable=_vector(value["searchable"]),
                 resolved_acked=_vector(value["resolved_acked"]),
-                newest=Resolved.parse(json.dumps(newest).encode()) if newest else None,
+                newest=ResolvedRecord.parse(json.dumps(newest).encode()) if newest else None,
                 complete=SourcePosition.from_json(complete) if complete else None,
                 visible=SourcePosition.from_json(visible) if visible else None,
                 uncovered=tuple(value["uncovered"]),
@@ -161,7 +161,7 @@ class ProgressKeeper:
         self._topic = topic
         self._owner = owner
         self._clock = clock
-        self._last: Note | None = None
+        self._last: IndexNote | None = None
         self._writes = 0
         self.written_us: int | None = None
         """When the document that was claimed was written last (UTC); None where that is not known."""

@@ -25,7 +25,7 @@ from include.index.metadata import Metadata
 from include.index.progress.document import IndexProgress
 from include.index.server.port import IndexedDocument, SearchIndex
 from include.log import topics
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.log.ports import LogReader
 
 __all__ = ["Floors"]
@@ -120,9 +120,9 @@ def _tombstone(metadata: Metadata, found: IndexedDocument, floor: int) -> bytes:
     return line_bytes(found.doc_id, floor - 1, b"", None, written, same=True, routing=found.routing)
 
 
-def _parsed(value: bytes, at: str) -> Control:
+def _parsed(value: bytes, at: str) -> ControlRecord:
     try:
-        return Control.parse(value)
+        return ControlRecord.parse(value)
     except InvalidRecord as error:
         raise Terminal(
             "a control record cannot be understood, so nobody knows which rows live",

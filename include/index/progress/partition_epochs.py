@@ -17,7 +17,7 @@ from include.index.feed import PartitionNumber
 from include.record.key import murmur2
 from include.record.version import pack
 
-__all__ = ["MOST_ERAS", "Eras", "known_numbers"]
+__all__ = ["MOST_ERAS", "PartitionEpochs", "known_numbers"]
 
 _OFFSET_BITS: Final = 40
 MOST_ERAS: Final = 16
@@ -41,7 +41,7 @@ def known_numbers(declared: Sequence[int], noted: Sequence[PartitionNumber]) -> 
     return tuple(out)
 
 
-class Eras:
+class PartitionEpochs:
     """Versions of one topic's records. `numbers` is empty where a partition never says anything about the key."""
 
     def __init__(self, topic: str, generation: int, numbers: Sequence[PartitionNumber] = ()) -> None:

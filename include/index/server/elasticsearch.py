@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from include.errors import BackPressure, Terminal, Transient
 from include.index.server.answers import WRITTEN, serializers
-from include.index.server.port import BulkAnswer, IndexedDocument, IndexInfo, ItemAnswer, Note, SearchIndex
+from include.index.server.port import BulkAnswer, IndexedDocument, IndexInfo, IndexNote, ItemAnswer, SearchIndex
 from include.settings.certificates import tls_context
 from include.settings.connections import Elasticsearch as Settings
 from include.settings.secret import revealed
@@ -277,17 +277,19 @@ class ElasticsearchIndex(SearchIndex):
         return [IndexedDocument(hit["_id"], hit["_version"], hit["_source"], hit.get("_routing")) for hit in hits]
 
     @override
-    def note(self, name: str, note_id: str) -> Note | None:
+    def note(self, name: str, note_id: str) -> IndexNote | None:
         import elasticsearch
 
         try:
             found = self._newest(name, lambda: self.client.get(index=name, id=note_id))
         except elasticsearch.NotFoundError:
             return None
-        return Note(found.body["_source"], found.body["_seq_no"], found.body["_primary_term"])
+        return IndexNote(found.body["_source"], found.body["_seq_no"], found.body["_primary_term"])
 
     @override
-    def write_note(self, name: str, note_id: str, source: Mapping[str, Any], last: Note | None) -> Note | None:
+    def write_note(
+        self, name: str, note_id: str, source: Mapping[str, Any], last: IndexNote | None
+    ) -> IndexNote | None:
         import elasticsearch
 
         condition: dict[str, Any] = (
@@ -301,7 +303,7 @@ class ElasticsearchIndex(SearchIndex):
             return None
         except elasticsearch.NotFoundError as error:
             raise _missing(name) from error
-        return Note(source, done.body["_seq_no"], done.body["_primary_term"])
+        return IndexNote(source, done.body["_seq_no"], done.body["_primary_term"])
 
     @override
     def forget_notes(self, name: str, index: str) -> int:

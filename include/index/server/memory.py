@@ -15,7 +15,7 @@ from typing import Any
 from typing_extensions import override
 
 from include.errors import Terminal
-from include.index.server.port import BulkAnswer, IndexedDocument, IndexInfo, ItemAnswer, Note, SearchIndex
+from include.index.server.port import BulkAnswer, IndexedDocument, IndexInfo, IndexNote, ItemAnswer, SearchIndex
 
 __all__ = ["MemoryIndex"]
 
@@ -29,7 +29,7 @@ class MemoryIndex(SearchIndex):
         self._infos: dict[str, IndexInfo] = {}
         self._documents: dict[str, dict[str, IndexedDocument]] = {}
         self._visible: dict[str, dict[str, IndexedDocument]] = {}
-        self._notes: dict[tuple[str, str], Note] = {}
+        self._notes: dict[tuple[str, str], IndexNote] = {}
         self._sequence = 0
         self._written: dict[str, dict[str, int]] = {}
         self._made = 0
@@ -132,18 +132,20 @@ class MemoryIndex(SearchIndex):
         del self._of(name)[doc_id]
 
     @override
-    def note(self, name: str, note_id: str) -> Note | None:
+    def note(self, name: str, note_id: str) -> IndexNote | None:
         return self._notes.get((name, note_id))
 
     @override
-    def write_note(self, name: str, note_id: str, source: Mapping[str, Any], last: Note | None) -> Note | None:
+    def write_note(
+        self, name: str, note_id: str, source: Mapping[str, Any], last: IndexNote | None
+    ) -> IndexNote | None:
         if name not in self._infos:
             raise Terminal("index does not exist", index=name)
         there = self._notes.get((name, note_id))
         if (there.seq_no if there else None) != (last.seq_no if last else None):
             return None
         self._sequence += 1
-        written = Note(json.loads(json.dumps(source)), self._sequence, 1)
+        written = IndexNote(json.loads(json.dumps(source)), self._sequence, 1)
         self._notes[name, note_id] = written
         return written
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["BulkAnswer", "IndexInfo", "IndexedDocument", "ItemAnswer", "Note", "SearchIndex"]
+__all__ = ["BulkAnswer", "IndexInfo", "IndexNote", "IndexedDocument", "ItemAnswer", "SearchIndex"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class IndexedDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class IndexNote:
     """A small document that one writer keeps; `seq_no` and `primary_term` change with every write of it."""
 
     source: Mapping[str, Any]
@@ -113,10 +113,12 @@ class SearchIndex(Protocol):
     def copies(self, name: str, topic: str, doc_ids: Sequence[str]) -> list[IndexedDocument]:
         """All documents of `topic` with these `metadata.doc_id`, whatever their routing, with their metadata only."""
 
-    def note(self, name: str, note_id: str) -> Note | None:
+    def note(self, name: str, note_id: str) -> IndexNote | None:
         """A note, realtime; None when there is none or no such index."""
 
-    def write_note(self, name: str, note_id: str, source: Mapping[str, Any], last: Note | None) -> Note | None:
+    def write_note(
+        self, name: str, note_id: str, source: Mapping[str, Any], last: IndexNote | None
+    ) -> IndexNote | None:
         """Write a note over `last` (None: create it); None when another than `last` is there: nothing is written."""
 
     def forget_notes(self, name: str, index: str) -> int:

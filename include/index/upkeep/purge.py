@@ -33,12 +33,12 @@ from include.clock import Clock, iso
 from include.errors import BackPressure, InvalidRecord, Terminal, Transient
 from include.index.progress.document import NOTES, IndexProgress, OffsetVector, note_id, read_progress
 from include.index.server.port import IndexedDocument, IndexInfo, SearchIndex
-from include.index.server_wait import Patience
+from include.index.server_wait import ServerRetry
 from include.index.states import States
 from include.log.ports import Record
 from include.pace import TokenBucket
 
-__all__ = ["Protected", "Purge", "Purged", "SearchMark", "delete_line", "horizon_ms", "protected"]
+__all__ = ["ProtectedDocuments", "Purge", "PurgeResult", "SearchMark", "delete_line", "horizon_ms", "protected"]
 
 _DAY_MS: Final = 86_400_000
 _KEPT_MS: Final = 7 * _DAY_MS
@@ -75,7 +75,7 @@ class SearchMark:
 
 
 @dataclass(frozen=True, slots=True)
-class Protected:
+class ProtectedDocuments:
     """What dead letters keep: documents by id, and by partition the first offset behind which all stays."""
 
     doc_ids: frozenset[str] = frozenset()
@@ -83,7 +83,7 @@ class Protected:
 
 
 @dataclass
-class Purged:
+class PurgeResult:
     """What became of the tombstones of one topic in one index that are past the mark of `since` (UTC; None: no mark).
 
     `past_use` were found, of which `purged` are gone, `kept` are protected, and `changed` were written anew meanwhile.
@@ -105,7 +105,7 @@ class Purged:
         return {"index": self.index, "topic": self.topic, "since": self.since, **counts, "why": self.why}
 
 
-def protected(letters: Iterable[Record], states: States) -> Protected:
+def protected(letters: Iterable[Record], states: States) -> ProtectedDocuments:
     """What the dead letters of a topic keep."""
     doc_ids, behind = set[str](), dict[int, int]()
     for record in letters:
@@ -114,7 +114,7 @@ def protected(letters: Iterable[Record], states: States) -> Protected:
             doc_ids.add(doc_id)
         except InvalidRecord:
             behind[record.partition] = min(behind.get(record.partition, record.offset), record.offset)
-    return Protected(frozenset(doc_ids), behind)
+    return ProtectedDocuments(frozenset(doc_ids), behind)
 
 
 class Purge:
@@ -126,17 +126,17 @@ class Purge:
         self._topic = topic
         self._clock = clock
         self._rate = TokenBucket(per_second, clock)
-        self._patience = Patience(clock, longest_s=_PATIENCE_S, on_wait=lambda _, __: None, stopped=lambda: False)
+        self._patience = ServerRetry(clock, longest_s=_PATIENCE_S, on_wait=lambda _, __: None, stopped=lambda: False)
         self._note_id = f"{note_id(info, topic)}.purge"
 
     def run(
         self,
         horizon_ms: int,
         *,
-        keeps: Callable[[], Protected],
-        on_progress: Callable[[Purged], None],
+        keeps: Callable[[], ProtectedDocuments],
+        on_progress: Callable[[PurgeResult], None],
         dry_run: bool,
-    ) -> Purged:
+    ) -> PurgeResult:
         """Steps 1 and 2; a dry run takes neither. May be run again, and beside the application.
 
         Args:
@@ -148,7 +148,7 @@ class Purge:
         Raises `Terminal` for a topic that has grown or an index that was made anew, `Transient` when the index does
         not answer or begins its topic anew; what was purged until then is gone, rightly.
         """
-        out = Purged(self._info.name, self._topic)
+        out = PurgeResult(self._info.name, self._topic)
         progress = self._progress(None)
         if progress is None:
             out.why = "nothing was indexed yet"
@@ -173,9 +173,9 @@ class Purge:
         partition: int,
         below: int,
         mark: SearchMark,
-        kept: Protected,
-        out: Purged,
-        on_progress: Callable[[Purged], None],
+        kept: ProtectedDocuments,
+        out: PurgeResult,
+        on_progress: Callable[[PurgeResult], None],
         *,
         dry_run: bool,
     ) -> None:

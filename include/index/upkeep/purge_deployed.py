@@ -10,7 +10,7 @@ from include.index.progress.document import IndexProgress, read_progress
 from include.index.progress.grown_topics import require_no_growth
 from include.index.server.port import IndexInfo
 from include.index.states import States, feed_of
-from include.index.upkeep.purge import Protected, Purge, Purged, horizon_ms, protected
+from include.index.upkeep.purge import ProtectedDocuments, Purge, PurgeResult, horizon_ms, protected
 from include.index.upkeep.replay import letters_of
 from include.log import topics
 from include.log.kafka.log import KafkaAdmin
@@ -21,8 +21,8 @@ __all__ = ["purge_deployed"]
 
 
 def purge_deployed(
-    on: DeployedIndex, *, per_second: int, dry_run: bool, on_progress: Callable[[Purged], None]
-) -> list[Purged]:
+    on: DeployedIndex, *, per_second: int, dry_run: bool, on_progress: Callable[[PurgeResult], None]
+) -> list[PurgeResult]:
     """Purge the tombstones of all topics of an index that are past their use; the one that serves first.
 
     Raises `Terminal` and `Transient` as `fed_indexes`, `require_no_growth` and `Purge.run`.
@@ -39,7 +39,9 @@ def purge_deployed(
                 there = admin.describe(topic)
                 known = (read_progress(on.index, info, topic) or IndexProgress(topic)).topic_ids.get(topic)
                 if there is None or there.topic_id != known:
-                    purged.append(Purged(info.name, topic, why="the application has not read the topic as it is now"))
+                    purged.append(
+                        PurgeResult(info.name, topic, why="the application has not read the topic as it is now")
+                    )
                     continue
                 require_no_growth(on.definition, topic, admin, on.reader)
                 purged.append(
@@ -55,7 +57,7 @@ def purge_deployed(
     return purged
 
 
-def _protected(on: DeployedIndex, info: IndexInfo, topic: str, registry: ConfluentRegistry) -> Protected:
+def _protected(on: DeployedIndex, info: IndexInfo, topic: str, registry: ConfluentRegistry) -> ProtectedDocuments:
     progress = read_progress(on.index, info, topic) or IndexProgress(topic)
     states = States(feed_of(on.deployment.one("cluster", Cluster), on.definition, topic, progress), registry)
     dead = topics.dead(topic, on.definition.application)

@@ -14,7 +14,7 @@ from include.index.bulk.routing import Copies
 from include.index.bulk.sender import Delivery
 from include.index.deployed import DeployedIndex
 from include.index.generations.target import fed_indexes
-from include.index.mapping.evolving import Evolves
+from include.index.mapping.evolving import MappingEvolution
 from include.index.mapping.file import mapping_of
 from include.index.outcome import TaskOutcome
 from include.index.progress.document import IndexProgress, read_progress
@@ -70,7 +70,7 @@ def _replayed(
     if dry_run:
         states = States(feed, registry)
         return try_out(topic, records, states, functools.partial(_versions, on, info.name, states))
-    own, evolves = feed.topic, Evolves.of(info, on.definition, mapping_of(on.deployment, on.definition))
+    own, evolves = feed.topic, MappingEvolution.of(info, on.definition, mapping_of(on.deployment, on.definition))
     bodies = evolves.bodies(
         Values(registry, own.value), on.index.describe, on.admin.put_mapping, registry, topic, own.entity, own.value
     )

@@ -29,7 +29,7 @@ from include.join.algorithm.shape import JoinShape
 from include.join.algorithm.versions import VersionVector
 from include.state.reading import BucketRows
 
-__all__ = ["Applied", "HeldRecord", "JoinOutput", "LeftRow", "apply", "finished", "lacking_of", "merged"]
+__all__ = ["BucketChanges", "HeldRecord", "JoinOutput", "LeftRow", "apply", "finished", "lacking_of", "merged"]
 
 _ANYTHING: Final = object()
 """What stood before, where a record is written whether it differs or not."""
@@ -59,7 +59,7 @@ class HeldRecord(NamedTuple):
 
 
 @dataclass(slots=True)
-class Applied:
+class BucketChanges:
     """What a bucket's share of a batch makes.
 
     Args:
@@ -81,7 +81,7 @@ class Applied:
     incomplete: int = 0
 
 
-def apply(touches: Iterable[Touch | PlainTouch], state: BucketRows, shape: JoinShape) -> Applied:
+def apply(touches: Iterable[Touch | PlainTouch], state: BucketRows, shape: JoinShape) -> BucketChanges:
     """Apply a bucket's touches, in any order, to its state.
 
     Nothing is written: the caller commits `rows` and `outputs` together. A touch that is older than the row it finds
@@ -91,7 +91,7 @@ def apply(touches: Iterable[Touch | PlainTouch], state: BucketRows, shape: JoinS
     them nobody could say later which outputs have to go (`rework`).
     """
     if shape.compiled is not None:
-        made_so: Applied = shape.compiled(touches, state)
+        made_so: BucketChanges = shape.compiled(touches, state)
         return made_so
     ordered = sorted(map(Touch.of, touches))
     keys = list(dict.fromkeys(row_key(touch.join_key, touch.input, touch.key) for touch in ordered))
@@ -121,7 +121,7 @@ def finished(
     stood: Mapping[bytes, bytes | None],
     get: Callable[[Sequence[bytes]], Sequence[bytes | None]],
     left: Iterable[LeftRow] = (),
-) -> Applied:
+) -> BucketChanges:
     """Finds what is left to do when all touches were taken in: rows that changed, marks of join keys that lack outputs.
 
     Args:
@@ -146,18 +146,18 @@ def finished(
             slot = row_input(key)
             grown[slot] = grown.get(slot, 0) + (1 if value is not None else -1)
     outputs = [JoinOutput(*newest[key]) for key in sorted(newest)]
-    return Applied(
+    return BucketChanges(
         rows | marks | gone, outputs, [HeldRecord(*each) for each in held], stale, products, grown, incomplete
     )
 
 
-def merged(one: Applied, other: Applied) -> Applied:
+def merged(one: BucketChanges, other: BucketChanges) -> BucketChanges:
     """What two shares make that have no join key in common."""
     newest = {output.key: output for output in one.outputs}
     for output in other.outputs:
         if output.key not in newest or newest[output.key].version < output.version:
             newest[output.key] = output
-    return Applied(
+    return BucketChanges(
         one.rows | other.rows,
         [newest[key] for key in sorted(newest)],
         one.held + other.held,

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from include.join.algorithm import versions
-from include.join.algorithm.batch import Applied, HeldRecord, JoinOutput, apply, lacking_of
+from include.join.algorithm.batch import BucketChanges, HeldRecord, JoinOutput, apply, lacking_of
 from include.join.algorithm.multimap import shown_of
 from include.join.algorithm.row import (
     OutputShare,
@@ -39,7 +39,7 @@ from include.join.algorithm.shape import JoinShape
 from include.join.algorithm.versions import VersionVector
 from include.state.reading import BucketRows
 
-__all__ = ["BEGIN", "DONE", "Reworked", "apply_partly", "named", "reached", "rework"]
+__all__ = ["BEGIN", "DONE", "ReworkResult", "apply_partly", "named", "reached", "rework"]
 
 BEGIN: Final = b""
 DONE: Final = b"s"
@@ -54,7 +54,7 @@ def reached(join_key: bytes, place: bytes) -> bool:
 
 
 @dataclass(slots=True)
-class Reworked:
+class ReworkResult:
     """What a step makes.
 
     Args:
@@ -77,7 +77,7 @@ class Reworked:
 
 def apply_partly(
     touches: Iterable[Touch | PlainTouch], state: BucketRows, old: JoinShape, new: JoinShape, place: bytes
-) -> tuple[Applied, Applied]:
+) -> tuple[BucketChanges, BucketChanges]:
     """`apply` for a bucket that was gone through up to `place`: what the old join makes, and what the new one does."""
     ahead: list[Touch] = []
     behind: list[Touch] = []
@@ -100,7 +100,7 @@ def rework(
     most: int,
     whole: bool = False,
     sweep: bool = False,
-) -> Reworked:
+) -> ReworkResult:
     """Go through some join keys of a bucket.
 
     Args:
@@ -113,7 +113,7 @@ def rework(
         whole: outputs are written also where they are what they were.
         sweep: of join keys that lack outputs, what may be out and is none of theirs goes.
     """
-    made = Reworked()
+    made = ReworkResult()
     lacking = lacking_of(state)
     read = 0
     for join_key, rows in _with(_join_keys(state, place), lacking, place):
@@ -149,7 +149,7 @@ def _rework(
     old: JoinShape,
     new: JoinShape,
     rank: int,
-    made: Reworked,
+    made: ReworkResult,
     *,
     whole: bool,
     unknown: bool,

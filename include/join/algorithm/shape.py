@@ -13,7 +13,7 @@ from include.join.algorithm.row import OutputShare, PlainTouch, Row, Touch
 from include.join.config.definition import JoinFile
 from include.join.config.fields import FieldPlan
 
-__all__ = ["Frame", "JoinShape", "Projection"]
+__all__ = ["JoinShape", "KeyFrame", "Projection"]
 
 
 class Projection(Protocol):
@@ -27,7 +27,7 @@ class Projection(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class KeyFrame:
     """What stands around the parts of a record. An empty part takes no separator."""
 
     prefix: bytes = b""
@@ -63,9 +63,9 @@ class JoinShape:
     distinct: tuple[bool, ...]
     sole: tuple[bool, ...]
     projection: Projection
-    key: Frame
+    key: KeyFrame
     key_fields: tuple[tuple[int, int], ...]
-    value: Frame
+    value: KeyFrame
     max_product: int = 100_000
     slots: tuple[int, ...] = ()
     compiled: Callable[[Iterable[Touch | PlainTouch], Any], Any] | None = None
@@ -76,8 +76,8 @@ class JoinShape:
         join: JoinFile,
         plan: FieldPlan,
         projection: Projection,
-        key: Frame,
-        value: Frame,
+        key: KeyFrame,
+        value: KeyFrame,
         slots: tuple[int, ...] = (),
     ) -> Self:
         """Makes the shape of a join by its file and the plan of its fields.

@@ -18,7 +18,7 @@ from include.join.algorithm.moves import touches_of_change
 from include.join.algorithm.row import Row, Touch
 from include.state.reading import BucketRows
 
-__all__ = ["Located", "Sighting", "forgotten", "locate"]
+__all__ = ["LocatedTouches", "RowSighting", "forgotten", "locate"]
 
 _VERSION: Final = struct.Struct(">Q")
 _ROW: Final = b"k"
@@ -27,7 +27,7 @@ _GONE: Final = b"d"
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class RowSighting:
     """A record: the row has this join key from now on; None: it stands under none, or is deleted."""
 
     input: int
@@ -39,7 +39,7 @@ class Sighting:
 
 
 @dataclass(slots=True)
-class Located:
+class LocatedTouches:
     """What the first stage makes of a bucket's sightings: touches, and changes of its state (None deletes)."""
 
     touches: list[Touch]
@@ -47,7 +47,7 @@ class Located:
     stale: int = 0
 
 
-def locate(sightings: Iterable[Sighting], state: BucketRows, *, complete: bool) -> Located:
+def locate(sightings: Iterable[RowSighting], state: BucketRows, *, complete: bool) -> LocatedTouches:
     """Say where each row stood before; in any order, the newer record of a row wins.
 
     A later version of a row gets no lower rank than an earlier one, so that what it puts is never beaten by what the
@@ -56,7 +56,7 @@ def locate(sightings: Iterable[Sighting], state: BucketRows, *, complete: bool) 
     ordered = sorted(sightings, key=lambda sighting: (sighting.input, sighting.key, sighting.version, sighting.rank))
     keys = list(dict.fromkeys(_state_key(sighting) for sighting in ordered))
     stood = dict(zip(keys, state.get(keys), strict=True))
-    located = Located([], {})
+    located = LocatedTouches([], {})
     for state_key, of_row in groupby(ordered, key=_state_key):
         _follow(state_key, of_row, stood[state_key], located)
     if complete:
@@ -74,7 +74,7 @@ def forgotten(state: BucketRows, slots: Collection[int]) -> dict[bytes, None]:
     return {key: None for mark in (_ROW, _GONE) for key, _ in state.scan(mark) if key[len(mark)] not in slots}
 
 
-def _follow(state_key: bytes, sightings: Iterable[Sighting], kept: bytes | None, located: Located) -> None:
+def _follow(state_key: bytes, sightings: Iterable[RowSighting], kept: bytes | None, located: LocatedTouches) -> None:
     version, join_key = (-1, b"") if kept is None else (_VERSION.unpack_from(kept)[0], kept[_VERSION.size :])
     rank = 0
     for sighting in sightings:
@@ -103,5 +103,5 @@ def _follow(state_key: bytes, sightings: Iterable[Sighting], kept: bytes | None,
         located.rows[mark] = None
 
 
-def _state_key(sighting: Sighting) -> bytes:
+def _state_key(sighting: RowSighting) -> bytes:
     return _ROW + bytes((sighting.input,)) + sighting.key

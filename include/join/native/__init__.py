@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from include.join.algorithm.batch import Applied, finished
+from include.join.algorithm.batch import BucketChanges, finished
 from include.join.algorithm.row import PlainTouch, Row, Touch
 from include.join.algorithm.shape import JoinShape
 from include.record.native import why_not
@@ -25,7 +25,7 @@ WHY_NOT: Final = why_not("include.join.native._join", form=3)
 
 def compiled(
     shape: JoinShape, projector: Callable[[int, bytes, bytes], Projector | None]
-) -> Callable[[Iterable[Touch | PlainTouch], BucketRows], Applied] | None:
+) -> Callable[[Iterable[Touch | PlainTouch], BucketRows], BucketChanges] | None:
     """`apply` for this shape, whose outputs are parts behind one prefix; None for the Python way.
 
     `projector`: of an input, a key and a row as the state has it, what reads such rows; None for the Python way.

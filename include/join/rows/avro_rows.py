@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from include.errors import InvalidRecord, SettingsError
 from include.join.algorithm.row import OutputShare, Row
-from include.join.algorithm.shape import Frame, JoinShape, Projection
+from include.join.algorithm.shape import JoinShape, KeyFrame, Projection
 from include.join.config.definition import JoinFile
 from include.join.config.fields import FieldPlan
 from include.join.config.schema import InputSchema, OutputSchemas, bare
@@ -331,7 +331,7 @@ class AvroJoin(Projection):
 
     def shape(self, join: JoinFile, plan: FieldPlan, ids: tuple[int, int], slots: tuple[int, ...] = ()) -> JoinShape:
         """The join as the algorithm sees it; `ids`: those of the output's key and value schema."""
-        key, value = (Frame(prefix=b"\x00" + schema_id.to_bytes(4, "big")) for schema_id in ids)
+        key, value = (KeyFrame(prefix=b"\x00" + schema_id.to_bytes(4, "big")) for schema_id in ids)
         made = JoinShape.of(join, plan, self, key, value, slots)
         return replace(made, compiled=compiled(made, lambda place, key, kept: self.rows[place].projector(key, kept)))
 

@@ -15,13 +15,13 @@ from typing_extensions import override
 
 from include.errors import InvalidRecord
 from include.join.algorithm.row import OutputShare, Row
-from include.join.algorithm.shape import Frame, JoinShape, Projection
+from include.join.algorithm.shape import JoinShape, KeyFrame, Projection
 from include.join.config.definition import JoinFile
 from include.join.config.fields import FieldPlan
 
 __all__ = ["JsonProjection", "json_join_key", "json_shape"]
 
-_FRAME: Final = Frame(b"{", b",", b"}")
+_FRAME: Final = KeyFrame(b"{", b",", b"}")
 
 
 @dataclass(frozen=True)

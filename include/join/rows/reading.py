@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from include.errors import InvalidRecord
 from include.join.algorithm.moves import encoded_join_key, touches_of_change
 from include.join.algorithm.row import Row, Touch
-from include.join.algorithm.whereabouts import Sighting
+from include.join.algorithm.whereabouts import RowSighting
 from include.join.native import WHY_NOT
 from include.join.rows.avro_rows import AvroRows
 from include.record.fields import EnvelopeFields
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["InputReader", "Moves"]
 
 _HEAD: Final = 5
-Moves = Iterable[Touch | Sighting]
+Moves = Iterable[Touch | RowSighting]
 """What a record does: touches, or one sighting."""
 
 
@@ -101,12 +101,12 @@ class InputReader:
     def _stands(self, key: bytes, rank: int, version: int, row: Row, *, before: bytes | None) -> Moves:
         after = self._join_key(key, row.schema_id, row.body)
         if self.located:
-            return (Sighting(self.number, key, rank, version, after, row),)
+            return (RowSighting(self.number, key, rank, version, after, row),)
         return touches_of_change(self.number, key, rank, version, before=before, after=after, row=row)
 
     def _left(self, key: bytes, rank: int, version: int, schema_id: int, before: bytes | None) -> Moves:
         if self.located:
-            return (Sighting(self.number, key, rank, version, None, None),)
+            return (RowSighting(self.number, key, rank, version, None, None),)
         if before is None:
             raise InvalidRecord("delete has no image of before", reason="op 'd'")
         stood = self._join_key(key, schema_id, before)
@@ -114,7 +114,7 @@ class InputReader:
 
     def _gone(self, key: bytes, rank: int, version: int) -> Moves:
         if self.located:
-            return (Sighting(self.number, key, rank, version, None, None),)
+            return (RowSighting(self.number, key, rank, version, None, None),)
         stood = encoded_join_key(self.rows.join_key_of(key), None)
         return touches_of_change(self.number, key, rank, version, before=stood, after=None, row=None)
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 from include.lake.backfill.plan import PlannedCut
 from include.lake.backfill.planning import missing_offsets
 from include.lake.backfill.run_registry import Run
-from include.lake.dates.event_hours import Period
+from include.lake.dates.event_hours import CalendarPeriod
 from include.lake.protocol.chain import Chain, give_up
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.commit_rules import joined_gaps
@@ -206,6 +206,6 @@ def _dates(chain: ChainKey, commit: Commit) -> Counter[str]:
     for file in commit.files:
         key = chain.parse_data(file.key, commit.first)
         if not key.refused:
-            period = Period.of(key.names)
+            period = CalendarPeriod.of(key.names)
             records[str(period.day) if period else NO_DATE] += file.records
     return records

@@ -36,7 +36,7 @@ from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
 from include.store.s3 import store_of
 
-__all__ = ["DeployedBackfill", "OneByOne", "Tell", "deleting", "perform"]
+__all__ = ["DeployedBackfill", "SequentialPool", "Tell", "deleting", "perform"]
 
 _HEADS_AT_ONCE: Final = 8
 
@@ -92,7 +92,7 @@ class DeployedBackfill:
         return run_named(self.bucket.store, life, name)
 
 
-class OneByOne(TaskPool):
+class SequentialPool(TaskPool):
     """In this process: a task at a time, carried out when it is asked what has finished."""
 
     slots = together = 1

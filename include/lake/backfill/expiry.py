@@ -24,10 +24,10 @@ from include.lake.protocol.pointer import ReadersPointer, change_pointer, read_p
 from include.lake.protocol.runner import Pause, Runner
 from include.store.object_store import ObjectStore
 
-__all__ = ["Eraser", "Expiry", "Unread", "expire", "plan_expiry"]
+__all__ = ["Eraser", "Expiry", "UnreadObject", "expire", "plan_expiry"]
 
 
-class Unread(NamedTuple):
+class UnreadObject(NamedTuple):
     """A data object that no reader reads."""
 
     key: ObjectKey
@@ -50,7 +50,7 @@ class Expiry:
 
     topic: TopicKey
     generation: int
-    objects: tuple[Unread, ...]
+    objects: tuple[UnreadObject, ...]
     kept: int
     gives_up: bool
 
@@ -111,7 +111,7 @@ def plan_expiry(store: ObjectStore, topic: TopicKey, generation: int) -> Expiry:
     return Expiry(topic, generation, unread, len(found) - len(unread), gives_up=open_)
 
 
-def _objects(store: ObjectStore, topic: TopicKey, generation: int) -> Iterable[Unread]:
+def _objects(store: ObjectStore, topic: TopicKey, generation: int) -> Iterable[UnreadObject]:
     """All data objects of the generation. Marks of finished dates and what others put there are left alone."""
     for info in store.list(topic_path(topic.prefix, topic.topic)):
         if not info.key.rpartition("/")[2].startswith(f"{generation}_"):
@@ -121,14 +121,14 @@ def _objects(store: ObjectStore, topic: TopicKey, generation: int) -> Iterable[U
         except Terminal:
             continue
         if (key.topic, key.generation) == (topic.topic, generation):
-            yield Unread(key, info.size_bytes)
+            yield UnreadObject(key, info.size_bytes)
 
 
 def expire(
     store: ObjectStore,
     eraser: Eraser,
     expiry: Expiry,
-    on_removed: Callable[[Unread], None] = lambda _each: None,
+    on_removed: Callable[[UnreadObject], None] = lambda _each: None,
     pause: Pause = give_up,
 ) -> None:
     """Carry it out; may be done again after a crash. Raises `Terminal` before it would remove what readers see.

@@ -15,10 +15,10 @@ from include.lake.protocol.pointer import ReadersPointer
 from include.lake.protocol.runner import Pause
 from include.store.object_store import ObjectStore
 
-__all__ = ["Followed", "live_cuts", "only_life", "partitions_of", "read_instead"]
+__all__ = ["GenerationCut", "live_cuts", "only_life", "partitions_of", "read_instead"]
 
 
-class Followed(NamedTuple):
+class GenerationCut(NamedTuple):
     """A cut, and the generation that it is of."""
 
     generation: int
@@ -27,7 +27,7 @@ class Followed(NamedTuple):
 
 def live_cuts(
     store: ObjectStore, topic: TopicKey, pointer: ReadersPointer, partition: int, since: int = 0, pause: Pause = give_up
-) -> Iterator[Followed]:
+) -> Iterator[GenerationCut]:
     """The cuts that were written live and end after `since`, one behind the other, none that is forgotten.
 
     What an older revision wrote behind the place where a newer one took over is no part of them.
@@ -55,12 +55,17 @@ def live_cuts(
         for commit in chain.commits(since):
             if later and commit.first >= min(later):
                 break
-            yield Followed(generation, commit)
+            yield GenerationCut(generation, commit)
 
 
 def read_instead(
-    store: ObjectStore, topic: TopicKey, pointer: ReadersPointer, partition: int, live: Followed, pause: Pause = give_up
-) -> Followed:
+    store: ObjectStore,
+    topic: TopicKey,
+    pointer: ReadersPointer,
+    partition: int,
+    live: GenerationCut,
+    pause: Pause = give_up,
+) -> GenerationCut:
     """The cut that readers read instead of a live one: itself, or what a backfill made of it.
 
     Args:
@@ -87,7 +92,7 @@ def read_instead(
             key=chain.commit(live.commit.first),
             fix="Run `lyrebird audit chain` on the topic.",
         )
-    return Followed(generation, commit)
+    return GenerationCut(generation, commit)
 
 
 def partitions_of(store: ObjectStore, topic: TopicKey, pointer: ReadersPointer) -> list[int]:

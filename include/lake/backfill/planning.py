@@ -11,11 +11,11 @@ from typing import Final
 
 from include.errors import Terminal, Transient
 from include.lake.backfill.configuration import fingerprint, narrowed, zones_of
-from include.lake.backfill.live_cuts import Followed, live_cuts, only_life, partitions_of, read_instead
+from include.lake.backfill.live_cuts import GenerationCut, live_cuts, only_life, partitions_of, read_instead
 from include.lake.backfill.plan import BackfillPlan, PlannedCut, RawObject
 from include.lake.backfill.secor_ranges import archived
 from include.lake.backfill.selection import BackfillSelection, span_ms
-from include.lake.dates.event_hours import Period
+from include.lake.dates.event_hours import CalendarPeriod
 from include.lake.definition import LakeGroup
 from include.lake.parsing.definition import ParserContext
 from include.lake.protocol.chain import give_up
@@ -26,7 +26,7 @@ from include.lake.protocol.pointer import ReadersPointer, read_pointer
 from include.lake.protocol.read_cuts import read_cuts
 from include.lake.protocol.runner import Pause
 from include.lake.reading.log_ranges import LogRanges
-from include.lake.writing.log_cuts import Logics
+from include.lake.writing.log_cuts import CutLogics
 from include.lake.writing.topic_pipelines import logics_of
 from include.store.object_store import ObjectStore
 
@@ -100,7 +100,7 @@ def make_plan(
     return BackfillPlan(asked, topic, fingerprint(wanted, asked, means), cuts, raw, tuple(sources))
 
 
-_Chosen = tuple[int, Followed, Followed]
+_Chosen = tuple[int, GenerationCut, GenerationCut]
 """Partition, the cut as it was written live, and as it is read."""
 
 
@@ -129,14 +129,16 @@ def _chosen(
 
 def _both(
     bucket: LakeStore, topic: TopicKey, pointer: ReadersPointer, partition: int, since: int
-) -> Iterator[tuple[Followed, Followed]]:
+) -> Iterator[tuple[GenerationCut, GenerationCut]]:
     for live in live_cuts(bucket.store, topic, pointer, partition, since, bucket.pause):
         yield live, read_instead(bucket.store, topic, pointer, partition, live, bucket.pause)
 
 
 def _has_days(chain: ChainKey, commit: Commit, asked: BackfillSelection, span: tuple[int, int]) -> bool:
     assert asked.days is not None  # noqa: S101 - asked for by who calls
-    periods = (Period.of(chain.parse_data(file.key, commit.first).names) for file in commit.files if file.records)
+    periods = (
+        CalendarPeriod.of(chain.parse_data(file.key, commit.first).names) for file in commit.files if file.records
+    )
     if any(period is not None and period.day in asked.days for period in periods):
         return True
     if commit.min_ts is None or commit.max_ts is None:
@@ -144,13 +146,13 @@ def _has_days(chain: ChainKey, commit: Commit, asked: BackfillSelection, span: t
     return commit.min_ts < span[1] and commit.max_ts >= span[0]
 
 
-def _planned(partition: int, live: Followed, read: Followed) -> PlannedCut:
+def _planned(partition: int, live: GenerationCut, read: GenerationCut) -> PlannedCut:
     commit = read.commit
     size = sum(file.bytes for file in commit.files)
     return PlannedCut(partition, commit.first, commit.next, live.generation, read.generation, commit.n_records, size)
 
 
-def _check_borders(logics: Logics, chosen: Iterable[_Chosen]) -> None:
+def _check_borders(logics: CutLogics, chosen: Iterable[_Chosen]) -> None:
     for partition, live, _ in chosen:
         border = logics.border(partition, live.commit.first)
         if border is not None and border < live.commit.next:

@@ -20,11 +20,11 @@ from include.lake.protocol.pointer import CutRanges, ReadersPointer, change_poin
 from include.lake.protocol.runner import Pause
 from include.store.object_store import ObjectStore
 
-__all__ = ["Promoted", "promote"]
+__all__ = ["PromotionResult", "promote"]
 
 
 @dataclass(frozen=True)
-class Promoted:
+class PromotionResult:
     """Readers follow it. `anew` is false where they did already."""
 
     run: str
@@ -48,7 +48,7 @@ class Promoted:
         return [*self.comparison.lines(), f"backfill {self.run} {said} generation {numbers}"]
 
 
-def promote(store: ObjectStore, run: Run, *, accept: bool = False, pause: Pause = give_up) -> Promoted:
+def promote(store: ObjectStore, run: Run, *, accept: bool = False, pause: Pause = give_up) -> PromotionResult:
     """Promote a run; nothing where it is promoted already. `accept`: also where the comparison is not clean.
 
     Raises `Terminal` where cuts are missing, differences are not accepted, the run was given up, or another live
@@ -58,7 +58,7 @@ def promote(store: ObjectStore, run: Run, *, accept: bool = False, pause: Pause 
     comparison = compare(store, run, pause)
     generations = tuple(run.generations[replaces] for replaces in sorted(run.generations))
     if standing(read_pointer(store, run.plan.topic), run) == "promoted":
-        return Promoted(run.name, generations, comparison, anew=False)
+        return PromotionResult(run.name, generations, comparison, anew=False)
     if not comparison.whole or not (comparison.clean or accept):
         raise _refused(run, comparison)
     # 2. Append.
@@ -71,7 +71,7 @@ def promote(store: ObjectStore, run: Run, *, accept: bool = False, pause: Pause 
             change_pointer(store, run.plan.topic, partial(_appended, run=run, entries=entries, known=known))
         except _MovedError:
             continue
-        return Promoted(run.name, generations, comparison, anew=True)
+        return PromotionResult(run.name, generations, comparison, anew=True)
 
 
 class _MovedError(Exception):

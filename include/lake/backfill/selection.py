@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from include.errors import SettingsError
-from include.lake.dates.event_hours import Period
+from include.lake.dates.event_hours import CalendarPeriod
 from include.lake.parsing.zones import zone
 from include.lake.protocol.canonical import choice, offset, text
 
@@ -162,7 +162,7 @@ def span_ms(days: Days, zones: Iterable[str]) -> tuple[int, int]:
         begins.append((midnight - _EPOCH) // _MS)
         # A day that a zone skipped has no end of its own: that of the day before it is where it would be.
         last = days.last
-        while (end := Period(last).end_ms(name)) is None:
+        while (end := CalendarPeriod(last).end_ms(name)) is None:
             last -= dt.timedelta(days=1)
         ends.append(end)
     return min(begins), max(ends)

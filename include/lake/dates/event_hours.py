@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from include.lake.parsing.zones import zone
 
-__all__ = ["Period", "folder_of"]
+__all__ = ["CalendarPeriod", "folder_of"]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _HOUR_S: Final = 3600
@@ -27,14 +27,14 @@ _HIVE_HOUR: Final = re.compile(r"hr=([0-9]{2})")
 _PLAIN_HOUR: Final = re.compile(r"([0-9]{2})")
 
 
-class Period(NamedTuple):
+class CalendarPeriod(NamedTuple):
     """A day of the calendar, or one hour of it (0-23)."""
 
     day: dt.date
     hour: int | None = None
 
     @classmethod
-    def of(cls, names: Sequence[str]) -> Period | None:
+    def of(cls, names: Sequence[str]) -> CalendarPeriod | None:
         """That of partition names, `dt=…[/hr=…]` or plain (`2026-11-21[/10]`); None when they have no date."""
         return _found(names)[0]
 
@@ -57,7 +57,7 @@ def folder_of(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names[: _found(names)[1]])
 
 
-def _found(names: Sequence[str]) -> tuple[Period | None, int]:
+def _found(names: Sequence[str]) -> tuple[CalendarPeriod | None, int]:
     """The period, and how many names lead to it."""
     for depth, name in enumerate(names, 1):
         match = _DAY.fullmatch(name)
@@ -69,12 +69,16 @@ def _found(names: Sequence[str]) -> tuple[Period | None, int]:
             continue
         pattern = _HIVE_HOUR if match[1] else _PLAIN_HOUR
         hour = pattern.fullmatch(names[depth]) if depth < len(names) else None
-        return (Period(day, int(hour[1])), depth + 1) if hour and int(hour[1]) < 24 else (Period(day), depth)
+        return (
+            (CalendarPeriod(day, int(hour[1])), depth + 1)
+            if hour and int(hour[1]) < 24
+            else (CalendarPeriod(day), depth)
+        )
     return None, 0
 
 
 @lru_cache(maxsize=65536)
-def _edges_ms(period: Period, zone_name: str) -> tuple[int, int] | None:
+def _edges_ms(period: CalendarPeriod, zone_name: str) -> tuple[int, int] | None:
     where = zone(zone_name)
     # Seconds of the local clock, counted as if it never changed.
     start = (period.day.toordinal() - _EPOCH.toordinal()) * _DAY_S + (period.hour or 0) * _HOUR_S

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from include.lake.dates.event_hours import Period
+from include.lake.dates.event_hours import CalendarPeriod
 
 __all__ = ["CommittedTimes", "PartitionProgress", "came_late", "finished", "passed"]
 
@@ -107,6 +107,6 @@ def _reached(commits: Sequence[CommittedTimes], witnesses: int) -> int | None:
 
 
 def _over(names: tuple[str, ...], zone_name: str, until_ms: int) -> bool:
-    period = Period.of(names)
+    period = CalendarPeriod.of(names)
     end = period.end_ms(zone_name) if period else None
     return end is not None and end <= until_ms

@@ -25,13 +25,22 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from include.errors import Terminal
-from include.lake.dates.event_hours import Period, folder_of
+from include.lake.dates.event_hours import CalendarPeriod, folder_of
 from include.lake.protocol.canonical import dump, load
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.pointer import ReadersPointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["ANY_DAY", "DateIndex", "IndexedFile", "IndexedTo", "NamedTimes", "Void", "folders_of", "latest"]
+__all__ = [
+    "ANY_DAY",
+    "DateIndex",
+    "IndexedFile",
+    "IndexedOffsets",
+    "NamedTimes",
+    "UnusableIndex",
+    "folders_of",
+    "latest",
+]
 
 ANY_DAY: Final = "any"
 """In place of a day: objects that may have records of any."""
@@ -47,7 +56,7 @@ _MOST_FILES: Final = 32
 _PERIODS: Final = 3
 
 
-class Void(Exception):
+class UnusableIndex(Exception):
     """What is kept cannot be used: read anew."""
 
 
@@ -57,7 +66,7 @@ class NamedTimes(NamedTuple):
     `first` is that of their cut.
     """
 
-    period: Period | None
+    period: CalendarPeriod | None
     records: int
     min_ts: int | None
     max_ts: int | None
@@ -85,7 +94,7 @@ class IndexedFile(NamedTuple):
 
     def days(self, prefix: str) -> Iterator[str]:
         """Under which it is kept."""
-        period = Period.of(self.names(prefix))
+        period = CalendarPeriod.of(self.names(prefix))
         if period is not None:
             yield period.day.isoformat()
         elif self.min_ts is None or self.max_ts is None:
@@ -99,7 +108,7 @@ class IndexedFile(NamedTuple):
             yield from days if len(days) == end + 1 - begin else (ANY_DAY,)
 
 
-class IndexedTo(NamedTuple):
+class IndexedOffsets(NamedTuple):
     """How far the index goes in a partition: to `next`. `first` (-1: it has no cut) and `etag` are of its last commit.
 
     `whole`: nothing was left to read. `times` are those that decide how far the partition is.
@@ -122,7 +131,7 @@ class DateIndex:
     pointer: ReadersPointer
     complete: bool = False
     floors: dict[int, int] = field(default_factory=dict)
-    marks: dict[int, IndexedTo] = field(default_factory=dict)
+    marks: dict[int, IndexedOffsets] = field(default_factory=dict)
     files: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By day: names of its files."""
     open: set[str] = field(default_factory=set)
@@ -146,7 +155,7 @@ class DateIndex:
             index.etag, index.saved = found.info.etag, found.body
             try:
                 index._fill(load(found.body, index.key, _FIELDS))
-            except (AttributeError, KeyError, TypeError, ValueError, Terminal, Void):
+            except (AttributeError, KeyError, TypeError, ValueError, Terminal, UnusableIndex):
                 index.clear()
         return index
 
@@ -164,7 +173,7 @@ class DateIndex:
             self.open |= {"/".join(each) for each in folders_of(file.names(self.topic.prefix))}
 
     def of_day(self, day: str) -> dict[str, IndexedFile]:
-        """By key, of all generations, nothing forgotten; `Void` when something is missing."""
+        """By key, of all generations, nothing forgotten; `UnusableIndex` when something is missing."""
         return {key: each for key, each in self._all_of(day).items() if each.next > self.pointer.floor(each.partition)}
 
     def _all_of(self, day: str) -> dict[str, IndexedFile]:
@@ -172,7 +181,7 @@ class DateIndex:
         for name in self.files.get(day, ()):
             stored = self.store.get(self._file(day, name))
             if stored is None or _digest(stored.body) != name:
-                raise Void(f"{self._file(day, name)} is missing or torn")
+                raise UnusableIndex(f"{self._file(day, name)} is missing or torn")
             files |= {row[0]: IndexedFile(*row) for row in orjson.loads(stored.body)}
         return files | self.fresh.get(day, {})
 
@@ -254,9 +263,9 @@ class DateIndex:
         marks = {int(partition): _mark(value) for partition, value in found["marks"].items()}
         floors = {int(partition): int(floor) for partition, floor in found["floors"].items()}
         if found["view"] != _view(self.pointer, entries) or not _behind(self.pointer, entries, marks):
-            raise Void("readers read other generations")
+            raise UnusableIndex("readers read other generations")
         if any(self.pointer.floor(partition) < floor for partition, floor in floors.items()):
-            raise Void("a floor went down")
+            raise UnusableIndex("a floor went down")
         same = entries == len(self.pointer.entries)
         # The chain that was live may go on behind a mark.
         self.marks = {partition: mark._replace(whole=mark.whole and same) for partition, mark in marks.items()}
@@ -270,7 +279,7 @@ class DateIndex:
 
 def folders_of(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """That of the period; of an hour that of its day, too; none without a date."""
-    folder, period = folder_of(names), Period.of(names)
+    folder, period = folder_of(names), CalendarPeriod.of(names)
     if period is None:
         return ()
     return (folder,) if period.hour is None else (folder, folder[:-1])
@@ -278,7 +287,7 @@ def folders_of(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 
 def latest(times: Iterable[NamedTimes]) -> tuple[NamedTimes, ...]:
     """Those that decide which time two records have reached, whichever zone the periods are of."""
-    periods: defaultdict[Period | None, list[NamedTimes]] = defaultdict(list)
+    periods: defaultdict[CalendarPeriod | None, list[NamedTimes]] = defaultdict(list)
     for named_times in times:
         periods[named_times.period].append(named_times)
     kept = _most(periods.pop(None, []))
@@ -300,7 +309,7 @@ def _most(times: list[NamedTimes]) -> list[NamedTimes]:
     return by_end[:2] + ([last] if last is not None and last not in by_end[:2] else [])
 
 
-def _behind(pointer: ReadersPointer, entries: int, marks: Mapping[int, IndexedTo]) -> bool:
+def _behind(pointer: ReadersPointer, entries: int, marks: Mapping[int, IndexedOffsets]) -> bool:
     """Whether the entries from that number on hold nothing that the marks have passed."""
     for entry in pointer.entries[entries:]:
         for partition, mark in marks.items():
@@ -319,7 +328,7 @@ def _digest(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()[:32]
 
 
-def _mark_json(mark: IndexedTo) -> list[Any]:
+def _mark_json(mark: IndexedOffsets) -> list[Any]:
     times = [
         [*((each.period.day.isoformat(), each.period.hour) if each.period else (None, None)), *each[1:]]
         for each in mark.times
@@ -327,12 +336,12 @@ def _mark_json(mark: IndexedTo) -> list[Any]:
     return [*mark[:-1], times]
 
 
-def _mark(value: list[Any]) -> IndexedTo:
+def _mark(value: list[Any]) -> IndexedOffsets:
     end, whole, generation, first, etag, times = value
-    return IndexedTo(
+    return IndexedOffsets(
         end, whole, generation, first, etag, tuple(NamedTimes(_period(day, hour), *rest) for day, hour, *rest in times)
     )
 
 
-def _period(day: str | None, hour: int | None) -> Period | None:
-    return None if day is None else Period(dt.date.fromisoformat(day), hour)
+def _period(day: str | None, hour: int | None) -> CalendarPeriod | None:
+    return None if day is None else CalendarPeriod(dt.date.fromisoformat(day), hour)

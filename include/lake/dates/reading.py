@@ -14,8 +14,8 @@ from functools import partial
 from itertools import islice
 from typing import Final, NamedTuple
 
-from include.lake.dates.event_hours import Period
-from include.lake.dates.kept import DateIndex, IndexedFile, IndexedTo, NamedTimes, Void, latest
+from include.lake.dates.event_hours import CalendarPeriod
+from include.lake.dates.kept import DateIndex, IndexedFile, IndexedOffsets, NamedTimes, UnusableIndex, latest
 from include.lake.protocol.chain import SUMMARY_COMMITS, Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey, parse_cut_key
 from include.lake.protocol.cut import Commit
@@ -52,8 +52,8 @@ def catch_up(
 ) -> None:
     """Read what these partitions have behind the index; `save` is called each time that there is much of it.
 
-    `wanted`: the files of these days are looked for, and no others. Raises `Void` where the index is of another
-    chain, `Terminal` for a hole, and the store's errors as they come.
+    `wanted`: the files of these days are looked for, and no others. Raises `UnusableIndex` where the index is of
+    another chain, `Terminal` for a hole, and the store's errors as they come.
     """
     todo, pending = deque(partitions), 0
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -76,12 +76,12 @@ def catch_up(
 
 class _Part(NamedTuple):
     files: list[IndexedFile]
-    mark: IndexedTo
+    mark: IndexedOffsets
     more: bool
 
 
 def _read(
-    store: ObjectStore, topic: TopicKey, pointer: ReadersPointer, partition: int, mark: IndexedTo | None
+    store: ObjectStore, topic: TopicKey, pointer: ReadersPointer, partition: int, mark: IndexedOffsets | None
 ) -> _Part:
     floor, files = pointer.floor(partition), []
     tail: list[Commit] | None = None
@@ -90,7 +90,7 @@ def _read(
     if mark is not None and mark.first >= 0:
         tail = _tail(store, topic, pointer, partition, mark)
     if mark is None:
-        mark = IndexedTo(floor, False, 0, -1, "", ())
+        mark = IndexedOffsets(floor, False, 0, -1, "", ())
         if len(pointer.entries) > 1:
             files = list(_replaced(store, topic, pointer, partition))
     known = {pointer.live.generation: tail} if tail is not None and pointer.live else None
@@ -106,22 +106,22 @@ def _read(
         chain, commit = new_cuts[-1]
         info = store.head(chain.commit(commit.first))
         etag = info.etag if info else ""
-        mark = IndexedTo(commit.next, not more, chain.generation, commit.first, etag, latest(times))
+        mark = IndexedOffsets(commit.next, not more, chain.generation, commit.first, etag, latest(times))
     elif mark.first >= 0:
         mark = mark._replace(whole=True)
     return _Part(files, mark, more)
 
 
 def _tail(
-    store: ObjectStore, topic: TopicKey, pointer: ReadersPointer, partition: int, mark: IndexedTo
+    store: ObjectStore, topic: TopicKey, pointer: ReadersPointer, partition: int, mark: IndexedOffsets
 ) -> list[Commit] | None:
-    """The commits of the live chain behind the mark, None where they are better read otherwise; `Void`: see above."""
+    """The live chain's commits behind the mark, None where they are better read otherwise; raises as above."""
     last = ChainKey(topic, mark.generation, partition)
     live = pointer.live
     if not mark.whole or live is None or live.generation != mark.generation:
         info = store.head(last.commit(mark.first))
         if info is None or info.etag != mark.etag:
-            raise Void(f"{last.commit(mark.first)} is gone or another one")
+            raise UnusableIndex(f"{last.commit(mark.first)} is gone or another one")
         if not mark.whole or live is None:
             return None
         last, begin = ChainKey(topic, live.generation, partition), mark.next
@@ -132,7 +132,7 @@ def _tail(
     if begin == mark.first and not any(
         info.key == last.commit(begin) and info.etag == mark.etag for info in listed[:1]
     ):
-        raise Void(f"{last.commit(begin)} is gone or another one")
+        raise UnusableIndex(f"{last.commit(begin)} is gone or another one")
     firsts = [first for first, kind in (parse_cut_key(info.key, last) for info in listed) if kind == "commit"]
     firsts = [first for first in firsts if first >= mark.next]
     return None if len(firsts) > SUMMARY_COMMITS else list(Chain(store, last).each(firsts))
@@ -168,7 +168,7 @@ def _files(chain: ChainKey, commit: Commit) -> Iterator[IndexedFile]:
 def _times(cut: ReadCut, files: Sequence[IndexedFile]) -> Iterator[NamedTimes]:
     commit = cut.commit
     for file in files:
-        period = Period.of(file.names(cut.chain.of.prefix))
+        period = CalendarPeriod.of(file.names(cut.chain.of.prefix))
         if period is not None:
             yield NamedTimes(period, file.records, file.min_ts, file.max_ts, commit.first)
     if commit.n_records and commit.filtered == commit.n_records:

@@ -23,10 +23,10 @@ from typing import Any, Final
 
 from include.clock import Clock
 from include.errors import Terminal
-from include.lake.dates.kept import Void
+from include.lake.dates.kept import UnusableIndex
 from include.lake.definition import LakeGroup
-from include.lake.finalising.marker import LATE, SUCCESS, Success, marker_key
-from include.lake.finalising.plan import DateStep, StandingMark, TopicPlan, plan_topic
+from include.lake.finalising.marker import LATE, SUCCESS, SuccessMarker, marker_key
+from include.lake.finalising.plan import DateStep, StandingMarker, TopicPlan, plan_topic
 from include.lake.finalising.report import DateReport, TopicReport
 from include.lake.finalising.scan import DatedObject, Folder, TopicDates, gather
 from include.lake.finalising_policy import zones_of
@@ -109,7 +109,7 @@ def finalise_topic(
         return _finalised(
             store, log, name, group, gather(store, group.prefix, topic, keep=not dry_run), info, clock, dry_run=dry_run
         )
-    except Void:
+    except UnusableIndex:
         found = gather(store, group.prefix, topic, keep=not dry_run, anew=True)
         return _finalised(store, log, name, group, found, info, clock, dry_run=dry_run)
 
@@ -160,7 +160,7 @@ def acknowledge(store: ObjectStore, report: Mapping[str, Any]) -> int:
     for topic in report["topics"]:
         for date in topic["dates"]:
             stored = store.get(date["key"])
-            success = Success.parse(stored.body, date["key"]) if stored else None
+            success = SuccessMarker.parse(stored.body, date["key"]) if stored else None
             if stored is None or success is None or success.announced or success.edition != date["edition"]:
                 continue
             body = replace(success, announced=True).to_bytes()
@@ -170,7 +170,7 @@ def acknowledge(store: ObjectStore, report: Mapping[str, Any]) -> int:
     return done
 
 
-_Judge = Callable[[Mapping[Folder, Sequence[DatedObject]], Mapping[Folder, StandingMark]], TopicPlan]
+_Judge = Callable[[Mapping[Folder, Sequence[DatedObject]], Mapping[Folder, StandingMarker]], TopicPlan]
 
 
 def _judge(log: GroupLog, group: LakeGroup, gathered: TopicDates, info: TopicInfo | None, clock: Clock) -> _Judge:
@@ -187,12 +187,12 @@ def _judge(log: GroupLog, group: LakeGroup, gathered: TopicDates, info: TopicInf
     return lambda folders, standing: plan_topic(gathered, folders, standing, edges, zones, lateness_s, observed_ms)
 
 
-def _standing(store: ObjectStore, prefix: str, topic: str, folders: Sequence[Folder]) -> dict[Folder, StandingMark]:
+def _standing(store: ObjectStore, prefix: str, topic: str, folders: Sequence[Folder]) -> dict[Folder, StandingMarker]:
     keys = [marker_key(prefix, topic, folder, SUCCESS) for folder in folders]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         found = list(pool.map(store.get, keys))
     return {
-        folder: StandingMark(Success.parse(each.body, key), each.info.etag)
+        folder: StandingMarker(SuccessMarker.parse(each.body, key), each.info.etag)
         for folder, key, each in zip(folders, keys, found, strict=True)
         if each is not None
     }

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, get_args
 from include.lake.protocol.canonical import choice, dump, load, offset, text, unreadable
 from include.lake.protocol.object_key import topic_path
 
-__all__ = ["LATE", "SUCCESS", "LateArrivals", "MarkerChange", "Success", "digest_of", "marker_key"]
+__all__ = ["LATE", "SUCCESS", "LateArrivals", "MarkerChange", "SuccessMarker", "digest_of", "marker_key"]
 
 SUCCESS: Final = "_SUCCESS"
 LATE: Final = "_LATE"
@@ -35,7 +35,7 @@ _CHANGES: Final[tuple[MarkerChange, ...]] = get_args(MarkerChange)
 
 
 @dataclass(frozen=True, slots=True)
-class Success:
+class SuccessMarker:
     """A date is over, as far as `heads`. `announced`: whether those who wait for the date were told of this edition."""
 
     edition: int
@@ -52,7 +52,7 @@ class Success:
         return dump({**{name: getattr(self, name) for name in _SUCCESS}, "heads": _texts(self.heads)})
 
     @classmethod
-    def parse(cls, body: bytes, key: str) -> Success:
+    def parse(cls, body: bytes, key: str) -> SuccessMarker:
         """Inverse of `to_bytes`; `Terminal` naming the object for anything else."""
         fields = load(body, key, _SUCCESS)
         try:

@@ -6,22 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from include.lake.dates.event_hours import Period
+from include.lake.dates.event_hours import CalendarPeriod
 from include.lake.dates.finalised import PartitionProgress, came_late, finished, passed
-from include.lake.finalising.marker import LateArrivals, Success, digest_of
+from include.lake.finalising.marker import LateArrivals, SuccessMarker, digest_of
 from include.lake.finalising.scan import DatedObject, Folder, TopicDates, committed_times
 
-__all__ = ["DateStep", "StandingMark", "TopicPlan", "plan_topic"]
+__all__ = ["DateStep", "StandingMarker", "TopicPlan", "plan_topic"]
 
 # Nothing passes it: no record is committed, and some wait.
 _NOTHING: Final = (None, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class StandingMark:
+class StandingMarker:
     """A `_SUCCESS` that stands, with the etag by which it is replaced."""
 
-    success: Success
+    success: SuccessMarker
     etag: str
 
 
@@ -33,9 +33,9 @@ class DateStep:
     """
 
     folder: Folder
-    period: Period
-    success: Success
-    before: StandingMark | None = None
+    period: CalendarPeriod
+    success: SuccessMarker
+    before: StandingMarker | None = None
     late: LateArrivals | None = None
 
     @property
@@ -64,7 +64,7 @@ class TopicPlan:
 def plan_topic(
     gathered: TopicDates,
     folders: Mapping[Folder, Sequence[DatedObject]],
-    standing: Mapping[Folder, StandingMark],
+    standing: Mapping[Folder, StandingMarker],
     edges: Mapping[tuple[str, int], tuple[int, int] | None],
     zones: Sequence[str],
     lateness_s: int,
@@ -140,12 +140,12 @@ def _step(
     gathered: TopicDates,
     folder: Folder,
     objects: Sequence[DatedObject],
-    standing: StandingMark | None,
+    standing: StandingMarker | None,
     over: set[Folder],
 ) -> DateStep | None:
-    period = Period.of(folder)
+    period = CalendarPeriod.of(folder)
     assert period is not None  # noqa: S101 - only dated folders are gathered
-    now = Success(
+    now = SuccessMarker(
         edition=1,
         change="finished",
         heads=gathered.heads,

@@ -13,9 +13,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from include.lake.dates.event_hours import Period
+from include.lake.dates.event_hours import CalendarPeriod
 from include.lake.dates.finalised import CommittedTimes
-from include.lake.dates.kept import DateIndex, NamedTimes, Void, folders_of
+from include.lake.dates.kept import DateIndex, NamedTimes, UnusableIndex, folders_of
 from include.lake.dates.reading import catch_up, partitions_of
 from include.lake.protocol.generations import lives
 from include.lake.protocol.pointer import read_pointer
@@ -51,7 +51,7 @@ class TopicDates:
     """By day: folders that are not known to be as their `_SUCCESS` says."""
 
     def folders(self, day: str) -> dict[Folder, list[DatedObject]]:
-        """The objects that readers read in the open folders of a day; `Void` where that has to be gathered again."""
+        """What readers read in the open folders of a day; `UnusableIndex` where that is to be gathered again."""
         folders: dict[Folder, list[DatedObject]] = {}
         for index in self.indexes:
             for file in index.of_day(day).values():
@@ -83,7 +83,7 @@ def gather(store: ObjectStore, prefix: str, topic: str, *, keep: bool = True, an
     if not anew:
         try:
             return _gathered(topic, indexes, keep=keep)
-        except Void:
+        except UnusableIndex:
             pass
     for index in indexes:
         index.clear()
@@ -106,7 +106,7 @@ def _gathered(topic: str, indexes: Sequence[DateIndex], *, keep: bool) -> TopicD
                 dates.heads[life][partition] = mark.next
         for name in index.open:
             folder = tuple(name.split("/"))
-            period = Period.of(folder)
+            period = CalendarPeriod.of(folder)
             if period is not None:
                 dates.open.setdefault(period.day.isoformat(), set()).add(folder)
     return dates

@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 from include.errors import InvalidRecord, Terminal
 from include.lake.formats.avro_blocks import read_bodies
 from include.lake.formats.avro_schemas import SchemaLookup, WireSchemas
-from include.lake.formats.port import Closed, FileIdentity
+from include.lake.formats.port import ClosedFile, FileIdentity
 from include.lake.formats.zstd_frame import zstd_frame, zstd_version
 from include.lake.message import Message
 from include.record.codec import frame
@@ -143,14 +143,14 @@ class _Writer:
             if len(block) >= limit:
                 self._flush()
 
-    def close(self) -> Closed:
+    def close(self) -> ClosedFile:
         if self._held:
             self._flush()
         counter = 0
         while self._clashes:
             counter += 1
             self._mark_again(sync_marker(self._identity, counter))
-        return Closed(self._records, self._written, self._sha256.hexdigest())
+        return ClosedFile(self._records, self._written, self._sha256.hexdigest())
 
     def _flush(self) -> None:
         data = self._compress(self._block)

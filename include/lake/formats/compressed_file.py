@@ -17,7 +17,7 @@ import zstandard
 from pydantic import Field, model_validator
 
 from include.errors import Terminal
-from include.lake.formats.port import Closed
+from include.lake.formats.port import ClosedFile
 from include.lake.formats.unpacking import MOST_BYTES
 from include.lake.formats.zstd_frame import zstd_frame, zstd_version
 from include.settings.deployment import Strict
@@ -143,12 +143,12 @@ class CompressedFile:
                 self._out(self._compressor.compress(bytes(waiting[at : at + piece])))
             del waiting[:end]
 
-    def close(self, records: int) -> Closed:
+    def close(self, records: int) -> ClosedFile:
         """Write what is left; the stream stays open."""
         if self._compressor is not None:
             self._out(self._compressor.compress(bytes(self._waiting)) + self._compressor.flush())
             self._waiting.clear()
-        return Closed(records, self._written, self._sha256.hexdigest())
+        return ClosedFile(records, self._written, self._sha256.hexdigest())
 
     def _out(self, data: bytes | bytearray) -> None:
         self._stream.write(data)

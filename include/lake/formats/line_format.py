@@ -9,7 +9,7 @@ from typing import BinaryIO, ClassVar
 from typing_extensions import override
 
 from include.lake.formats.compressed_file import CompressedFile, Compression, read_lines
-from include.lake.formats.port import Closed, FileIdentity, FileWriter, Format
+from include.lake.formats.port import ClosedFile, FileIdentity, FileWriter, Format
 from include.lake.message import Message
 
 __all__ = ["LineFormat"]
@@ -71,5 +71,5 @@ class _LineWriter(FileWriter):
         self._records += len(messages)
 
     @override
-    def close(self) -> Closed:
+    def close(self) -> ClosedFile:
         return self._file.close(self._records)

@@ -20,7 +20,7 @@ from include.errors import InvalidRecord, Terminal
 from include.lake.formats.arrow_columns import ArrowColumn, columns_of
 from include.lake.formats.avro_schemas import SchemaLookup, WireSchemas
 from include.lake.formats.parquet_rows import read_rows
-from include.lake.formats.port import Closed, FileIdentity
+from include.lake.formats.port import ClosedFile, FileIdentity
 from include.lake.message import Message
 from include.record.codec import frame
 from include.settings.deployment import Strict
@@ -175,11 +175,11 @@ class _Writer:
             if self._waiting_bytes >= self._piece:
                 self._gather()
 
-    def close(self) -> Closed:
+    def close(self) -> ClosedFile:
         self._gather()
         self._flush()
         self._parquet.close()
-        return Closed(self._records, self._sink.written, self._sink.sha256.hexdigest())
+        return ClosedFile(self._records, self._sink.written, self._sink.sha256.hexdigest())
 
     def _gather(self) -> None:
         if not self._waiting:

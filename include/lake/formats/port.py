@@ -8,7 +8,7 @@ from typing import BinaryIO, Protocol
 
 from include.lake.message import Message
 
-__all__ = ["Closed", "FileIdentity", "FileWriter", "Format"]
+__all__ = ["ClosedFile", "FileIdentity", "FileWriter", "Format"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class FileIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class ClosedFile:
     """A whole file. `sha256` is hexadecimal, of all its bytes."""
 
     records: int
@@ -44,7 +44,7 @@ class FileWriter(Protocol):
     def write(self, messages: Sequence[Message]) -> None:
         """Add messages, in the order of their offsets; none that the format `refuses`."""
 
-    def close(self) -> Closed:
+    def close(self) -> ClosedFile:
         """Finish the file; its stream stays open for whoever opened it."""
 
 

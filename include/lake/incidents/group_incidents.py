@@ -18,8 +18,8 @@ from include.incidents.kind import IncidentKind
 from include.incidents.ledger import IncidentLedger
 from include.lake.definition import LakeGroup
 from include.lake.incidents.kinds import HANGING, LATE, LOST, MORE_LOST, REFUSED, STANDING, next_command
-from include.lake.incidents.outages import Troubles
-from include.lake.incidents.unreported_commits import UntoldCuts
+from include.lake.incidents.outages import Outages
+from include.lake.incidents.unreported_commits import UnreportedCuts
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.object_key import QUARANTINE
 from include.lake.reading.group_log import TopicIdPartition
@@ -58,8 +58,8 @@ class GroupIncidents(GroupWatcher):
         name: str,
         group: LakeGroup,
         ledger: IncidentLedger,
-        troubles: Troubles,
-        untold: UntoldCuts,
+        troubles: Outages,
+        untold: UnreportedCuts,
         clock: Clock,
         beside: GroupWatcher,
     ) -> None:

@@ -16,8 +16,8 @@ from include.incidents.ledger import Incident, IncidentLedger
 from include.lake.definition import LakeGroup
 from include.lake.incidents.group_incidents import GroupIncidents
 from include.lake.incidents.kinds import FENCED, STANDING, STOPPED, LeftStanding, next_command
-from include.lake.incidents.outages import Troubles
-from include.lake.incidents.unreported_commits import ReadCuts, UntoldCuts
+from include.lake.incidents.outages import Outages
+from include.lake.incidents.unreported_commits import ReadCuts, UnreportedCuts
 from include.lake.writing.driver import GroupWatcher
 from include.lake.writing.planner import GroupPlanner
 from include.metrics.progress import GAVE_UP, RunFolder
@@ -35,12 +35,12 @@ class LakeIncidents(IncidentLedger):
     def __init__(self, application: str, folder: RunFolder, clock: Clock) -> None:
         super().__init__(folder, clock)
         self._application = application
-        self._troubles = Troubles(application, self, clock)
+        self._troubles = Outages(application, self, clock)
         self._groups: dict[str, GroupIncidents] = {}
 
     def of(self, name: str, group: LakeGroup, read: ReadCuts, beside: GroupWatcher) -> GroupWatcher:
         """The watcher of a group; `read` gives commits of its chains, `beside` hears the same."""
-        untold = UntoldCuts(self.heard, f"{name}:", read)
+        untold = UnreportedCuts(self.heard, f"{name}:", read)
         self._groups[name] = GroupIncidents(name, group, self, self._troubles, untold, self._clock, beside)
         return self._groups[name]
 

@@ -14,12 +14,12 @@ from include.incidents.ledger import IncidentLedger
 from include.lake.incidents.diagnosis import Diagnosis, System, diagnose, system_of
 from include.lake.incidents.kinds import SYSTEMS, next_command
 
-__all__ = ["Troubles"]
+__all__ = ["Outages"]
 
 _MINUTE_US: Final = 60_000_000
 
 
-class Troubles:
+class Outages:
     """Of one application. Not for use from several threads."""
 
     def __init__(self, application: str, ledger: IncidentLedger, clock: Clock) -> None:

@@ -17,7 +17,7 @@ from include.lake.protocol.cut import Commit
 from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.task import Outcome
 
-__all__ = ["ReadCuts", "UntoldCuts"]
+__all__ = ["ReadCuts", "UnreportedCuts"]
 
 LOGGER: Final = logging.getLogger("lyrebird.lake")
 
@@ -25,7 +25,7 @@ ReadCuts = Callable[[ChainKey, int], Iterable[Commit]]
 """Commits of a chain from an offset on; raises what the store does."""
 
 
-class UntoldCuts:
+class UnreportedCuts:
     """Of one group. `heard`: up to which offset cuts were told, of each place (those of the group start with `of`)."""
 
     def __init__(self, heard: dict[str, int], of: str, read: ReadCuts) -> None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from include.errors import SettingsError
-from include.lake.dates.event_hours import Period
-from include.lake.dates.kept import ANY_DAY, DateIndex, IndexedFile, Void
+from include.lake.dates.event_hours import CalendarPeriod
+from include.lake.dates.kept import ANY_DAY, DateIndex, IndexedFile, UnusableIndex
 from include.lake.dates.reading import catch_up, partitions_of
 from include.lake.parsing.zones import zone
 from include.lake.protocol.generations import lives
@@ -129,7 +129,7 @@ def list_topic(
     for index, some in zip(indexes, partitions, strict=True):
         try:
             objects += _listed(index, some, dates, wanted, one_more, refused=refused)
-        except Void:
+        except UnusableIndex:
             index.clear()
             objects += _listed(index, partitions_of(index), dates, wanted, one_more, refused=refused)
     return sorted(objects, key=lambda each: each.key)
@@ -152,12 +152,12 @@ def _listed(
     for file in files.values():
         names = file.names(index.topic.prefix)
         if index.reads(file) and (names == (QUARANTINE,)) is refused:
-            chosen = _chosen(file, Period.of(names), dates, span)
+            chosen = _chosen(file, CalendarPeriod.of(names), dates, span)
             if chosen is not None:
                 yield _object(file, chosen)
 
 
-def _chosen(file: IndexedFile, period: Period | None, dates: Dates, span: tuple[int, int]) -> Chosen | None:
+def _chosen(file: IndexedFile, period: CalendarPeriod | None, dates: Dates, span: tuple[int, int]) -> Chosen | None:
     if period is not None:
         return "name" if dates.since <= period.day <= dates.until else None
     if file.min_ts is None or file.max_ts is None:

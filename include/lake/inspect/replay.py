@@ -18,7 +18,7 @@ from include.lake.protocol.cut import Commit
 from include.lake.protocol.object_key import QUARANTINE
 from include.lake.protocol.pointer import read_pointer
 from include.lake.protocol.read_cuts import read_cuts
-from include.lake.writing.log_cuts import Logic, Logics
+from include.lake.writing.log_cuts import CutLogic, CutLogics
 from include.store.object_store import ObjectStore
 
 __all__ = ["CutReplay", "Fate", "FateKind", "backed_up", "fate_of"]
@@ -42,7 +42,7 @@ class CutReplay:
     """Asks the logics of a group about records that a backup has, below the prefix `backup` (None: there is none)."""
 
     store: ObjectStore
-    logics: Callable[[], Logics]
+    logics: Callable[[], CutLogics]
     backup: str | None
 
     def __call__(self, chain: ChainKey, commit: Commit, offset: int) -> Fate | str:
@@ -84,7 +84,7 @@ def _backed_up(store: ObjectStore, topic: TopicKey, partition: int, first: int, 
             yield from (each for each in open_contents(stored.body, file.key).messages if first <= each.offset < until)
 
 
-def fate_of(chain: ChainKey, commit: Commit, logic: Logic, records: Sequence[Message], offset: int) -> Fate | None:
+def fate_of(chain: ChainKey, commit: Commit, logic: CutLogic, records: Sequence[Message], offset: int) -> Fate | None:
     """The fate of the record at `offset` in a cut; `records` are all of the cut's.
 
     None when they are not all that the cut read (the backup is behind, or another attempt saw more): then nobody

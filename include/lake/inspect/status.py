@@ -20,7 +20,7 @@ from include.lake.protocol.pointer import ReadersPointer, read_pointer
 from include.lake.protocol.read_cuts import read_partitions
 from include.lake.reading.group_log import GroupLog, TopicIdPartition
 from include.lake.upload_policy import PartitionBacklog, decide
-from include.log.planning.survey import Hidden
+from include.log.planning.survey import HiddenOffsets
 from include.log.publishing.unended import find_hanging
 from include.store.object_store import ObjectStore
 
@@ -138,7 +138,7 @@ class _Look:
         self._left_out: set[str] = set()
         self._log_answers = self._store_answers = True
         self._edges: Mapping[TopicIdPartition, tuple[int, int]] = {}
-        self._hidden: Mapping[TopicIdPartition, Hidden] = {}
+        self._hidden: Mapping[TopicIdPartition, HiddenOffsets] = {}
         self._pointers: dict[TopicKey, ReadersPointer] = {}
 
     def status(self, name: str) -> GroupStatus:

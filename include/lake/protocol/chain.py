@@ -15,7 +15,7 @@ from include.lake.protocol.chain_key import ChainKey, CutKey, parse_cut_key
 from include.lake.protocol.commit_protocol import Head, PlannedEnd, advance, find_head, write_cut
 from include.lake.protocol.cut import Commit
 from include.lake.protocol.object_key import digits
-from include.lake.protocol.runner import AT_ONCE, CutReader, OnCommit, Pause, Runner, Sending
+from include.lake.protocol.runner import AT_ONCE, CutReader, OnCommit, Pause, Runner, UploadConcurrency
 from include.store.object_store import ObjectStore
 
 __all__ = ["SUMMARY_COMMITS", "Chain", "give_up"]
@@ -56,7 +56,7 @@ class Chain:
         start: int = 0,
         last: int | None = None,
         pause: Pause = give_up,
-        sending: Sending = AT_ONCE,
+        sending: UploadConcurrency = AT_ONCE,
     ) -> None:
         self.key = key
         self._store = store

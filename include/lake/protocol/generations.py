@@ -23,7 +23,7 @@ from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.pointer import PointerEntry, Purpose, ReadersPointer, change_pointer, read_pointer
 from include.store.object_store import ObjectStore
 
-__all__ = ["HeadsOf", "Live", "least_generation", "lives", "note_heads", "require_current", "take_over"]
+__all__ = ["HeadsOf", "LiveGeneration", "least_generation", "lives", "note_heads", "require_current", "take_over"]
 
 HeadsOf = Callable[[Mapping[ChainKey, int]], Mapping[ChainKey, int]]
 """Chains, with where each begins → their heads. All of a topic's at once, so that they can be asked for together."""
@@ -32,7 +32,7 @@ _LIVE: Final = re.compile(r"revision ([1-9][0-9]*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class LiveGeneration:
     """The generation that a revision writes of a topic."""
 
     topic: TopicKey
@@ -68,7 +68,7 @@ class Live:
             )
 
 
-def take_over(store: ObjectStore, topic: TopicKey, revision: int, partitions: int, heads_of: HeadsOf) -> Live:
+def take_over(store: ObjectStore, topic: TopicKey, revision: int, partitions: int, heads_of: HeadsOf) -> LiveGeneration:
     """What `revision` writes of a topic of so many partitions, taken over from the one before where it is newer.
 
     `Fenced` when a newer one has taken over; the store's errors as they come.
@@ -81,7 +81,7 @@ def take_over(store: ObjectStore, topic: TopicKey, revision: int, partitions: in
         generation = next(each.generation for each in pointer.reserved if each.by == by)
         entry = next((each for each in pointer.entries if each.generation == generation), None)
         if entry is not None:
-            return Live(topic, generation, pointer)
+            return LiveGeneration(topic, generation, pointer)
         # 2. Where the one before stands.
         before = pointer.live
         heads = _heads(topic, pointer, partitions, heads_of)
@@ -89,7 +89,7 @@ def take_over(store: ObjectStore, topic: TopicKey, revision: int, partitions: in
         change_pointer(store, topic, partial(_upgraded, generation=generation, before=before, heads=heads))
 
 
-def require_current(store: ObjectStore, live: Live) -> None:
+def require_current(store: ObjectStore, live: LiveGeneration) -> None:
     """Returns where this generation is live still.
 
     Raises:
@@ -125,7 +125,7 @@ def _heads(topic: TopicKey, pointer: ReadersPointer, partitions: int, heads_of: 
     return {chain.partition: heads[chain] for chain in chains}
 
 
-def note_heads(store: ObjectStore, live: Live, heads: Mapping[int, int], day: str) -> None:
+def note_heads(store: ObjectStore, live: LiveGeneration, heads: Mapping[int, int], day: str) -> None:
     """Note in the pointer how far this generation has come, once a day: so it is never old either."""
     change_pointer(store, live.topic, lambda now: now.note(live.generation, heads, day))
 

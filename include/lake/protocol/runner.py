@@ -28,7 +28,7 @@ from include.lake.protocol.steps import (
 )
 from include.store.object_store import PART_BYTES, ObjectInfo, ObjectStore
 
-__all__ = ["AT_ONCE", "CutReader", "OnCommit", "Pause", "Runner", "Sending"]
+__all__ = ["AT_ONCE", "CutReader", "OnCommit", "Pause", "Runner", "UploadConcurrency"]
 
 Pause = Callable[[int, Transient | BackPressure], None]
 """Called when the store did not answer, with how often in a row, from 1 on: returns to try again, raises to give up.
@@ -50,7 +50,7 @@ class CutReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class UploadConcurrency:
     """How files go up: so many at once, in parts of so many bytes when they are bigger (all of that is in memory)."""
 
     at_once: int = 4
@@ -61,13 +61,13 @@ class Sending:
             raise Terminal("no way to send files", got=repr(self), allowed=f"1 or more, parts of {PART_BYTES} bytes")
 
 
-AT_ONCE: Final = Sending()
+AT_ONCE: Final = UploadConcurrency()
 
 
 class Runner:
     """Runs the protocol. `pause` may be called from several threads."""
 
-    def __init__(self, store: ObjectStore, pause: Pause, sending: Sending = AT_ONCE) -> None:
+    def __init__(self, store: ObjectStore, pause: Pause, sending: UploadConcurrency = AT_ONCE) -> None:
         self._store = store
         self._pause = pause
         self._sending = sending

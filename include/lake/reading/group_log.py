@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from include.log.planning.survey import Hidden
+from include.log.planning.survey import HiddenOffsets
 from include.log.ports import TopicInfo
 
 __all__ = ["GroupLog", "TopicIdPartition"]
@@ -28,7 +28,7 @@ class GroupLog(Protocol):
     def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int]]:
         """(first offset held, last stable offset) of each that is there."""
 
-    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Hidden]:
+    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, HiddenOffsets]:
         """Offsets that are written and not shown yet, of those where a transaction has no end."""
 
     def begun_ms(self, tp: TopicIdPartition, offset: int) -> int:

@@ -14,7 +14,7 @@ from include.lake.reading.kafka_ranges import KafkaRanges
 from include.log.kafka.admin import KafkaAdmin
 from include.log.kafka.errors import ClientOptions, Connection
 from include.log.planning.slices import Slice, cached_consumer
-from include.log.planning.survey import Hidden, KafkaSurvey
+from include.log.planning.survey import HiddenOffsets, KafkaSurvey
 from include.log.ports import TopicInfo
 
 __all__ = ["KafkaGroupLog"]
@@ -46,7 +46,7 @@ class KafkaGroupLog(GroupLog):
         return {tp: (begins[at], ends[at]) for at, tp in places.items() if at in begins and at in ends}
 
     @override
-    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Hidden]:
+    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, HiddenOffsets]:
         places = {(tp.topic, tp.partition): tp for tp in tps}
         return {places[at]: hidden for at, hidden in self._survey.hidden(places).items()}
 

@@ -14,7 +14,7 @@ from include.lake.restore.copying import PartitionMap, RestoreLog
 from include.lake.restore.manifest import Restore
 from include.lake.restore.offset_map import new_offset
 
-__all__ = ["OffsetOrigin", "Translated", "committed_of", "translate"]
+__all__ = ["OffsetOrigin", "TranslatedOffset", "committed_of", "translate"]
 
 OffsetOrigin = Literal["same", "next", "end", "none", "kept"]
 """same: the record at the old offset; next: that one was not restored, or is none; end: after all that was restored;
@@ -22,7 +22,7 @@ none: nothing of the partition was restored; kept: the group had an offset in th
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
+class TranslatedOffset:
     """Of one group and partition."""
 
     group: str
@@ -63,10 +63,10 @@ def translate(
     restore: Restore,
     maps: Mapping[int, PartitionMap],
     committed: Mapping[str, Mapping[int, int]],
-) -> list[Translated]:
+) -> list[TranslatedOffset]:
     """Commit what the groups are to go on from in the target, each group in one stroke. Repeats do no harm."""
     topic = restore.target.name
-    told: list[Translated] = []
+    told: list[TranslatedOffset] = []
     if not committed:
         return told
     writer = kafka.open_writer(restore.name)
@@ -74,7 +74,7 @@ def translate(
         for group, offsets in committed.items():
             kept = kafka.reader.committed(group, topic)
             translated = [
-                Translated(group, partition, old, kept[partition], "kept")
+                TranslatedOffset(group, partition, old, kept[partition], "kept")
                 if partition in kept
                 else _one(bucket, restore, maps, group, partition, old)
                 for partition, old in sorted(offsets.items())
@@ -91,12 +91,12 @@ def translate(
 
 def _one(
     bucket: LakeStore, restore: Restore, maps: Mapping[int, PartitionMap], group: str, partition: int, old: int
-) -> Translated:
+) -> TranslatedOffset:
     partition_map = maps.get(partition)
     if partition_map is None:
-        return Translated(group, partition, old, 0, "none")
+        return TranslatedOffset(group, partition, old, 0, "none")
     runner = Runner(bucket.store, bucket.pause)
     new = runner.ask(lambda: new_offset(bucket.store, restore.folder, partition_map.parts, old))
     if new is None:
-        return Translated(group, partition, old, partition_map.until, "end")
-    return Translated(group, partition, old, new[0], "same" if new[1] else "next")
+        return TranslatedOffset(group, partition, old, partition_map.until, "end")
+    return TranslatedOffset(group, partition, old, new[0], "same" if new[1] else "next")

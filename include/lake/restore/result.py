@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from include.lake.restore.copying import PartitionMap
-from include.lake.restore.groups import Translated
+from include.lake.restore.groups import TranslatedOffset
 from include.lake.restore.manifest import Restore
 from include.lake.restore.offset_map import Totals
 from include.lake.restore.schema_ids import SchemaId
@@ -32,7 +32,7 @@ class RestoreResult:
 
     restore: Restore
     maps: Mapping[int, PartitionMap]
-    groups: Sequence[Translated] = ()
+    groups: Sequence[TranslatedOffset] = ()
     schema_ids: Sequence[SchemaId] = ()
     """Those that this run met and replaced."""
 

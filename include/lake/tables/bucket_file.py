@@ -20,7 +20,7 @@ from include.lake.tables.columns import BUCKET, KEY, VERSION, Columns
 from include.lake.tables.rows import RefusedRow, RowChange
 from include.record.codec import DatumReader
 
-__all__ = ["Rewritten", "RowColumns", "bucket_batches", "rewritten"]
+__all__ = ["RewrittenBucket", "RowColumns", "bucket_batches", "rewritten"]
 
 _ROWS: Final = 65_536
 _LEVEL: Final = 1
@@ -97,7 +97,7 @@ class RowColumns:
 
 
 @dataclass
-class Rewritten:
+class RewrittenBucket:
     """A bucket's new file, None where it has no rows, and what became of the changes.
 
     `counts` of changes: written, deleted, stale (a newer version was there), below_floor; of rows of before: kept,
@@ -119,7 +119,7 @@ def rewritten(
     schema: Any,
     rows: RowColumns,
     coordinates: str,
-) -> Rewritten:
+) -> RewrittenBucket:
     """The bucket's rows after these changes; gives the same for the same input.
 
     Args:
@@ -161,9 +161,9 @@ def rewritten(
     counts["deleted"] = len(merge.taken()) - puts.num_rows
     total = counts["kept"] + counts["written"]
     if not total:
-        return Rewritten(None, 0, "", counts, refused)
+        return RewrittenBucket(None, 0, "", counts, refused)
     file = out.getvalue()
-    return Rewritten(file, total, _stats(file, total), counts, refused)
+    return RewrittenBucket(file, total, _stats(file, total), counts, refused)
 
 
 class _Merge:

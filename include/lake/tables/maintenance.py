@@ -14,13 +14,13 @@ from include.lake.tables.definition import TableEntry
 from include.lake.tables.delta_log import DeltaLog
 from include.lake.tables.generation import Generations, generation_folder
 
-__all__ = ["Maintained", "maintained"]
+__all__ = ["MaintenanceResult", "maintained"]
 
 _LEAST_HOURS: Final = 24.0
 
 
 @dataclass(frozen=True)
-class Maintained:
+class MaintenanceResult:
     """What became of a table: files removed, or that would be."""
 
     topic: str
@@ -33,11 +33,11 @@ class Maintained:
 
 def maintained(
     entry: TableEntry, topic: str, generations: Generations, log_of: Callable[[str], DeltaLog], *, dry_run: bool
-) -> Maintained:
+) -> MaintenanceResult:
     """Maintain the generations of a table that are read and written; others stay as somebody left them."""
     removed = 0
     for number in sorted({generations.read, generations.writing}):
         log = log_of(generation_folder(entry.prefix, topic, number))
         if log.state() is not None:
             removed += len(log.expire(max(_LEAST_HOURS, entry.time_travel_days * 24), dry_run=dry_run))
-    return Maintained(topic, removed)
+    return MaintenanceResult(topic, removed)

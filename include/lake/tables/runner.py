@@ -44,7 +44,7 @@ from include.log.planning.plan import BatchPlan
 from include.log.planning.slices import Slice
 from include.log.ports import LogReader, Record, SchemaRegistry, TopicInfo
 from include.log.publishing.dead_letter import DeadLetterLimit
-from include.log.publishing.letters import LettersOnce, letters_within
+from include.log.publishing.letters import DeadLetterWriter, letters_within
 from include.store.object_store import ObjectStore
 
 __all__ = ["TablesRunner"]
@@ -99,7 +99,7 @@ class TablesRunner:
         log_of: Callable[[str], DeltaLog],
         registry: SchemaRegistry,
         reader: LogReader,
-        letters: LettersOnce,
+        letters: DeadLetterWriter,
         deletions_kept_ms: Callable[[str], int | None],
         clock: Clock,
         carry_out: CarryOutTables,

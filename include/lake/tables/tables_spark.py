@@ -34,7 +34,7 @@ from include.log.planning.plan import BatchPlan
 from include.log.planning.slices import cut_evenly, tasks_for
 from include.log.ports import TopicSpec
 from include.log.publishing.last_mark import newest_of
-from include.log.publishing.letters import LettersOnce
+from include.log.publishing.letters import DeadLetterWriter
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.running import batches_spark as stream
 from include.log.running.hosting import Host, host
@@ -177,7 +177,7 @@ class _Hosted:
                     ),
                     registry=ConfluentRegistry(self.deployment.one("registry", Registry)),
                     reader=reader,
-                    letters=LettersOnce(writer, reader),
+                    letters=DeadLetterWriter(writer, reader),
                     deletions_kept_ms=admin.deletions_kept_ms,
                     clock=clock,
                     carry_out=self._carry_out,

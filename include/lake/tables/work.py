@@ -54,7 +54,7 @@ class TableBucketResult:
         schema: the table's columns with those that rows of this batch brought.
         wider: columns that became wider by them: nothing was written, as all buckets have to be.
         refused: records that cannot be rows.
-        counts: as of `TaskRows` and `Rewritten`.
+        counts: as of `TaskRows` and `RewrittenBucket`.
     """
 
     bucket: int

@@ -18,7 +18,7 @@ from include.errors import BackPressure, Fenced, LyrebirdError, Terminal, Transi
 from include.lake.definition import LakeGroup
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.commit_protocol import Head
-from include.lake.protocol.generations import Live, note_heads, require_current
+from include.lake.protocol.generations import LiveGeneration, note_heads, require_current
 from include.lake.protocol.log_checks import check_log
 from include.lake.reading.group_log import GroupLog, TopicIdPartition
 from include.lake.upload_policy import Asked
@@ -222,7 +222,7 @@ class Driver:
         for live in self._heads_of.live.values():
             self._note(live)
 
-    def _note(self, live: Live) -> None:
+    def _note(self, live: LiveGeneration) -> None:
         """Once a day, when all heads are known."""
         if not self._known:
             return

@@ -17,7 +17,7 @@ from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.commit_protocol import Head
 from include.lake.protocol.divergence import agreed_until
-from include.lake.protocol.generations import Live, take_over
+from include.lake.protocol.generations import LiveGeneration, take_over
 from include.lake.reading.group_log import TopicIdPartition
 from include.store.object_store import ObjectStore
 
@@ -51,7 +51,7 @@ class GroupHeads:
     def __init__(self, store: ObjectStore, log: _Log, group: LakeGroup) -> None:
         self._store, self._log, self._group = store, log, group
         self._one_at_a_time = Lock()
-        self.live: dict[tuple[str, str], Live] = {}
+        self.live: dict[tuple[str, str], LiveGeneration] = {}
 
     def look_up(
         self, tps: Sequence[TopicIdPartition], partitions: Mapping[str, int], on_part: OnPart
@@ -65,7 +65,7 @@ class GroupHeads:
         places = dict.fromkeys((tp.topic, tp.topic_id) for tp in tps)
         taken_over = partial(_or_refused, partial(self._taken_over, partitions=partitions, on_part=on_part))
         for place, live in _each(taken_over, [place for place in places if place not in self.live]):
-            if isinstance(live, Live):
+            if isinstance(live, LiveGeneration):
                 self.live[place] = live
             else:
                 yield from ((tp, live) for tp in tps if (tp.topic, tp.topic_id) == place)
@@ -83,7 +83,7 @@ class GroupHeads:
         chain, start = begun
         return Chain(self._store, chain, start=start).head()
 
-    def _taken_over(self, place: tuple[str, str], partitions: Mapping[str, int], on_part: OnPart) -> Live:
+    def _taken_over(self, place: tuple[str, str], partitions: Mapping[str, int], on_part: OnPart) -> LiveGeneration:
         topic, topic_id = place
         key = TopicKey(self._group.prefix, topic, topic_id)
         goes_on_at = partial(self._goes_on_at, on_part=on_part)

@@ -18,11 +18,11 @@ from include.lake.protocol.steps import LocalCut, ReadRange
 from include.lake.reading.log_ranges import LogRanges, MessageBatch
 from include.lake.writing.cut_files import CutFiles, Sorter
 
-__all__ = ["LogCuts", "Logic", "Logics"]
+__all__ = ["CutLogic", "CutLogics", "LogCuts"]
 
 
 @dataclass(frozen=True, slots=True)
-class Logic:
+class CutLogic:
     """How a cut's records become files. `config` is the hash of all that decides on them.
 
     `sorter` gives what tells the records of the cut at `first` apart; `kept` and `aside` write what is kept, refused.
@@ -34,16 +34,16 @@ class Logic:
     aside: Format
 
 
-class Logics(Protocol):
+class CutLogics(Protocol):
     """All logics of a topic that the deployment declares."""
 
-    def holding(self, partition: int, first: int, timestamp_ms: int) -> Logic:
+    def holding(self, partition: int, first: int, timestamp_ms: int) -> CutLogic:
         """The one for the cut at `first`, whose first record has this Kafka timestamp (-1: it has none)."""
 
     def border(self, partition: int, first: int) -> int | None:
         """The least offset after `first` at which a cut has to end; None without one."""
 
-    def of(self, config: str) -> Logic:
+    def of(self, config: str) -> CutLogic:
         """The one of that hash; `Terminal` when the deployment has it no more."""
 
 
@@ -61,7 +61,7 @@ class LogCuts:
     """
 
     def __init__(
-        self, log: LogRanges, chain: ChainKey, logics: Logics, folder: Path, max_bytes: int, max_folders: int
+        self, log: LogRanges, chain: ChainKey, logics: CutLogics, folder: Path, max_bytes: int, max_folders: int
     ) -> None:
         self._log, self._chain, self._logics = log, chain, logics
         self._folder, self._max_bytes, self._max_folders = folder, max_bytes, max_folders

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from include.lake.upload_policy import PartitionBacklog
-from include.log.planning.survey import Hidden
+from include.log.planning.survey import HiddenOffsets
 
-__all__ = ["ArrivalTimes", "HeldUp", "Watched"]
+__all__ = ["ArrivalTimes", "OpenTransaction", "WatchedPartition"]
 _EVERY_MS: Final = 5_000
 _MOST: Final = 240
 
@@ -38,15 +38,15 @@ class ArrivalTimes:
         return self._seen[0][0] if self._seen else now_ms
 
 
-class HeldUp(NamedTuple):
+class OpenTransaction(NamedTuple):
     """Offsets that Kafka shows to nobody yet, and how long their transaction was seen to have no end."""
 
-    hidden: Hidden
+    hidden: HiddenOffsets
     stood_ms: int
 
 
 @dataclass(slots=True)
-class Watched:
+class WatchedPartition:
     """Times are the driver's, in milliseconds.
 
     `head` is where its chain ends or, unless that is `sure`, where it ended when it was last known. `shrunk_ms`: since
@@ -75,19 +75,19 @@ class Watched:
     due_until: int = 0
     failing: str = ""
     stopped: bool = False
-    hidden: Hidden | None = None
+    hidden: HiddenOffsets | None = None
     hidden_ms: int = 0
     hidden_looked_ms: int = 0
 
-    def note_hidden(self, hidden: Hidden | None, now_ms: int, since_ms: int) -> None:
+    def note_hidden(self, hidden: HiddenOffsets | None, now_ms: int, since_ms: int) -> None:
         """Notes what no reader is shown now; where it begins later than before, it is another transaction's."""
         if hidden is None or self.hidden is None or hidden.stable != self.hidden.stable:
             self.hidden_ms = min(since_ms, now_ms)
         self.hidden, self.hidden_looked_ms = hidden, now_ms
 
-    def held_up(self) -> HeldUp | None:
+    def held_up(self) -> OpenTransaction | None:
         """By a transaction without an end."""
-        return HeldUp(self.hidden, self.hidden_looked_ms - self.hidden_ms) if self.hidden is not None else None
+        return OpenTransaction(self.hidden, self.hidden_looked_ms - self.hidden_ms) if self.hidden is not None else None
 
     def standing(self) -> PartitionBacklog:
         """The backlog that the upload policy decides by."""

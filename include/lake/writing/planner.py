@@ -17,8 +17,8 @@ from include.lake.definition import LakeGroup
 from include.lake.protocol.cut import Commit, Reason
 from include.lake.reading.group_log import TopicIdPartition
 from include.lake.upload_policy import Asked, UploadPolicy, decide
-from include.lake.writing.partition_state import HeldUp, Watched
-from include.log.planning.survey import Hidden
+from include.lake.writing.partition_state import OpenTransaction, WatchedPartition
+from include.log.planning.survey import HiddenOffsets
 from include.log.ports import TopicInfo
 from include.pace import doubled_s
 
@@ -75,9 +75,9 @@ class GroupPlanner:
 
     def __init__(self, group: LakeGroup) -> None:
         self._group = group
-        self._watched: dict[TopicIdPartition, Watched] = {}
+        self._watched: dict[TopicIdPartition, WatchedPartition] = {}
         # Gone from the log while a task is at them, which may still bring their chains further.
-        self._leaving: dict[TopicIdPartition, Watched] = {}
+        self._leaving: dict[TopicIdPartition, WatchedPartition] = {}
         self._hidden_known = False
         self._policy: Callable[[str], UploadPolicy] = cache(lambda topic: group.policy.of(topic)[0])
 
@@ -90,7 +90,7 @@ class GroupPlanner:
             TopicIdPartition(info.name, info.named_id, p) for info in infos.values() for p in range(info.partitions)
         ]:
             # A broker that has not heard of a topic yet may have told that it is gone.
-            known = self._watched.get(tp) or self._leaving.pop(tp, None) or Watched()
+            known = self._watched.get(tp) or self._leaving.pop(tp, None) or WatchedPartition()
             known.doubted = False
             self._watched[tp] = known
         ended = {tp: watched for tp, watched in self._leaving.items() if not watched.busy}
@@ -148,7 +148,7 @@ class GroupPlanner:
 
     def on_hidden(
         self,
-        found: Mapping[TopicIdPartition, Hidden],
+        found: Mapping[TopicIdPartition, HiddenOffsets],
         now_ms: int,
         begun_ms: Mapping[TopicIdPartition, int] | None = None,
     ) -> None:
@@ -157,7 +157,7 @@ class GroupPlanner:
         for tp, watched in self._watched.items():
             watched.note_hidden(found.get(tp), now_ms, (begun_ms or {}).get(tp, now_ms))
 
-    def held_up(self) -> dict[TopicIdPartition, HeldUp] | None:
+    def held_up(self) -> dict[TopicIdPartition, OpenTransaction] | None:
         """Each partition behind whose end something is hidden, and for how long; None before the first look at that.
 
         Unless it was told since when, by this driver's clock, from its own first look on.

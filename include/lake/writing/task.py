@@ -20,7 +20,7 @@ from include.lake.protocol.cut import Commit
 from include.lake.protocol.runner import Pause
 from include.lake.reading.kept_schemas import KeepingReader, SchemaKeeper, SeenIds
 from include.lake.reading.log_ranges import LogRanges
-from include.lake.writing.log_cuts import LogCuts, Logics
+from include.lake.writing.log_cuts import CutLogics, LogCuts
 from include.lake.writing.planner import Range
 from include.pace import doubled_s
 from include.store.object_store import ObjectStore
@@ -73,7 +73,7 @@ class TaskContext:
 
     store: ObjectStore
     log: LogRanges
-    logics: Logics
+    logics: CutLogics
     folder: Path
     clock: Clock
     schemas: SchemaKeeper | None = None

@@ -17,7 +17,7 @@ from include.lake.parsing.definition import ParserContext, build, configuration_
 from include.lake.parsing.partition_names import offset_name
 from include.lake.parsing.versions import ParserVersion, ParserVersions
 from include.lake.writing.cut_files import Sorter, whole
-from include.lake.writing.log_cuts import Logic, Logics
+from include.lake.writing.log_cuts import CutLogic, CutLogics
 
 __all__ = ["ASIDE", "logics_of"]
 
@@ -25,7 +25,7 @@ ASIDE: Final = SequenceFile(layout="verbatim")
 """How refused records are kept, in every group."""
 
 
-def logics_of(name: str, group: LakeGroup, topic: str, means: ParserContext) -> Logics:
+def logics_of(name: str, group: LakeGroup, topic: str, means: ParserContext) -> CutLogics:
     """All that may hold for cuts of `topic`; `SettingsError` where no rule has it, or one cannot be carried out."""
     rule = group.rule(topic)
     if rule is None:
@@ -42,16 +42,16 @@ def logics_of(name: str, group: LakeGroup, topic: str, means: ParserContext) -> 
     return _Parsed(ParserVersions(topic, rule.versions), rule, kept, means)
 
 
-class _Backup(Logics):
+class _Backup(CutLogics):
     """One logic for ever: it looks at nothing."""
 
     def __init__(self, group: LakeGroup, rule: TopicRule, kept: Format) -> None:
         step = group.offset_step
         config = _hash(rule, {"offset_step": step})
-        self._logic = Logic(config, lambda first: whole((offset_name(first, step),)), kept, ASIDE)
+        self._logic = CutLogic(config, lambda first: whole((offset_name(first, step),)), kept, ASIDE)
 
     @override
-    def holding(self, _partition: int, _first: int, _timestamp_ms: int) -> Logic:
+    def holding(self, _partition: int, _first: int, _timestamp_ms: int) -> CutLogic:
         return self._logic
 
     @override
@@ -59,19 +59,19 @@ class _Backup(Logics):
         return None
 
     @override
-    def of(self, config: str) -> Logic:
+    def of(self, config: str) -> CutLogic:
         return _found({self._logic.config: self._logic}, config)
 
 
-class _Parsed(Logics):
+class _Parsed(CutLogics):
     """A logic for each version of the parser."""
 
     def __init__(self, versions: ParserVersions, rule: TopicRule, kept: Format, means: ParserContext) -> None:
         self._versions, self._rule, self._kept, self._means = versions, rule, kept, means
-        self._made: dict[int, Logic] = {}
+        self._made: dict[int, CutLogic] = {}
 
     @override
-    def holding(self, partition: int, first: int, timestamp_ms: int) -> Logic:
+    def holding(self, partition: int, first: int, timestamp_ms: int) -> CutLogic:
         return self._logic(self._versions.holding(partition, first, timestamp_ms))
 
     @override
@@ -79,15 +79,15 @@ class _Parsed(Logics):
         return self._versions.border(partition, first)
 
     @override
-    def of(self, config: str) -> Logic:
+    def of(self, config: str) -> CutLogic:
         return _found({logic.config: logic for logic in map(self._logic, self._versions.versions)}, config)
 
-    def _logic(self, version: ParserVersion) -> Logic:
+    def _logic(self, version: ParserVersion) -> CutLogic:
         logic = self._made.get(version.version)
         if logic is None:
             config = _hash(self._rule, {"parser": configuration_hash(version.parser, self._means)})
             sorter: Sorter = build(version.parser, self._means).parse_all
-            logic = self._made[version.version] = Logic(config, lambda _first: sorter, self._kept, ASIDE)
+            logic = self._made[version.version] = CutLogic(config, lambda _first: sorter, self._kept, ASIDE)
         return logic
 
 
@@ -98,7 +98,7 @@ def _hash(rule: TopicRule, more: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _found(logics: Mapping[str, Logic], config: str) -> Logic:
+def _found(logics: Mapping[str, CutLogic], config: str) -> CutLogic:
     logic = logics.get(config)
     if logic is None:
         raise Terminal(

@@ -17,7 +17,7 @@ from include.lake.parsing.definition import ParserContext as ParserMeans
 from include.lake.reading.kafka_ranges import KafkaRanges
 from include.lake.reading.kept_schemas import KeptRegistry, SchemaKeeper
 from include.lake.reading.schema_lookup import PatientRegistry
-from include.lake.writing.log_cuts import Logics
+from include.lake.writing.log_cuts import CutLogics
 from include.lake.writing.task import Outcome, RunTask, Task, TaskContext, run_task
 from include.lake.writing.topic_pipelines import logics_of
 from include.log.ports import SchemaRegistry
@@ -136,9 +136,9 @@ class _Workshop:
             if self._group.kind == "backup":
                 self.schemas = SchemaKeeper(self.store, self._group.prefix, registry, SystemClock())
         self._means = ParserMeans(Path(place.folder), patient)
-        self._logics: dict[str, Logics] = {}
+        self._logics: dict[str, CutLogics] = {}
 
-    def logics(self, task: Task) -> Logics:
+    def logics(self, task: Task) -> CutLogics:
         topic = task.range.tp.topic
         if topic not in self._logics:
             self._logics[topic] = logics_of(task.group, self._group, topic, self._means)

@@ -12,7 +12,7 @@ from include.clock import Clock
 from include.errors import Terminal, Transient
 from include.local.programs.download import folder_mb, free_mb, watch
 from include.local.programs.java import system_java
-from include.local.services import Ivy, Maven, Service
+from include.local.services import IvyPackage, Maven, Service
 
 __all__ = ["fetch", "ivy_xml"]
 
@@ -28,7 +28,7 @@ def ivy_xml(rows: Sequence[Service]) -> str:
     configurations = ET.SubElement(module, "configurations", defaultconfmapping="*->default")
     dependencies = ET.SubElement(module, "dependencies")
     for row in rows:
-        if not isinstance(row.artefact, Ivy):
+        if not isinstance(row.artefact, IvyPackage):
             continue
         ET.SubElement(configurations, "conf", name=row.name)
         for maven in row.artefact.modules:
@@ -74,7 +74,7 @@ def fetch(rows: Sequence[Service], cache: Path, target: Path, clock: Clock) -> N
         f"{target}/[conf]/[artifact]-[revision](-[classifier]).[ext]",
     ]
     title = "Downloading " + ", ".join(row.name for row in rows)
-    total_mb = sum(row.artefact.download_mb for row in rows if isinstance(row.artefact, Ivy))
+    total_mb = sum(row.artefact.download_mb for row in rows if isinstance(row.artefact, IvyPackage))
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - our own words
             argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=target

@@ -27,7 +27,7 @@ from include.errors import Terminal
 from include.local.programs import gobuild, ivy, manifest
 from include.local.programs.download import require_space
 from include.local.records import lock
-from include.local.services import GoModule, Ivy, Service, service
+from include.local.services import GoModule, IvyPackage, Service, service
 
 __all__ = ["GO_SPACE_MB", "ensure", "folder_of", "missing"]
 
@@ -41,7 +41,7 @@ def missing(rows: Sequence[Service], cache: Path) -> list[Service]:
     return [
         row
         for row in programs
-        if isinstance(row.artefact, Ivy | GoModule) and not manifest.whole(folder_of(row, cache))
+        if isinstance(row.artefact, IvyPackage | GoModule) and not manifest.whole(folder_of(row, cache))
     ]
 
 
@@ -85,7 +85,7 @@ def _install(rows: Sequence[Service], cache: Path, clock: Clock) -> None:
     side.mkdir()
     side.chmod(0o755)
     try:
-        downloads = [row for row in rows if isinstance(row.artefact, Ivy)]
+        downloads = [row for row in rows if isinstance(row.artefact, IvyPackage)]
         if downloads:
             _download(downloads, cache, side, clock)
         for row in rows:
@@ -99,7 +99,7 @@ def _install(rows: Sequence[Service], cache: Path, clock: Clock) -> None:
 
 
 def _download(rows: list[Service], cache: Path, side: Path, clock: Clock) -> None:
-    artefacts = [row.artefact for row in rows if isinstance(row.artefact, Ivy)]
+    artefacts = [row.artefact for row in rows if isinstance(row.artefact, IvyPackage)]
     # Ivy's own copy, the retrieved copy, and what comes out of it.
     require_space(cache, sum(2 * a.download_mb + a.unpacked_mb for a in artefacts))
     ivy.fetch(rows, cache / "ivy", side / "lib", clock)

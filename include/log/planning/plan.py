@@ -5,8 +5,8 @@ topics that these offsets belong to, and the resolved records that it is complet
 names its own starts, one file of the offset log tells the whole batch (`BatchPlan`), also for partitions that were new
 in it.
 
-A step to later resolved records that exceeds the limits is gone in parts: a `StreamOffset` on the way names its `Goal`,
-and its batch is complete to nothing. The goal stays as it is until the last part arrives there.
+A step to later resolved records that exceeds the limits is gone in parts: a `StreamOffset` on the way names its
+`BatchGoal`, and its batch is complete to nothing. The goal stays as it is until the last part arrives there.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from include.errors import SettingsError, Terminal
-from include.log.resolved import Resolved
+from include.log.resolved import ResolvedRecord
 from include.log.topics import TopicName
 from include.record.position import SourcePosition
 
 __all__ = [
+    "BatchGoal",
     "BatchLimits",
     "BatchPlan",
     "Cut",
-    "Goal",
     "Partition",
     "ResolvedCuts",
     "ResolvedSource",
@@ -60,7 +60,7 @@ class Cut:
     resolved_offset: int
 
     @classmethod
-    def of(cls, record: Resolved, offset: int) -> Cut:
+    def of(cls, record: ResolvedRecord, offset: int) -> Cut:
         """The cut that a resolved record at `offset` of its topic makes."""
         return cls(record.source, record.sequence, record.version, record.position, record.uncovered, offset)
 
@@ -92,7 +92,7 @@ ResolvedCuts = Mapping[ResolvedSource, Cut]
 
 
 @dataclass(frozen=True)
-class Goal:
+class BatchGoal:
     """Resolved records, and the ends (next offsets) below which all lies that they speak for."""
 
     cuts: ResolvedCuts
@@ -114,7 +114,7 @@ class Goal:
         return {"cuts": _cuts_to_json(self.cuts), "ends": _nested(self.ends)}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Goal:
+    def from_json(cls, value: Mapping[str, Any]) -> BatchGoal:
         """Inverse of `to_json`."""
         return cls(_cuts_from_json(value["cuts"]), _flat(value["ends"]))
 
@@ -130,7 +130,7 @@ class StreamOffset:
     ends: Mapping[Partition, int] = field(default_factory=dict)
     ids: Mapping[str, str] = field(default_factory=dict)
     cuts: ResolvedCuts = field(default_factory=dict)
-    goal: Goal | None = None
+    goal: BatchGoal | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values in a fixed order: Spark compares offsets by their text."""
@@ -151,7 +151,7 @@ class StreamOffset:
             _flat(value["ends"]),
             value["ids"],
             _cuts_from_json(value["cuts"]),
-            Goal.from_json(goal) if goal else None,
+            BatchGoal.from_json(goal) if goal else None,
         )
 
     def to_text(self) -> str:
@@ -288,7 +288,7 @@ def step(
     available: Mapping[Partition, int],
     begins: Mapping[Partition, int],
     ids: Mapping[str, str],
-    goal: Goal | None = None,
+    goal: BatchGoal | None = None,
     limits: BatchLimits | None = None,
 ) -> StreamOffset | None:
     """The batch after `start`, or None when there is nothing new.

@@ -15,7 +15,16 @@ from typing import Final
 
 from include.clock import Clock
 from include.errors import Terminal, Transient
-from include.log.planning.plan import Cut, Goal, Partition, ResolvedSource, StreamOffset, StreamSpec, governed, step
+from include.log.planning.plan import (
+    BatchGoal,
+    Cut,
+    Partition,
+    ResolvedSource,
+    StreamOffset,
+    StreamSpec,
+    governed,
+    step,
+)
 from include.log.planning.steps import ResolvedSteps, size_of
 from include.log.planning.survey import Survey
 from include.log.planning.tail import ResolvedTail
@@ -29,7 +38,7 @@ _LOOK_EVERY_S: Final = 2.0
 _ASK_EVERY_S: Final = 0.05
 _SAY_EVERY_S: Final = 30.0
 
-_Goals = dict[str, Goal]
+_Goals = dict[str, BatchGoal]
 """Resolved topic → later records of it, with their ends in topics of the stream."""
 
 
@@ -176,7 +185,7 @@ class BatchPlanner:
             # A topic that the log does not show yet waits for the next cut, with this one not taken: no batch may be
             # cut at a record and lack what that record speaks for.
             if not named - self._topics.keys():
-                goals[tail.topic] = Goal(newest.cuts, ends)
+                goals[tail.topic] = BatchGoal(newest.cuts, ends)
         return goals
 
     def _partitions(self, topics: tuple[str, ...] | list[str]) -> list[Partition]:
@@ -242,13 +251,13 @@ def bounded(spec: StreamSpec, survey: Survey, end: Mapping[str, Mapping[int, int
     return StreamOffset(starts, ends, {name: info.topic_id for name, info in infos.items()})
 
 
-def _together(goals: Iterable[Goal]) -> Goal | None:
+def _together(goals: Iterable[BatchGoal]) -> BatchGoal | None:
     """One goal of those of several resolved topics, which speak for different topics."""
     cuts, ends = dict[ResolvedSource, Cut](), dict[Partition, int]()
     for goal in goals:
         cuts |= goal.cuts
         ends |= goal.ends
-    return Goal(cuts, ends) if cuts else None
+    return BatchGoal(cuts, ends) if cuts else None
 
 
 def _removed(at: Partition, offset: int, begin: int) -> Terminal:

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from typing import Final
 
-from include.log.planning.plan import Cut, Goal, Partition, ResolvedSource, StreamOffset
+from include.log.planning.plan import BatchGoal, Cut, Partition, ResolvedSource, StreamOffset
 from include.log.planning.tail import Tail, resolved_at
-from include.log.resolved import PartitionEnds, Resolved, ResolvedView, furthest
+from include.log.resolved import PartitionEnds, ResolvedRecord, ResolvedView, furthest
 
 __all__ = ["ResolvedSteps", "size_of"]
 
@@ -28,10 +28,10 @@ class ResolvedSteps:
         self._tail = tail
         self._topic = topic
         self._topics = frozenset(topics)
-        self._walk: Iterator[Goal] | None = None
-        self._ahead: Goal | None = None
+        self._walk: Iterator[BatchGoal] | None = None
+        self._ahead: BatchGoal | None = None
 
-    def next(self, start: StreamOffset, newest: Goal, most: int) -> Goal:
+    def next(self, start: StreamOffset, newest: BatchGoal, most: int) -> BatchGoal:
         """The last record with no more than `most` offsets above `start`, or the first with any; else `newest`.
 
         `start` never goes back from one call to the next. A single step may be greater than `most`.
@@ -44,10 +44,10 @@ class ResolvedSteps:
             self._walk = self._ahead = None
             raise
 
-    def _found(self, start: StreamOffset, newest: Goal, most: int) -> Goal:
+    def _found(self, start: StreamOffset, newest: BatchGoal, most: int) -> BatchGoal:
         if self._walk is None:
             self._walk = self._walked(start.ends, newest.offset)
-        best: Goal | None = None
+        best: BatchGoal | None = None
         while (step := self._ahead or next(self._walk, None)) is not None:
             self._ahead = None
             if not size_of(start.ends, step.ends) or step.offset <= start.reached(self._topic):
@@ -65,7 +65,7 @@ class ResolvedSteps:
         self._walk = self._ahead = None
         return best or newest
 
-    def _walked(self, start: Mapping[Partition, int], last: int) -> Iterator[Goal]:
+    def _walked(self, start: Mapping[Partition, int], last: int) -> Iterator[BatchGoal]:
         view, cuts, ends = ResolvedView(), dict[ResolvedSource, Cut](), dict[str, dict[Partition, int]]()
         with closing(self._tail.between(self._first(start, last), last + 1)) as records:
             for offset, value in records:
@@ -79,7 +79,7 @@ class ResolvedSteps:
                     ends[record.source].update(moved)
                 cuts[self._topic, record.source] = Cut.of(record, offset)
                 if moved:
-                    yield Goal(dict(cuts), furthest(ends.values()))
+                    yield BatchGoal(dict(cuts), furthest(ends.values()))
 
     def _first(self, start: Mapping[Partition, int], last: int) -> int:
         """An offset from where on the ends are known before anything above `start` is."""
@@ -95,7 +95,7 @@ class ResolvedSteps:
             window *= _GROWTH
         return first
 
-    def _wanted(self, record: Resolved) -> dict[Partition, int]:
+    def _wanted(self, record: ResolvedRecord) -> dict[Partition, int]:
         return {at: end for at, end in record.next_offsets.items() if at[0] in self._topics}
 
 

@@ -17,7 +17,7 @@ from include.log.kafka.errors import LEADERLESS, UNKNOWN_TOPIC, ClientOptions, C
 from include.log.planning.plan import Partition
 from include.log.ports import LogReader, TopicAdmin, TopicInfo
 
-__all__ = ["Edge", "Hidden", "KafkaSurvey", "PortSurvey", "Survey"]
+__all__ = ["Edge", "HiddenOffsets", "KafkaSurvey", "PortSurvey", "Survey"]
 
 Edge = Literal["begin", "end"] | int
 """begin: first offset still held; end: last stable offset; a number: the first offset whose record has that timestamp
@@ -26,7 +26,7 @@ Edge = Literal["begin", "end"] | int
 _REQUEST_S: Final = 5.0
 
 
-class Hidden(NamedTuple):
+class HiddenOffsets(NamedTuple):
     """Offsets [stable, written) of a partition wait for the end of the transaction that begins at `stable`."""
 
     stable: int
@@ -42,7 +42,7 @@ class Survey(Protocol):
     def offsets(self, partitions: Collection[Partition], edge: Edge) -> dict[Partition, int]:
         """The edge of each partition; partitions that do not exist (any more) are left out."""
 
-    def hidden(self, partitions: Collection[Partition]) -> dict[Partition, Hidden]:
+    def hidden(self, partitions: Collection[Partition]) -> dict[Partition, HiddenOffsets]:
         """Offsets written and not shown to readers of committed records, of the partitions that have such."""
 
 
@@ -71,11 +71,11 @@ class KafkaSurvey(Survey):
         return self._known(partitions, edge, IsolationLevel.READ_COMMITTED)
 
     @override
-    def hidden(self, partitions: Collection[Partition]) -> dict[Partition, Hidden]:
+    def hidden(self, partitions: Collection[Partition]) -> dict[Partition, HiddenOffsets]:
         # What is written in between lies after both then.
         written = self._known(partitions, "end", IsolationLevel.READ_UNCOMMITTED)
         stable = self._known(partitions, "end", IsolationLevel.READ_COMMITTED)
-        return {at: Hidden(stable[at], end) for at, end in written.items() if stable.get(at, end) < end}
+        return {at: HiddenOffsets(stable[at], end) for at, end in written.items() if stable.get(at, end) < end}
 
     def _known(self, partitions: Collection[Partition], edge: Edge, isolation: Any) -> dict[Partition, int]:
         if not partitions:
@@ -163,8 +163,8 @@ class PortSurvey(Survey):
         return next((record.offset for record in records if record.timestamp_ms >= timestamp_ms), end)
 
     @override
-    def hidden(self, partitions: Collection[Partition]) -> dict[Partition, Hidden]:
+    def hidden(self, partitions: Collection[Partition]) -> dict[Partition, HiddenOffsets]:
         """The port does not tell how much there is: at least one offset."""
         asked = set(partitions)
         found = self._reader.unended({topic for topic, _ in asked})
-        return {at: Hidden(stable, stable + 1) for at, stable in found.items() if at in asked}
+        return {at: HiddenOffsets(stable, stable + 1) for at, stable in found.items() if at in asked}

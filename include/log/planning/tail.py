@@ -17,11 +17,11 @@ from typing_extensions import override
 from include.clock import Clock, SystemClock
 from include.errors import InvalidRecord, Terminal, Transient
 from include.log.kafka.errors import AT_END, NOT_HELD, ClientOptions, Connection
-from include.log.planning.plan import Cut, Goal
+from include.log.planning.plan import BatchGoal, Cut
 from include.log.planning.slices import RangeConsumer, Slice
 from include.log.planning.survey import KafkaSurvey, Survey
 from include.log.ports import LogReader
-from include.log.resolved import PartitionEnds, Resolved, ResolvedView, furthest
+from include.log.resolved import PartitionEnds, ResolvedRecord, ResolvedView, furthest
 
 __all__ = ["KafkaTail", "PortTail", "ResolvedTail", "Tail", "newest_cut", "resolved_at"]
 
@@ -55,9 +55,9 @@ class ResolvedTail:
         self._view = ResolvedView()
         self._next: int | None = None
         self._of: dict[str, tuple[Cut, PartitionEnds]] = {}
-        self.newest: Goal | None = None
+        self.newest: BatchGoal | None = None
 
-    def poll(self, wait_s: float = 0.0) -> Goal | None:
+    def poll(self, wait_s: float = 0.0) -> BatchGoal | None:
         """Take what is new, waiting up to `wait_s` for it; the newest cuts that are known, old or new.
 
         Raises:
@@ -97,10 +97,10 @@ class ResolvedTail:
             return
         left = self._of = {source: each for source, each in self._of.items() if source in view.sources()}
         cuts = {(self.topic, source): cut for source, (cut, _) in left.items()}
-        self.newest = Goal(cuts, furthest(ends for _, ends in left.values())) if left else None
+        self.newest = BatchGoal(cuts, furthest(ends for _, ends in left.values())) if left else None
 
 
-def resolved_at(view: ResolvedView, topic: str, offset: int, value: bytes | None) -> Resolved | None:
+def resolved_at(view: ResolvedView, topic: str, offset: int, value: bytes | None) -> ResolvedRecord | None:
     """What `view.on_record` returns; raises `Terminal` for a record that cannot be understood."""
     try:
         return view.on_record(value)

@@ -16,9 +16,9 @@ import orjson
 from include.log import topics
 from include.log.planning.plan import Partition
 from include.log.ports import Headers, LogReader, Record
-from include.log.resolved import PartitionEnds, Resolved, ResolvedView
+from include.log.resolved import PartitionEnds, ResolvedRecord, ResolvedView
 
-__all__ = ["MARK", "Spoken", "ends_of", "flat", "mark_of", "newest_of", "partitions_of", "spoken_in"]
+__all__ = ["MARK", "LastMark", "ends_of", "flat", "mark_of", "newest_of", "partitions_of", "spoken_in"]
 
 MARK: Final = b"part"
 _HEADER: Final = "committed"
@@ -26,7 +26,7 @@ _WINDOW: Final = 256
 
 
 @dataclass(frozen=True)
-class Spoken:
+class LastMark:
     """Input offsets that were committed (as `flat` gives them; None: not known), next offsets of the own topics.
 
     `at_us`: when; 0: not known. `topic_id`: of the topic that was written; '': not known.
@@ -53,7 +53,7 @@ def _tail(reader: LogReader, topic: str) -> list[Record]:
         window *= 8
 
 
-def newest_of(reader: LogReader, topic: str) -> tuple[ResolvedView, list[bytes], Spoken | None]:
+def newest_of(reader: LogReader, topic: str) -> tuple[ResolvedView, list[bytes], LastMark | None]:
     """Reads what a resolved topic says, the keys of deltas that no full map replaced, and what its writer said last."""
     view, deltas, spoken = ResolvedView(), dict[bytes, str](), None
     for record in _tail(reader, topic):
@@ -62,7 +62,7 @@ def newest_of(reader: LogReader, topic: str) -> tuple[ResolvedView, list[bytes],
                 spoken = _marked(record)
             continue
         view.on_record(record.value)
-        said = Resolved.parse(record.value)
+        said = ResolvedRecord.parse(record.value)
         if said.full:
             deltas = {key: source for key, source in deltas.items() if source != said.source}
         elif record.key is not None:
@@ -80,15 +80,15 @@ def spoken_in(ends: PartitionEnds, topic: str) -> dict[str, Any]:
     return {"answers": ends.get((answers, 0), 0)} | ({"own": others} if others else {})
 
 
-def _resolved(topic: str, last: Resolved, ends: PartitionEnds) -> Spoken:
+def _resolved(topic: str, last: ResolvedRecord, ends: PartitionEnds) -> LastMark:
     beside = {(topics.answers(topic), 0): last.state.get("answers", 0)}
     own = partitions_of(last.state.get("own", {}))
     state = last.state
     ends = {**ends, **beside, **own}
-    return Spoken(state.get("committed"), ends, state.get("at_us", 0), state.get("topic_id", ""))
+    return LastMark(state.get("committed"), ends, state.get("at_us", 0), state.get("topic_id", ""))
 
 
-def mark_of(spoken: Spoken) -> Headers:
+def mark_of(spoken: LastMark) -> Headers:
     """The header of a mark."""
     said = {
         "committed": spoken.committed,
@@ -99,10 +99,10 @@ def mark_of(spoken: Spoken) -> Headers:
     return ((_HEADER, orjson.dumps(said)),)
 
 
-def _marked(record: Record) -> Spoken:
+def _marked(record: Record) -> LastMark:
     said = orjson.loads(dict(record.headers)[_HEADER] or b"")
     at_us, topic_id = said.get("at_us", record.timestamp_ms * 1000), said.get("topic_id", "")
-    return Spoken(said["committed"], partitions_of(said["ends"]), at_us, topic_id)
+    return LastMark(said["committed"], partitions_of(said["ends"]), at_us, topic_id)
 
 
 def ends_of(reader: LogReader, topic: str) -> dict[Partition, int]:

@@ -14,7 +14,7 @@ from include.errors import Terminal
 from include.log.ports import LogReader, LogWriter, Record
 from include.log.publishing.dead_letter import DeadLetter, DeadLetterLimit
 
-__all__ = ["LettersOnce", "letters_within"]
+__all__ = ["DeadLetterWriter", "letters_within"]
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def letters_within(
     return letters
 
 
-class LettersOnce:
+class DeadLetterWriter:
     """The one writer of an application's dead letters."""
 
     def __init__(self, writer: LogWriter, reader: LogReader) -> None:

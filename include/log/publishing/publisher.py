@@ -30,12 +30,12 @@ from include.log import topics
 from include.log.planning.plan import BatchPlan, Cut, Partition
 from include.log.ports import Headers, LogReader, LogWriter, Record, TopicAdmin, TopicSpec, all_of
 from include.log.publishing.dead_letter import DeadLetter
-from include.log.publishing.last_mark import MARK, Spoken, ends_of, flat, mark_of, newest_of, spoken_in
+from include.log.publishing.last_mark import MARK, LastMark, ends_of, flat, mark_of, newest_of, spoken_in
 from include.log.publishing.placement import require_ungrown
 from include.log.publishing.retention import require_kept
 from include.log.publishing.unended import open_ended
 from include.log.requests.records import Answer
-from include.log.resolved import PartitionEnds, Resolved, ResolvedWriter
+from include.log.resolved import PartitionEnds, ResolvedRecord, ResolvedWriter
 from include.record import version as versions
 from include.record.position import SourcePosition
 
@@ -47,7 +47,7 @@ Finish = Callable[[str, Collection[Partition], bool], None]
 to where the offsets of the group of that name are kept."""
 
 
-_NOTHING: Final = Spoken({}, {})
+_NOTHING: Final = LastMark({}, {})
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Publisher:
         self.group = f"{application}.{topic}.0"
         self.committed: dict[Partition, int] = {}
         self.answers: list[Record] = []
-        self.resolved: Resolved | None = None
+        self.resolved: ResolvedRecord | None = None
         """The newest record of any source."""
         self._sources = tuple(sorted(sources))
         self._inputs = tuple(inputs)
@@ -103,7 +103,7 @@ class Publisher:
         self._admin = admin
         self._clock = clock
         self._writer: LogWriter | None = None
-        self._said: dict[str, Resolved] = {}
+        self._said: dict[str, ResolvedRecord] = {}
         self._resolvers: dict[str, ResolvedWriter] = {}
         self._deltas: list[bytes] = []
         self._ends: dict[Partition, int] = {}
@@ -198,7 +198,7 @@ class Publisher:
             self.committed, spoken = {}, replace(spoken, committed=None)
         return self._seen_since(spoken)
 
-    def _seen_since(self, spoken: Spoken) -> bool:
+    def _seen_since(self, spoken: LastMark) -> bool:
         """Whether a batch was committed that this does not speak for: offsets, or records of own topics say so."""
         if spoken.committed is not None and spoken.committed != flat(self.committed):
             return True
@@ -287,7 +287,7 @@ class Publisher:
         }
         committed, known = {**self.committed, **ends}, {**self._ends, **wrote}
         if part:
-            self._mark(Spoken(flat(committed), known, self._clock.now_us(), self._topic_id))
+            self._mark(LastMark(flat(committed), known, self._clock.now_us(), self._topic_id))
         self._open.commit(self.group, ends)
         self.committed, self._ends = committed, known
         self._changed.update({partition: end for partition, end in wrote.items() if partition[0] == self.topic})
@@ -336,7 +336,7 @@ class Publisher:
         self._mark(replace(self._spoken, committed=flat(self.committed), ends=self._ends))
         self._open.commit()
 
-    def _mark(self, spoken: Spoken) -> None:
+    def _mark(self, spoken: LastMark) -> None:
         self._open.append(topics.resolved(self.topic), MARK, None, headers=mark_of(spoken), partition=0)
 
     def _say(self, said: Mapping[str, _Said], state: Mapping[str, Any]) -> None:

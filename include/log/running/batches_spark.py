@@ -33,9 +33,9 @@ from include.log.planning.survey import KafkaSurvey
 from include.log.planning.tail import newest_cut
 from include.log.running.datasource_spark import FORMAT, ROW_SCHEMA, SLICE_SCHEMA, log_source
 from include.log.running.exchange import (
-    Far,
     FramePiece,
-    Near,
+    InlineResults,
+    StoredResults,
     applied,
     frames_of,
     near,
@@ -47,7 +47,7 @@ from include.log.running.exchange import (
 )
 from include.log.running.failure import lyrebird_error
 from include.log.running.spark_settings import CHECKPOINT, TALKATIVE, settings
-from include.log.running.supervised import Supervised, checkpoint_folder, stop_signal
+from include.log.running.supervised import SupervisedRun, checkpoint_folder, stop_signal
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.environment import environment
@@ -261,7 +261,7 @@ def run(
         LyrebirdError: what ended the query, in one line: an error of ours with its class, wherever it was raised
             (`on_batch`, a task, the planner); else `Transient` with the cause's last line.
     """
-    supervised = Supervised(application, run_folder, metrics, SystemClock(), part)
+    supervised = SupervisedRun(application, run_folder, metrics, SystemClock(), part)
     spark = df.sparkSession
     called = f"{application}.{part}" if part else application
     listener = _Listener(supervised, spark, called)
@@ -374,7 +374,7 @@ def exchange(
     except BaseException:
         _forget(results)
         raise
-    if all(isinstance(each, Near) for each in collected):
+    if all(isinstance(each, InlineResults) for each in collected):
         _forget(results)
     return _results(collected, results, share_bytes)
 
@@ -391,7 +391,9 @@ def homes_of(spark: SparkSession, tasks: int) -> RDD[int]:
     return homes
 
 
-def _results(found: Sequence[Near | Far], results: RDD[FramePiece], share_bytes: int) -> Iterator[tuple[int, Any]]:
+def _results(
+    found: Sequence[InlineResults | StoredResults], results: RDD[FramePiece], share_bytes: int
+) -> Iterator[tuple[int, Any]]:
     places, count = shared(found, share_bytes)
 
     def far() -> Iterator[FramePiece]:
@@ -404,7 +406,7 @@ def _results(found: Sequence[Near | Far], results: RDD[FramePiece], share_bytes:
     def pieces() -> Iterator[FramePiece]:
         there = far() if places else iter(())
         for each in found:
-            yield from each.pieces if isinstance(each, Near) else itertools.islice(there, len(each.sizes))
+            yield from each.pieces if isinstance(each, InlineResults) else itertools.islice(there, len(each.sizes))
 
     try:
         for bucket, result in whole(pieces()):
@@ -483,14 +485,14 @@ def warm(spark: SparkSession, task: Callable[[Sequence[Slice]], T]) -> None:
 
 
 class _Listener(StreamingQueryListener):
-    """Spark's reports, on to `Supervised`.
+    """Spark's reports, on to `SupervisedRun`.
 
     Called by the JVM itself, in place of PySpark's adapter, which copies a report field by field: at the end of each
     Java collection in it an exception is translated, for which the JVM looks through all jars, and that took more of
     its time than the batches did.
     """
 
-    def __init__(self, supervised: Supervised, spark: SparkSession, query: str) -> None:
+    def __init__(self, supervised: SupervisedRun, spark: SparkSession, query: str) -> None:
         self._supervised, self._query, self._run = supervised, query, ""
         java: Any = spark._jvm.org.apache.spark.sql.streaming  # type: ignore[union-attr]  # noqa: SLF001
         self._jlistenerobj = java.PythonStreamingQueryListenerWrapper(self)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 __all__ = [
-    "Far",
     "FramePiece",
-    "Near",
+    "InlineResults",
+    "StoredResults",
     "applied",
     "frames_of",
     "near",
@@ -39,14 +39,14 @@ class FramePiece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Near:
+class InlineResults:
     """All results of a task."""
 
     pieces: tuple[FramePiece, ...]
 
 
 @dataclass(frozen=True)
-class Far:
+class StoredResults:
     """Results of a task that are left where they are: sizes of their pieces, in order."""
 
     sizes: tuple[int, ...]
@@ -87,7 +87,7 @@ def passed_on(
                 yield to, piece
 
 
-def near(most: int, results: Iterable[FramePiece]) -> Iterator[Near | Far]:
+def near(most: int, results: Iterable[FramePiece]) -> Iterator[InlineResults | StoredResults]:
     """A task's results where they have at most so many bytes, else their sizes."""
     kept: list[FramePiece] = []
     sizes: list[int] = []
@@ -99,10 +99,10 @@ def near(most: int, results: Iterable[FramePiece]) -> Iterator[Near | Far]:
             kept.append(piece)
         else:
             kept.clear()
-    yield Near(tuple(kept)) if size <= most else Far(tuple(sizes))
+    yield InlineResults(tuple(kept)) if size <= most else StoredResults(tuple(sizes))
 
 
-def shared(found: Iterable[Near | Far], most: int) -> tuple[dict[int, list[int]], int]:
+def shared(found: Iterable[InlineResults | StoredResults], most: int) -> tuple[dict[int, list[int]], int]:
     """For each task with far results the share of each of its pieces, and how many shares there are.
 
     A share is of one task, has pieces that follow each other, and at most so many bytes, or one piece.
@@ -110,7 +110,7 @@ def shared(found: Iterable[Near | Far], most: int) -> tuple[dict[int, list[int]]
     shares: dict[int, list[int]] = {}
     number = -1
     for task, each in enumerate(found):
-        if isinstance(each, Far):
+        if isinstance(each, StoredResults):
             shares[task], room = [], -1
             for size in each.sizes:
                 room -= size

@@ -23,7 +23,15 @@ from include.log.running.failure import first_line, lyrebird_error
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 
-__all__ = ["Draining", "Supervised", "checkpoint_folder", "lag_by_topic", "once_there", "run_beside", "stop_signal"]
+__all__ = [
+    "ApplicationEnding",
+    "SupervisedRun",
+    "checkpoint_folder",
+    "lag_by_topic",
+    "once_there",
+    "run_beside",
+    "stop_signal",
+]
 
 LOGGER: Final = logging.getLogger("lyrebird.stream")
 _ASK_EVERY_S: Final = 0.25
@@ -50,11 +58,11 @@ class RunningQuery(Protocol):
         """End it; the thread that runs its batches is interrupted."""
 
 
-class Draining(Exception):
+class ApplicationEnding(Exception):
     """A batch came up after the application had begun to end: it is left to the next run."""
 
 
-class Supervised:
+class SupervisedRun:
     """State of one run. `batch` is called by Spark's thread, the rest by the main thread and the listener's."""
 
     def __init__(self, application: str, run_folder: RunFolder, metrics: Metrics, clock: Clock, part: str = "") -> None:
@@ -85,7 +93,7 @@ class Supervised:
         """
         with self._gate:
             if self._draining:
-                raise Draining
+                raise ApplicationEnding
             self._begun.set()
             self._batch_id = batch_id
             self._settled.clear()

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from include.errors import Terminal
 from include.source.binlog.gtid_event import Xid
 
-__all__ = ["Boundary", "Word", "boundary"]
+__all__ = ["TransactionBoundary", "Word", "boundary"]
 
 Word = Literal[
     "begin",
@@ -60,7 +60,7 @@ _FIRST: Final = re.compile(rf"{_ANY}(BEGIN|START|COMMIT|ROLLBACK|SAVEPOINT|RELEA
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary:
+class TransactionBoundary:
     """`name` of a savepoint, in the form in which the server compares it; `xid` of XA statements."""
 
     word: Word
@@ -68,10 +68,14 @@ class Boundary:
     xid: Xid | None = None
 
 
-_PLAIN: Final = {"BEGIN": Boundary("begin"), "COMMIT": Boundary("commit"), "ROLLBACK": Boundary("rollback")}
+_PLAIN: Final = {
+    "BEGIN": TransactionBoundary("begin"),
+    "COMMIT": TransactionBoundary("commit"),
+    "ROLLBACK": TransactionBoundary("rollback"),
+}
 
 
-def boundary(text: str) -> Boundary | None:
+def boundary(text: str) -> TransactionBoundary | None:
     """What `text` bounds, None for any other statement; raises `Terminal` for a form that is not understood."""
     found = _PLAIN.get(text)
     if found is not None:
@@ -83,8 +87,8 @@ def boundary(text: str) -> Boundary | None:
         match = pattern.fullmatch(text)
         if match is not None:
             if word.startswith("xa_"):
-                return Boundary(word, xid=_xid(match, text))
-            return Boundary(word, _folded(match[1]) if pattern.groups else "")
+                return TransactionBoundary(word, xid=_xid(match, text))
+            return TransactionBoundary(word, _folded(match[1]) if pattern.groups else "")
     if first[1].upper() == "START":
         # START SLAVE, START REPLICA and the like bound nothing.
         return None

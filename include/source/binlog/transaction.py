@@ -17,7 +17,7 @@ from typing import Final
 
 from include.errors import Terminal
 from include.record.position import BinlogPosition
-from include.source.binlog.boundary import Boundary, boundary
+from include.source.binlog.boundary import TransactionBoundary, boundary
 from include.source.binlog.compression import payload_events
 from include.source.binlog.event_type import EventType
 from include.source.binlog.events import QueryEvent, parse_heartbeat, parse_prepare, parse_query
@@ -204,7 +204,7 @@ class TransactionBuilder:
         return None
 
     def _first(
-        self, query: QueryEvent, bound: Boundary | None, opened: OpenGroup | None, event: Event
+        self, query: QueryEvent, bound: TransactionBoundary | None, opened: OpenGroup | None, event: Event
     ) -> SourceTransaction | None:
         """A statement where no group is, or where one's BEGIN is due."""
         alone = opened is None
@@ -227,7 +227,7 @@ class TransactionBuilder:
             raise self._misplaced("a statement bounds a transaction that has not begun", event)
         return self._close(opened, event)
 
-    def _end_xa(self, bound: Boundary, opened: OpenGroup, event: Event) -> SourceTransaction:
+    def _end_xa(self, bound: TransactionBoundary, opened: OpenGroup, event: Event) -> SourceTransaction:
         xid = bound.xid
         assert xid is not None  # noqa: S101 - `boundary` gives XA statements their name
         if bound.word == "xa_prepare":

@@ -15,7 +15,7 @@ import zstandard
 from include.errors import Terminal
 from include.zstd_blocks import zstd_blocks
 
-__all__ = ["DAMAGE", "BinlogFileError", "BinlogInput", "Readable", "unpacked"]
+__all__ = ["DAMAGE", "BinlogFileError", "BinlogInput", "ByteReader", "unpacked"]
 
 DAMAGE: Final = (
     EOFError,
@@ -38,7 +38,7 @@ class BinlogFileError(Terminal):
     """A file is no binlog, or damaged, or ends inside of an event; details name `file` and `byte` (unpacked)."""
 
 
-class Readable(Protocol):
+class ByteReader(Protocol):
     """The least that a stream does: up to `size` bytes, b"" at the end only."""
 
     def read(self, size: int, /) -> bytes:
@@ -48,7 +48,7 @@ class Readable(Protocol):
 class BinlogInput:
     """`head` are its first 512 bytes (less of a shorter one), `tail` the last ones read; both can still be read."""
 
-    def __init__(self, stream: Readable, packed: bool = False) -> None:
+    def __init__(self, stream: ByteReader, packed: bool = False) -> None:
         self.packed = packed
         self.tail = b""
         self._stream = stream
@@ -87,7 +87,7 @@ def unpacked(source: BinlogInput, place: str) -> BinlogInput:
     """
     for _ in range(_DEEPEST):
         head, stream = source.head, cast(IO[bytes], source)
-        inner: Readable | None = None
+        inner: ByteReader | None = None
         if head.startswith(b"\x1f\x8b"):
             inner = gzip.GzipFile(fileobj=stream, mode="rb")
         elif head.startswith(b"\x28\xb5\x2f\xfd"):

@@ -23,14 +23,14 @@ from include.source.rows.columns import mapped, unshown
 from include.source.rows.decoder import NativeImages, images_of
 from include.source.rows.images import Cells, RowImages
 from include.source.rows.layout import layout, mismatch
-from include.source.rows.render import Renderer
-from include.source.rows.shape import Image, TableShape
+from include.source.rows.render import RowRenderer
+from include.source.rows.shape import EncodedImage, TableShape
 
 __all__ = ["RowTexts"]
 
 _MOST_TABLES: Final = 4096
 _Value = dict[str, Any] | None
-_Made = tuple[RowImages | NativeImages, Renderer]
+_Made = tuple[RowImages | NativeImages, RowRenderer]
 
 
 class RowTexts:
@@ -76,12 +76,12 @@ class RowTexts:
         pairs = images.rows(rows.op, rows.body)
         return ((self._full(renderer, before), self._full(renderer, after)) for before, after in pairs)
 
-    def _full(self, renderer: Renderer, image: Image | None) -> _Value:
+    def _full(self, renderer: RowRenderer, image: EncodedImage | None) -> _Value:
         if image is None:
             return None
         return {"hex": image.row.hex()} if self._avro else renderer.row(image.row)
 
-    def _sparse(self, images: RowImages, renderer: Renderer, cells: Cells | None) -> _Value:
+    def _sparse(self, images: RowImages, renderer: RowRenderer, cells: Cells | None) -> _Value:
         if cells is None:
             return None
         if not self._avro:
@@ -101,7 +101,7 @@ class RowTexts:
                 self._made.clear()
             try:
                 shape = self._shape(table, flavour, version)
-                self._made[key] = images_of(layout(table, shape, flavour)), Renderer(shape)
+                self._made[key] = images_of(layout(table, shape, flavour)), RowRenderer(shape)
             except Terminal as untold:
                 self._made[key] = untold
         found = self._made[key]

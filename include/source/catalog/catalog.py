@@ -8,7 +8,7 @@ from typing import Final
 from include.policy.policy import Policy
 from include.record.gtid import Flavour
 from include.source.binlog.events import TableMap
-from include.source.catalog.description import Misfit, TableDescriber
+from include.source.catalog.description import ColumnMismatch, TableDescriber
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
 from include.source.rows.layout import Layout
@@ -160,8 +160,8 @@ class TableCatalog:
     def _described(self, table: TableMap) -> Layout:
         info = self.table(table.name)
         today = self._describer.today(table, info)
-        if isinstance(today, Misfit):
+        if isinstance(today, ColumnMismatch):
             self.forget([table.name])
             info = self.table(table.name)
             today = self._describer.today(table, info)
-        return self._describer.altered(table, info, today) if isinstance(today, Misfit) else today
+        return self._describer.altered(table, info, today) if isinstance(today, ColumnMismatch) else today

@@ -24,10 +24,10 @@ from include.source.rows.layout import Layout, layout, layout_of, mismatch
 from include.source.rows.leaving import shape_of
 from include.source.rows.shape import TableShape
 
-__all__ = ["Misfit", "TableDescriber"]
+__all__ = ["ColumnMismatch", "TableDescriber"]
 
 
-class Misfit(NamedTuple):
+class ColumnMismatch(NamedTuple):
     """A difference between a map and the server's description of today: the column, "" for the whole table, and why."""
 
     column: str
@@ -45,24 +45,24 @@ class TableDescriber:
         until_of(info, logged_columns(info))
         return self._shape(info.name, tuple(info.columns), info.key, info.nullable, unlogged(info, self._server))
 
-    def today(self, table: TableMap, info: TableInfo | None) -> Layout | Misfit:
+    def today(self, table: TableMap, info: TableInfo | None) -> Layout | ColumnMismatch:
         """The layout by the server's description, None: it has no such table; raises `Terminal` as `shape` does."""
         if info is None:
-            return Misfit("", "the table is gone")
+            return ColumnMismatch("", "the table is gone")
         # Maps have columns, too, that no server shows.
         columns, flavour = logged_columns(info), self._server.flavour
         if flavour == "mariadb":
             columns += hidden_hashes(table, {column.name for column in columns}, info.hashed)
         if wrong := mismatch(table, columns, flavour):
-            return Misfit(*wrong)
+            return ColumnMismatch(*wrong)
         if table.names and table.key:
             # A map names a primary key alone, which is first choice as a table's key.
             was = {table.names[i] for i in table.key} - {info.period[1] if info.period else ""}
             if was != set(info.key):
-                return Misfit("", f"its primary key was {', '.join(sorted(was))}")
+                return ColumnMismatch("", f"its primary key was {', '.join(sorted(was))}")
         return layout_of(table, replace(self.shape(info), columns=columns, until=until_of(info, columns)))
 
-    def altered(self, table: TableMap, info: TableInfo | None, misfit: Misfit) -> Layout:
+    def altered(self, table: TableMap, info: TableInfo | None, misfit: ColumnMismatch) -> Layout:
         """The layout by the map alone, for rows of before an ALTER; `Terminal` where it tells too little."""
         flavour = self._server.flavour
         refusal = Terminal(

@@ -15,7 +15,7 @@ from include.record.position import BinlogPosition
 from include.source.binlog.event_type import EventType
 from include.source.binlog.reader import EventReader, Packets
 from include.source.database.connection import Dump, asked, connect, query
-from include.source.database.purge import Horizon, ListedBinlogFile, Retention, horizon, lag_bytes
+from include.source.database.purge import ListedBinlogFile, PurgeHorizon, Retention, horizon, lag_bytes
 from include.source.database.server import AskServer, Server, read_server
 from include.source.definition import SourceDefinition
 from include.source.server_errors import error_of
@@ -42,7 +42,7 @@ class BinlogLook:
     """The server's binlog as seen from a position; `oldest_age_h` None when there is no file or it has no date."""
 
     lag_bytes: int | None
-    horizon: Horizon
+    horizon: PurgeHorizon
     oldest_age_h: float | None
 
 

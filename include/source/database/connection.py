@@ -25,7 +25,7 @@ from include.source.database.server import AskServer, Server, read_server
 from include.source.definition import SourceDefinition
 from include.source.server_errors import error_of
 
-__all__ = ["Dump", "Questions", "asked", "connect", "dump", "query", "server_of"]
+__all__ = ["Dump", "QueryConnection", "asked", "connect", "dump", "query", "server_of"]
 
 T = TypeVar("T")
 
@@ -148,7 +148,7 @@ def asked(source: SourceDefinition, question: Callable[[AskServer], T]) -> T:
         connection.close()
 
 
-class Questions:
+class QueryConnection:
     """One connection for many questions, made at the first, and anew after the server has hung up.
 
     Not for several threads. A question may be put twice, so that it only reads.

@@ -13,7 +13,7 @@ from include.source.database.account import account
 from include.source.database.cascades import cascading_keys, traces
 from include.source.database.connection import asked
 from include.source.database.finding import FindingLevel, ServerFinding
-from include.source.database.purge import WARN_HOURS, Horizon
+from include.source.database.purge import WARN_HOURS, PurgeHorizon
 from include.source.database.server import AskServer, Server, read_server
 from include.source.database.table_info import TableInfo, load_tables, unlogged
 from include.source.database.tls import unverified
@@ -58,7 +58,7 @@ def second_look(source: SourceDefinition) -> list[ServerFinding]:
     return asked(source, found)
 
 
-def short_horizon(horizon: Horizon) -> list[ServerFinding]:
+def short_horizon(horizon: PurgeHorizon) -> list[ServerFinding]:
     """A warning where the server keeps less binlog than a capture needs that is away for a day."""
     if horizon.hours is None and "RDS" in horizon.basis:
         problem = f"is kept for a time that is {horizon.basis}"

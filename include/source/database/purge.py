@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from include.record.position import BinlogPosition
 
-__all__ = ["WARN_HOURS", "Horizon", "ListedBinlogFile", "Retention", "Started", "horizon", "lag_bytes"]
+__all__ = ["WARN_HOURS", "ListedBinlogFile", "PurgeHorizon", "Retention", "Started", "horizon", "lag_bytes"]
 
 WARN_HOURS = 24.0
 """A horizon below asks for a person."""
@@ -50,7 +50,7 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
-class Horizon:
+class PurgeHorizon:
     """Hours until the file may be purged, and on what they rest; None: never, or unknown, as `basis` says."""
 
     hours: float | None
@@ -76,15 +76,15 @@ def lag_bytes(files: Sequence[ListedBinlogFile], position: BinlogPosition) -> in
 
 def horizon(
     files: Sequence[ListedBinlogFile], retention: Retention, position: BinlogPosition, started: Started, now_us: int
-) -> Horizon:
+) -> PurgeHorizon:
     """Estimates when the position's file may be purged. `files`: the oldest first; asks `started` of three at most."""
     index = _index(files, position.file)
     if index is None:
         if files and _older(position, files[0].name):
-            return Horizon(0.0, "the server has purged the file")
-        return Horizon(None, f"unknown: {_MISSING}")
+            return PurgeHorizon(0.0, "the server has purged the file")
+        return PurgeHorizon(None, f"unknown: {_MISSING}")
     if retention.at_once:
-        return Horizon(0.0, retention.rule)
+        return PurgeHorizon(0.0, retention.rule)
     retention = _believed(files, retention, started, now_us)
     limits = [
         limit
@@ -97,7 +97,7 @@ def horizon(
     known = [limit for limit in limits if limit.hours is not None]
     if known:
         return min(known, key=lambda limit: limit.hours or 0.0)
-    return limits[0] if limits else Horizon(None, "never: the server purges nothing by itself")
+    return limits[0] if limits else PurgeHorizon(None, "never: the server purges nothing by itself")
 
 
 def _believed(files: Sequence[ListedBinlogFile], retention: Retention, started: Started, now_us: int) -> Retention:
@@ -119,35 +119,37 @@ def _number(file: str) -> int:
 
 def _by_age(
     files: Sequence[ListedBinlogFile], at: int, retention: Retention, started: Started, now_us: int
-) -> Horizon | None:
+) -> PurgeHorizon | None:
     if retention.age_s is None:
-        return Horizon(None, retention.rule or "unknown: the server does not tell its limit of time")
+        return PurgeHorizon(None, retention.rule or "unknown: the server does not tell its limit of time")
     if retention.age_s <= 0:
         return None
     rule = retention.rule or "its limit of time"
     if at == len(files) - 1:
-        return Horizon(retention.age_s / 3600, f"{rule}; the file is still being written")
+        return PurgeHorizon(retention.age_s / 3600, f"{rule}; the file is still being written")
     # The next file began when this one was written last.
     written_us = started(files[at + 1].name)
     if written_us is None:
-        return Horizon(None, "unknown: the server does not tell the age of its files")
-    return Horizon(max(0.0, (written_us - now_us) / _HOUR_US + retention.age_s / 3600), f"{rule}, from the last write")
+        return PurgeHorizon(None, "unknown: the server does not tell the age of its files")
+    return PurgeHorizon(
+        max(0.0, (written_us - now_us) / _HOUR_US + retention.age_s / 3600), f"{rule}, from the last write"
+    )
 
 
 def _by_size(
     files: Sequence[ListedBinlogFile], at: int, retention: Retention, started: Started, now_us: int
-) -> Horizon | None:
+) -> PurgeHorizon | None:
     if retention.total_bytes <= 0:
         return None
     room = retention.total_bytes - sum(file.size_bytes for file in files[at:])
     if room <= 0 and at < len(files) - 1:
-        return Horizon(0.0, "its limit of bytes")
+        return PurgeHorizon(0.0, "its limit of bytes")
     first_us = started(files[0].name)
     if first_us is None or first_us >= now_us:
-        return Horizon(None, "unknown: the server does not tell the age of its files")
+        return PurgeHorizon(None, "unknown: the server does not tell the age of its files")
     written = sum(file.size_bytes for file in files)
     hours = max(0, room) / max(written, 1) * (now_us - first_us) / _HOUR_US
-    return Horizon(hours, "its limit of bytes, at the rate of writes since its oldest file")
+    return PurgeHorizon(hours, "its limit of bytes, at the rate of writes since its oldest file")
 
 
 def _index(files: Sequence[ListedBinlogFile], name: str) -> int | None:

@@ -9,14 +9,14 @@ from typing import Self
 
 from include.errors import LyrebirdError
 from include.record.position import BinlogPosition
-from include.source.database.purge import Horizon
+from include.source.database.purge import PurgeHorizon
 from include.source.definition import SourceDefinition
 
 __all__ = ["Look", "PurgeWatch"]
 
 log = logging.getLogger(__name__)
 
-Look = Callable[[SourceDefinition, BinlogPosition], Horizon]
+Look = Callable[[SourceDefinition, BinlogPosition], PurgeHorizon]
 """Asks the server; may block for seconds."""
 
 
@@ -31,7 +31,7 @@ class PurgeWatch:
         self._ended = threading.Event()
         self._position: BinlogPosition | None = None
         self._failing = False
-        self.horizon: Horizon | None = None
+        self.horizon: PurgeHorizon | None = None
 
     def start(self) -> Self:
         """Look at once when there is a position, then every `every_s` until `close`."""

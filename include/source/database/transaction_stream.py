@@ -24,7 +24,7 @@ from include.source.database.connection import dump
 from include.source.definition import SourceDefinition
 from include.source.state.capture_state import WaitingXa
 
-__all__ = ["BinlogIdle", "Inflow"]
+__all__ = ["BinlogIdle", "TransactionStream"]
 
 # The server stamps whole seconds, at a statement's start: what is committed now may carry a stamp of a second ago.
 _STAMP_US: Final = 1_000_000
@@ -40,7 +40,7 @@ class BinlogIdle:
     until_us: int
 
 
-class Inflow:
+class TransactionStream:
     """One dump. Any error makes it useless; `close` it in every case."""
 
     def __init__(

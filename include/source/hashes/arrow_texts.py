@@ -16,7 +16,7 @@ import pyarrow.compute
 import pyarrow.lib as pa
 from pyarrow.types import is_decimal
 
-from include.policy.masks import Hash
+from include.policy.masks import HashMask
 from include.record.schema import avro_name
 from include.source.hashes.columns import ComparedColumn, ComparedRows
 
@@ -71,7 +71,7 @@ class ArrowTexts:
         return self._with_invalid(compared, values, batch) if compared.kind in _DATES else values
 
     def _texts(self, compared: ComparedColumn, values: Any) -> Any:
-        if isinstance(compared.mask, Hash):
+        if isinstance(compared.mask, HashMask):
             return values.cast(_TEXT)
         match compared.kind:
             case "number":

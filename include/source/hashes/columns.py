@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, Self
 
 from include.errors import Terminal
-from include.policy.masks import Hash, KeepLast, Mask, Null
+from include.policy.masks import HashMask, KeepLastMask, Mask, NullMask
 from include.policy.policy import TablePolicy
 from include.record.schema import GEOMETRIES, Column, TableSchema
 from include.source.rows.text import text_charset
@@ -71,7 +71,7 @@ class ComparedColumn:
     @property
     def sized(self) -> bool:
         """Whether its text may have any sign, so that its length in bytes stands before it."""
-        return self.kind == "text" or (isinstance(self.mask, KeepLast) and self.kind != "long_text")
+        return self.kind == "text" or (isinstance(self.mask, KeepLastMask) and self.kind != "long_text")
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class ComparedRows:
                     kind = _KINDS[column.type]
                     compared[column.name] = ComparedColumn(column, kind, mask, charset if charset != "utf8mb4" else "")
         for name in schema.key:
-            if name not in compared or isinstance(compared[name].mask, Null):
+            if name not in compared or isinstance(compared[name].mask, NullMask):
                 raise Incomparable(
                     "rows of a table cannot be compared: a column of its key has no text that both sides make alike",
                     table=schema.full_name,
@@ -144,7 +144,7 @@ class ComparedRows:
     def without_salt(self) -> Self:
         """For whoever makes texts of a copy, where masks have done their work."""
         columns, key = (
-            tuple(replace(each, mask=Hash("")) if isinstance(each.mask, Hash) else each for each in some)
+            tuple(replace(each, mask=HashMask("")) if isinstance(each.mask, HashMask) else each for each in some)
             for some in (self.columns, self.key)
         )
         return replace(self, columns=columns, key=key)
@@ -165,10 +165,10 @@ def _why_not(column: Column, mask: Mask | None) -> str:
     kind = _KINDS.get(column.type)
     if kind is None:
         return f"{column.type} has no text that both sides make alike"
-    if isinstance(mask, Null):
+    if isinstance(mask, NullMask):
         return ""
     if column.old:
         return "a DECIMAL of before MySQL 5.0 may hold more digits than SQL shows"
-    if isinstance(mask, Hash) and (kind not in _HASHED or column.type == "bit"):
+    if isinstance(mask, HashMask) and (kind not in _HASHED or column.type == "bit"):
         return f"the text of a {column.type} that was hashed is not what SQL prints"
     return ""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Decimal
 from typing import Any, Final
 
-from include.policy.masks import Hash
+from include.policy.masks import HashMask
 from include.record.schema import Column, avro_name
 from include.source.hashes.columns import ComparedColumn, ComparedRows, Digest, HashKind
 from include.source.hashes.printed import printed_date, printed_moment
@@ -38,7 +38,7 @@ def value_text(compared: ComparedColumn, rows: ComparedRows, row: Mapping[str, A
     if value is None:
         texts = row.get(rows.invalid) if rows.invalid else None
         return None if texts is None else texts.get(name)
-    if isinstance(compared.mask, Hash):
+    if isinstance(compared.mask, HashMask):
         return str(value)
     if compared.kind == "hex":
         return str(value.hex().upper())

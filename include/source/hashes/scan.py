@@ -16,18 +16,18 @@ from include.source.hashes.sums import HashSum
 from include.source.rows.shape import TableShape
 from include.source.snapshot.condition import Condition, leaving
 from include.source.snapshot.key_order import KeyOrder, quoted
-from include.source.snapshot.reader import Described, SnapshotReader
-from include.source.snapshot.watermark_window import Span
+from include.source.snapshot.reader import DescribedTable, SnapshotReader
+from include.source.snapshot.watermark_window import SnapshotSpan
 from include.source.state.key_range import Bound, KeyRange
 
-__all__ = ["Scanned", "TableScan"]
+__all__ = ["ScannedRange", "TableScan"]
 
 
 @dataclass(frozen=True)
-class Scanned:
+class ScannedRange:
     """The leaves of a range that have rows, as of a snapshot: `span` says which transactions it has."""
 
-    span: Span
+    span: SnapshotSpan
     leaves: Mapping[int, HashSum]
 
     @property
@@ -103,17 +103,17 @@ class TableScan:
             else None
         )
 
-    def leaves(self, part: KeyRange, bits: int, beyond: SourcePosition | None = None) -> Scanned:
+    def leaves(self, part: KeyRange, bits: int, beyond: SourcePosition | None = None) -> ScannedRange:
         """The leaves of a range, in a snapshot that has all up to `beyond`; raises `Terminal` for rows too long."""
         sql = leaf_sums(self._quoted, self.rows, bits, self._chosen(part))
         span, found = self._in_snapshot(sql, beyond)
         self._require_short(sum(int(total) // UNHASHED for _, _, total in found))
         sums = {int(leaf): HashSum(int(rows), int(total)) for leaf, rows, total in found}
-        return Scanned(span, sums)
+        return ScannedRange(span, sums)
 
     def rows_of(
         self, part: KeyRange, bits: int, leaves: Iterable[int], beyond: SourcePosition | None = None
-    ) -> tuple[Span, dict[str, str]]:
+    ) -> tuple[SnapshotSpan, dict[str, str]]:
         """Text of the key → text of the row, of these leaves of a range; snapshot and errors as `leaves`."""
         sql = leaf_rows(self._quoted, self.rows, bits, leaves, self._chosen(part))
         span, found = self._in_snapshot(sql, beyond)
@@ -129,7 +129,7 @@ class TableScan:
                 fix="Raise max_allowed_packet at the server, or leave the long columns out (`ignored_columns`).",
             )
 
-    def _in_snapshot(self, sql: str, beyond: SourcePosition | None) -> tuple[Span, list[tuple[Any, ...]]]:
+    def _in_snapshot(self, sql: str, beyond: SourcePosition | None) -> tuple[SnapshotSpan, list[tuple[Any, ...]]]:
         span = self._reader.open(beyond)
         try:
             found = self._reader.describe(*self._name)
@@ -155,7 +155,7 @@ class TableScan:
         return ".".join(self._name)
 
 
-def _description(found: Described) -> tuple[object, ...]:
+def _description(found: DescribedTable) -> tuple[object, ...]:
     return found.sorted_by, tuple(found.info.columns), found.info.key, found.info.engine
 
 

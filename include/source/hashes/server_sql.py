@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from include.policy.masks import Hash, KeepLast, Null
+from include.policy.masks import HashMask, KeepLastMask, NullMask
 from include.record.schema import GEOMETRIES
 from include.source.hashes.columns import ComparedColumn, ComparedRows, Digest
 from include.source.hashes.sums import LEAF_BITS
@@ -97,15 +97,15 @@ def value_text(compared: ComparedColumn, digest: Digest) -> str:
 
 def _masked(compared: ComparedColumn, digest: Digest) -> str:
     """Of what leaves in the place of a value."""
-    if isinstance(compared.mask, Null):
+    if isinstance(compared.mask, NullMask):
         return "NULL"
-    if isinstance(compared.mask, Hash):
+    if isinstance(compared.mask, HashMask):
         name = quoted(compared.column.name)
         # As in `value_text`: without the zeros of ZEROFILL.
         number = f"CONVERT(({name} + 0) USING utf8mb4)"
         printed = name if compared.kind == "bytes" else number if compared.kind == "number" else _utf8(compared)
         return f"SHA2(CONCAT(CAST({_literal(compared.mask.salt)} AS BINARY), CAST({printed} AS BINARY)), 256)"
-    assert isinstance(compared.mask, KeepLast)  # noqa: S101 - there is no other
+    assert isinstance(compared.mask, KeepLastMask)  # noqa: S101 - there is no other
     count, text = compared.mask.count, _utf8(compared)
     kept = f"CONCAT(REPEAT('*', GREATEST(0, CHAR_LENGTH({text}) - {count})), RIGHT({text}, {count}))"
     return _DIGESTS[digest](kept) if compared.kind == "long_text" else kept

@@ -11,7 +11,7 @@ from typing import Final
 
 from include.errors import Terminal
 from include.log.ports import LogReader
-from include.log.resolved import PartitionEnds, Resolved, ResolvedView
+from include.log.resolved import PartitionEnds, ResolvedRecord, ResolvedView
 
 __all__ = ["Checkpoint", "newest", "read_checkpoint"]
 
@@ -22,7 +22,7 @@ _FIRST_WINDOW: Final = 500
 class Checkpoint:
     """`last` None: nothing was ever captured. `deltas`: keys of deltas that no full map has replaced yet."""
 
-    last: Resolved | None
+    last: ResolvedRecord | None
     ends: PartitionEnds
     deltas: tuple[bytes, ...]
 
@@ -55,6 +55,6 @@ def read_checkpoint(reader: LogReader, topic: str) -> Checkpoint:
         window *= 8
 
 
-def newest(reader: LogReader, topic: str) -> Resolved | None:
+def newest(reader: LogReader, topic: str) -> ResolvedRecord | None:
     """The last resolved record with its whole state; None when there is none yet. Does not need a fence."""
     return read_checkpoint(reader, topic).last

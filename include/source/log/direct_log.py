@@ -25,7 +25,7 @@ from include.log.memory import MemoryLog
 from include.log.ports import LogReader, LogWriter, Record, SchemaRegistry, TopicAdmin, TopicInfo, TopicSpec, all_of
 from include.log.publishing.unended import unended
 from include.log.requests.records import Answer
-from include.log.resolved import Resolved, ResolvedWriter
+from include.log.resolved import ResolvedRecord, ResolvedWriter
 from include.log.topics import (
     LARGEST_RECORD,
     RECORD_HEADS,
@@ -279,5 +279,5 @@ def _place(position: SourcePosition) -> str:
     return f"{gtids} ({position.binlog})" if gtids else str(position.binlog)
 
 
-def _resume_point(last: Resolved | None) -> ResumePoint | None:
+def _resume_point(last: ResolvedRecord | None) -> ResumePoint | None:
     return None if last is None else ResumePoint(last.position, CaptureState.from_json(last.state))

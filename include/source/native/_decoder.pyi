@@ -16,7 +16,7 @@ from include.record.change import Op
 from include.source.native import RunParts
 
 I = TypeVar("I")
-"""`rows.shape.Image`."""
+"""`rows.shape.EncodedImage`."""
 R = TypeVar("R")
 """`ports.OutgoingRecord`."""
 

@@ -16,7 +16,7 @@ cdef inline void put_item(object found, Py_ssize_t index, object item):
 
 
 cdef inline object image_of(type kind, bytes row, bytes key, object by):
-    # An `Image`: a subclass of tuple, made without a call of its constructor.
+    # An `EncodedImage`: a subclass of tuple, made without a call of its constructor.
     cdef object found = (<PyTypeObject *> kind).tp_alloc(<PyTypeObject *> kind, 3)
     put_item(found, 0, row)
     put_item(found, 1, key)

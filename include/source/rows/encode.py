@@ -1,4 +1,4 @@
-"""Row images → records: Debezium's envelope around Avro bytes that are already made (`shape.Image`).
+"""Row images → records: Debezium's envelope around Avro bytes that are already made (`shape.EncodedImage`).
 
 A topic is partitioned by its key as the Java client does it, or, where columns are declared for the table, by
 murmur2 over those columns' values, each as its bare Avro encoding (no wire header, no union), joined in the declared
@@ -21,7 +21,7 @@ from include.source.definition import SourceDefinition
 from include.source.ports import CaptureLog
 from include.source.rows.avro import NULL, long, long_piece, sized
 from include.source.rows.compiled import snapshot_maker, stamp_maker
-from include.source.rows.shape import Image
+from include.source.rows.shape import EncodedImage
 
 __all__ = ["Parts", "Stamp", "TableEncoder", "TableEncoders"]
 
@@ -109,23 +109,23 @@ class TableEncoder:
         """The bytes of its rows' source blocks before their times, and behind them before their place."""
         return self._who, self._table
 
-    def key(self, image: Image) -> bytes:
+    def key(self, image: EncodedImage) -> bytes:
         """The record's key: the same bytes for equal key values, for ever."""
         return self.key_head + image.key
 
-    def moved(self, before: Image, after: Image) -> bool:
+    def moved(self, before: EncodedImage, after: EncodedImage) -> bool:
         """Whether an update makes the row's records go elsewhere: another key or another partition's columns."""
         return before.key != after.key or before.by != after.by
 
-    def partition(self, image: Image) -> int:
+    def partition(self, image: EncodedImage) -> int:
         """The record's partition."""
         return partition_of(self.key_head + image.key if image.by is None else image.by, self.partitions)
 
     def value(
         self,
         op: Op,
-        before: Image | None,
-        after: Image | None,
+        before: EncodedImage | None,
+        after: EncodedImage | None,
         stamp: Stamp,
         row: int = 0,
         of_table: int = 0,
@@ -157,7 +157,7 @@ class TableEncoder:
             )
         )
 
-    def snapshot(self, images: list[Image], stamp: Stamp) -> list[tuple[bytes, int, bytes]]:
+    def snapshot(self, images: list[EncodedImage], stamp: Stamp) -> list[tuple[bytes, int, bytes]]:
         """(key, partition, value) of rows that a snapshot read: of each what `key`, `partition` and `value` give."""
         middle, asked, made, transaction = self.parts(stamp)
         last = NULL if transaction is None else transaction + long(1) + _FIRST

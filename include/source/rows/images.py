@@ -19,12 +19,12 @@ from include.source.rows.generate import RowFunction, make
 from include.source.rows.json.binary import json_text
 from include.source.rows.json.diff import apply_diffs
 from include.source.rows.layout import Layout
-from include.source.rows.shape import Image
+from include.source.rows.shape import EncodedImage
 
 __all__ = ["Cells", "Pair", "RowImages"]
 
 
-Pair = tuple[Image | None, Image | None]
+Pair = tuple[EncodedImage | None, EncodedImage | None]
 """(before, after): None where the operation has no such side."""
 Cells = tuple[Sequence[bytes | None], Sequence[tuple[str, str]]]
 """An image as (the piece of each column, None of one that is not told; invalid dates as in `TableShape.image`)."""
@@ -102,7 +102,7 @@ class RowImages:
         """All columns in every image: the way of nearly all events."""
         made, size, every, end = self._made, self._size, self._every, len(body)
         texts = self.shape.texts if self.shape.dates else None
-        images: list[Image] = []
+        images: list[EncodedImage] = []
         # Through tuple's own constructor, as there is one for each row.
         append, new = images.append, tuple.__new__
         while at < end:
@@ -113,7 +113,7 @@ class RowImages:
             at, row, key, by, bad = function(body, at + size)
             if texts:
                 row += texts(bad) if bad else NULL
-            append(new(Image, (row, key, by)))
+            append(new(EncodedImage, (row, key, by)))
         self._at_end(at, body)
         if op == "c":
             return [(None, image) for image in images]
@@ -180,7 +180,7 @@ class RowImages:
         absent = {self.shape.columns[i].name for i in range(self._width) if not present >> i & 1}
         return pieces, (*cells[1], *(each for each in before[1] if each[0] in absent))
 
-    def _whole(self, cells: _Cells | None) -> Image | None:
+    def _whole(self, cells: _Cells | None) -> EncodedImage | None:
         """The row of all columns that leave; refused when one is not told."""
         if cells is None:
             return None

@@ -12,7 +12,7 @@ from include.source.rows.decoder import NativeImages, images_of
 from include.source.rows.encode import Stamp, TableEncoder
 from include.source.rows.images import Pair
 from include.source.rows.layout import Layout
-from include.source.rows.shape import Image
+from include.source.rows.shape import EncodedImage
 
 if TYPE_CHECKING:
     from include.source.native._decoder import Target
@@ -109,7 +109,7 @@ def of_today(pairs: list[Pair]) -> list[Pair]:
     return [(before, after) for before, after in found if before is not None or after is not None]
 
 
-def _of_today(image: Image | None) -> Image | None:
+def _of_today(image: EncodedImage | None) -> EncodedImage | None:
     if image is None:
         return None
     # Varints: none is the beginning of another.

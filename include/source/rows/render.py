@@ -19,13 +19,13 @@ from include.record.value_texts import shortest, temporal_text
 from include.source.rows.avro import NULL, sized
 from include.source.rows.shape import Invalid, TableShape
 
-__all__ = ["Renderer", "json_row", "masked", "masked_text", "text_of"]
+__all__ = ["RowRenderer", "json_row", "masked", "masked_text", "text_of"]
 
 _Read = Callable[[bytes, int], tuple[Any, int]]
 """(data, at) → (JSON value, end) of a value whose branch of the union has been read."""
 
 
-class Renderer:
+class RowRenderer:
     """JSON values of the rows of one shape, by column, in the table's order; dates of no calendar as their text."""
 
     def __init__(self, shape: TableShape) -> None:
@@ -65,8 +65,8 @@ class Renderer:
 
 
 def json_row(shape: TableShape, row: bytes) -> dict[str, Any]:
-    """A row's record as `Renderer.row` gives it."""
-    return Renderer(shape).row(row)
+    """A row's record as `RowRenderer.row` gives it."""
+    return RowRenderer(shape).row(row)
 
 
 def text_of(column: Column, piece: bytes) -> bytes | None:

@@ -15,10 +15,10 @@ from include.errors import Terminal
 from include.record.schema import DATES, Column, TableSchema
 from include.source.rows.avro import NULL, text_map
 
-__all__ = ["Image", "Invalid", "TableShape"]
+__all__ = ["EncodedImage", "Invalid", "TableShape"]
 
 
-class Image(NamedTuple):
+class EncodedImage(NamedTuple):
     """One state of a row: its record, the bare values of its key and of the columns that choose its partition."""
 
     row: bytes
@@ -99,7 +99,7 @@ class TableShape:
     def _places(self) -> Mapping[str, int]:
         return {column.name: i for i, column in enumerate(self.columns)}
 
-    def image(self, pieces: Sequence[bytes | None], invalid: Invalid) -> Image:
+    def image(self, pieces: Sequence[bytes | None], invalid: Invalid) -> EncodedImage:
         """The row of these pieces, one for each column; skipped ones are None. Raises `Terminal` for a key of null."""
         key = self.key_of(pieces)
         by = []
@@ -114,7 +114,7 @@ class TableShape:
                 p if p is None or i not in self.masked else self._masked(i, p, said) for i, p in enumerate(pieces)
             ]
         row = b"".join([piece for i, piece in enumerate(pieces) if piece is not None and i not in self.unsent])
-        return Image(row + self.texts(invalid) if self.dates else row, key, b"".join(by) if by else None)
+        return EncodedImage(row + self.texts(invalid) if self.dates else row, key, b"".join(by) if by else None)
 
     def key_of(self, pieces: Sequence[bytes | None]) -> bytes:
         """The key of the row of these pieces; raises `Terminal` for one of null."""

@@ -18,7 +18,7 @@ from include.source.charsets.charset import single_byte_table, text_decoder
 from include.source.malformed import Malformed, told
 from include.source.rows.avro import NULL, decimal, long_piece, sized
 from include.source.rows.other_types import vector_piece
-from include.source.rows.shape import Image, TableShape
+from include.source.rows.shape import EncodedImage, TableShape
 from include.source.rows.temporal import parts_piece
 
 __all__ = ["Piece", "moment_reader", "row_reader", "select_list", "text_charset", "value_writer"]
@@ -58,7 +58,7 @@ def text_charset(column: Column) -> str | None:
     return _CONNECTION if table is not None and all(table) else column.charset
 
 
-def row_reader(shape: TableShape) -> Callable[[tuple[bytes | None, ...]], Image]:
+def row_reader(shape: TableShape) -> Callable[[tuple[bytes | None, ...]], EncodedImage]:
     """Turns a row of `select_list` into an image; raises `Terminal` naming table and column for what does not parse."""
     chosen = [(i, column) for i, column in enumerate(shape.columns) if i not in shape.skipped]
     writers = [(i, column.name, column.type if column.type in DATES else "", value_writer(column), column.digits)
@@ -66,7 +66,7 @@ def row_reader(shape: TableShape) -> Callable[[tuple[bytes | None, ...]], Image]
     types = {i: column.type for i, column in chosen}
     width = len(shape.columns)
 
-    def read(row: tuple[bytes | None, ...]) -> Image:
+    def read(row: tuple[bytes | None, ...]) -> EncodedImage:
         pieces: list[bytes | None] = [None] * width
         bad: list[tuple[str, str]] = []
         for (i, name, moment, write, digits), value in zip(writers, row, strict=True):

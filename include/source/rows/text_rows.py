@@ -17,7 +17,7 @@ from pymysql.cursors import Cursor
 
 from include.errors import Terminal
 from include.source.rows.compiled import text_rows_of
-from include.source.rows.shape import Image, TableShape
+from include.source.rows.shape import EncodedImage, TableShape
 from include.source.rows.text import row_reader
 
 __all__ = ["select_rows"]
@@ -31,7 +31,7 @@ _EOF_SIZE: Final = 9
 _NULL: Final = 0xFB
 
 
-def select_rows(connection: Connection[Cursor], sql: str, shape: TableShape) -> Iterator[list[Image]]:
+def select_rows(connection: Connection[Cursor], sql: str, shape: TableShape) -> Iterator[list[EncodedImage]]:
     """Images of the rows of `sql`, whose columns are `text.select_list(shape)`, in the server's order.
 
     A list for about every 256 KiB that come; blocks while the server says nothing, up to the connection's timeout.
@@ -50,11 +50,11 @@ def select_rows(connection: Connection[Cursor], sql: str, shape: TableShape) -> 
             connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001 - a QUIT would not be read
 
 
-def _images(packets: _Packets, shape: TableShape) -> Iterator[list[Image]]:
+def _images(packets: _Packets, shape: TableShape) -> Iterator[list[EncodedImage]]:
     compiled, plain = text_rows_of(shape), row_reader(shape)
     width = len(shape.columns) - len(shape.skipped)
     _described(packets, shape, width)
-    images: list[Image] = []
+    images: list[EncodedImage] = []
     received = 0
     while not packets.ended:
         if compiled is not None:

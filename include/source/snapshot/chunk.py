@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from include.errors import LyrebirdError
 from include.record.position import SourcePosition
-from include.source.rows.shape import Image, TableShape
-from include.source.snapshot.watermark_window import Now, Span
+from include.source.rows.shape import EncodedImage, TableShape
+from include.source.snapshot.watermark_window import SnapshotSpan, StreamPlace
 from include.source.state.key_range import KeyRange
 
-__all__ = ["Chunk", "ChunkFailed", "ChunkPiece", "Left"]
+__all__ = ["Chunk", "ChunkFailed", "ChunkPiece", "RemainingRanges"]
 
 
 @dataclass(eq=False, slots=True)
@@ -23,9 +23,9 @@ class Chunk:
 
     table: str
     rows: KeyRange
-    since: Now
+    since: StreamPlace
     sorted_by: str = ""
-    span: Span | None = None
+    span: SnapshotSpan | None = None
     shape: TableShape | None = None
     given_up: bool = False
     read: int = 0
@@ -39,7 +39,7 @@ class ChunkPiece:
     """
 
     chunk: Chunk
-    images: list[Image]
+    images: list[EncodedImage]
     high: SourcePosition
     last: bool = False
     gone: bool = False
@@ -54,7 +54,7 @@ class ChunkFailed:
     table: str = ""
 
 
-class Left(NamedTuple):
+class RemainingRanges(NamedTuple):
     """The ranges of a table that are left to read, and the key that they were cut by."""
 
     ranges: tuple[KeyRange, ...]

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import IO, Final
 
 from include.errors import Transient
-from include.source.rows.shape import Image
+from include.source.rows.shape import EncodedImage
 from include.source.snapshot.chunk import ChunkPiece
 
 __all__ = ["SpooledRows"]
@@ -56,7 +56,7 @@ class SpooledRows:
         try:
             self._file.seek(0)
             for piece in self._pieces[self._in_memory :]:
-                yield replace(piece, images=[Image(*image) for image in marshal.load(self._file)])  # noqa: S302 - our own
+                yield replace(piece, images=[EncodedImage(*image) for image in marshal.load(self._file)])  # noqa: S302 - our own
         except OSError as refusal:
             raise self._full(refusal) from refusal
 

@@ -26,14 +26,14 @@ from include.source.database.table_info import TableInfo, load_table
 from include.source.database.xa import prepared, wait_until_ended
 from include.source.definition import SourceDefinition
 from include.source.ports import SessionWatcher
-from include.source.rows.shape import Image, TableShape
+from include.source.rows.shape import EncodedImage, TableShape
 from include.source.rows.text_rows import select_rows
 from include.source.server_errors import error_of
 from include.source.snapshot.condition import Predicate
 from include.source.snapshot.key_order import quoted
-from include.source.snapshot.watermark_window import Span
+from include.source.snapshot.watermark_window import SnapshotSpan
 
-__all__ = ["Described", "Measure", "SnapshotReader", "first_position"]
+__all__ = ["DescribedTable", "Measure", "SnapshotReader", "first_position"]
 
 _BEGIN: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
 _AGAIN_S: Final = 0.01
@@ -55,7 +55,7 @@ _MEASURE: Final = (
 )
 
 
-class Described(NamedTuple):
+class DescribedTable(NamedTuple):
     """A table; `sorted_by` changes whenever its key, or the order of it, does. Empty without a key."""
 
     info: TableInfo
@@ -94,7 +94,7 @@ class SnapshotReader:
         """All rows of a statement; raises what `query` raises."""
         return query(self._connection, self._source, sql, *values)
 
-    def open(self, beyond: SourcePosition | None = None) -> Span:
+    def open(self, beyond: SourcePosition | None = None) -> SnapshotSpan:
         """Begin a snapshot that has all up to `beyond`: a server sends its binlog before the engine commits."""
         for _ in range(_MOST_TRIES):
             span = self._begin()
@@ -116,7 +116,7 @@ class SnapshotReader:
         gtids = self.ask(f"SELECT @@global.{variable}")[0][0] if self.server.gtids else ""
         return self._position(gtids, at, self._clock.now_us())
 
-    def describe(self, database: str, table: str) -> Described | None:
+    def describe(self, database: str, table: str) -> DescribedTable | None:
         """The table as it is, and stays until the snapshot's end; None when there is none of that name."""
         try:
             # Whoever alters it waits for us from here on, but for less than it takes to read a range.
@@ -129,14 +129,14 @@ class SnapshotReader:
         if info is None:
             return None
         columns = {row[0]: f"{row[1]} {row[2] or ''}" for row in self.ask(_SORTED_BY, database, table)}
-        return Described(info, "; ".join(f"{name} {columns[name]}" for name in info.key))
+        return DescribedTable(info, "; ".join(f"{name} {columns[name]}" for name in info.key))
 
     def measure(self, database: str, table: str) -> Measure:
         """About how large it is, as the server estimates."""
         rows, size = (self.ask(_MEASURE, database, table) or [(0, 0)])[0]
         return Measure(int(rows or 0), int(size or 0))
 
-    def select(self, sql: str, shape: TableShape) -> Iterator[list[Image]]:
+    def select(self, sql: str, shape: TableShape) -> Iterator[list[EncodedImage]]:
         """The images of a SELECT of `text.select_list`, as they arrive."""
         try:
             yield from select_rows(self._connection, sql, shape)
@@ -164,7 +164,7 @@ class SnapshotReader:
         """Hang up; may be called twice."""
         self._connection._force_close()  # type: ignore[attr-defined]  # noqa: SLF001 - a QUIT would not be read
 
-    def _begin(self) -> Span:
+    def _begin(self) -> SnapshotSpan:
         before_us = self._clock.now_us()
         if self.server.flavour == "mariadb":
             low = self.place()
@@ -173,7 +173,7 @@ class SnapshotReader:
             low = self.place() if self.server.gtids else self._position("", self._settling.place(), before_us)
         self.ask(_BEGIN)
         high = self.place()
-        return Span(low, low if low.covers(high) else high)
+        return SnapshotSpan(low, low if low.covers(high) else high)
 
     def _await_committed(self, end: BinlogPosition) -> None:
         """Wait until MariaDB's engine has committed all before `end`: with AFTER_SYNC, until a replica has it."""

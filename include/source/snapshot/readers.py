@@ -19,11 +19,11 @@ from include.pace import TokenBucket, doubled_s
 from include.source.database.table_info import TableInfo
 from include.source.definition import SourceDefinition
 from include.source.rows.shape import TableShape
-from include.source.snapshot.chunk import Chunk, ChunkFailed, ChunkPiece, Left
+from include.source.snapshot.chunk import Chunk, ChunkFailed, ChunkPiece, RemainingRanges
 from include.source.snapshot.held import SpooledRows
 from include.source.snapshot.reader import SnapshotReader
 from include.source.snapshot.table_reading import TableReading
-from include.source.snapshot.watermark_window import Now
+from include.source.snapshot.watermark_window import StreamPlace
 
 __all__ = ["ChunkReaders", "OpenReader"]
 
@@ -56,7 +56,7 @@ class ChunkReaders:
         tables: Iterable[TableReading],
         rows_per_s: int,
         shape: Callable[[TableInfo], TableShape],
-        now: Now,
+        now: StreamPlace,
         reader: OpenReader = SnapshotReader,
     ) -> None:
         """Begin to read.
@@ -95,7 +95,7 @@ class ChunkReaders:
         except queue.Empty:
             return None
 
-    def finish(self, chunk: Chunk) -> Left | None:
+    def finish(self, chunk: Chunk) -> RemainingRanges | None:
         """The chunk is in the log: what is left of its table. None where the chunk is not wanted any more."""
         with self._lock:
             reading = self._tables.get(chunk.table)
@@ -105,7 +105,7 @@ class ChunkReaders:
             self._chunks.discard(chunk)
             if not reading.left:
                 del self._tables[chunk.table]
-            return Left(reading.left, reading.sorted_by)
+            return RemainingRanges(reading.left, reading.sorted_by)
 
     def again(self, chunk: Chunk) -> None:
         """The chunk has to be read again."""

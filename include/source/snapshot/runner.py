@@ -23,16 +23,16 @@ from include.record.schema import TableSchema
 from include.source.database.table_info import TableInfo
 from include.source.definition import SourceDefinition
 from include.source.ports import SessionWatcher
-from include.source.rows.shape import Image, TableShape
+from include.source.rows.shape import EncodedImage, TableShape
 from include.source.snapshot.chunk import Chunk, ChunkFailed, ChunkPiece
 from include.source.snapshot.reader import SnapshotReader
 from include.source.snapshot.readers import ChunkReaders, OpenReader
 from include.source.snapshot.table_reading import TableReading
-from include.source.snapshot.watermark_window import Now, Span, WatermarkWindow, WindowVerdict
+from include.source.snapshot.watermark_window import SnapshotSpan, StreamPlace, WatermarkWindow, WindowVerdict
 from include.source.state.capture_state import CaptureState
 from include.source.state.job import FIRST, Job
 
-__all__ = ["Copying", "StreamGroup"]
+__all__ = ["SnapshotJob", "StreamGroup"]
 
 _BUSY_S: Final = 0.0
 _IDLE_S: Final = 0.005
@@ -55,10 +55,10 @@ class StreamGroup(Protocol):
     def floor(self) -> int:
         """The next version."""
 
-    def on_snapshot_rows(self, schema: TableSchema, images: list[Image]) -> None:
+    def on_snapshot_rows(self, schema: TableSchema, images: list[EncodedImage]) -> None:
         """Rows as they are at `position`."""
 
-    def on_absent_rows(self, schema: TableSchema, images: list[Image]) -> None:
+    def on_absent_rows(self, schema: TableSchema, images: list[EncodedImage]) -> None:
         """Keys that have no row at `position`."""
 
     def on_answer(self, answer: Answer) -> None:
@@ -71,7 +71,7 @@ class StreamGroup(Protocol):
         """The table cannot be read."""
 
 
-class Copying:
+class SnapshotJob:
     """Carries one job of `core.state` out; `close` it in every case.
 
     Args:
@@ -126,7 +126,7 @@ class Copying:
             ],
             source.snapshot_rows_per_s if job.rows_per_s is None else job.rows_per_s,
             shape,
-            Now(0, core.position),
+            StreamPlace(0, core.position),
             reader,
         )
 
@@ -153,7 +153,7 @@ class Copying:
     def step(self) -> None:
         """Take in what the readers have, one piece at most. Call it between transactions."""
         core, job = self._core, self._core.state.job(self.id)
-        self._readers.now = Now(self._window.number, core.position)
+        self._readers.now = StreamPlace(self._window.number, core.position)
         self._window.prune(self._readers.oldest(), core.position)
         if job is None:
             return
@@ -228,7 +228,7 @@ class Copying:
     def _verdict(self, piece: ChunkPiece) -> WindowVerdict:
         chunk = piece.chunk
         assert chunk.span is not None  # noqa: S101 - set before its first piece
-        span = Span(chunk.span.low, piece.high)
+        span = SnapshotSpan(chunk.span.low, piece.high)
         return self._window.verdict(chunk.table, chunk.since, span, self._core.position)
 
     def _read_again(self, chunk: Chunk) -> None:

@@ -13,9 +13,9 @@ from include.source.snapshot.chunk import Chunk, ChunkPiece
 from include.source.snapshot.condition import Condition, leaving
 from include.source.snapshot.key_order import KeyOrder, Ledger, quoted
 from include.source.snapshot.plan import chunk_rows
-from include.source.snapshot.reader import Described, SnapshotReader
+from include.source.snapshot.reader import DescribedTable, SnapshotReader
 from include.source.snapshot.wanted_keys import WantedKeys
-from include.source.snapshot.watermark_window import Now
+from include.source.snapshot.watermark_window import StreamPlace
 from include.source.state.key_range import WHOLE, Bound, KeyRange
 
 __all__ = ["TableReading"]
@@ -77,7 +77,7 @@ class TableReading:
         if self._order is None:
             self._cut_by(reader.describe(self._database, self._name), reader)
 
-    def take(self, free: KeyRange, at: Bound | None, now: Now) -> Chunk | None:
+    def take(self, free: KeyRange, at: Bound | None, now: StreamPlace) -> Chunk | None:
         """The next chunk, cut from `free` at a `boundary` of it; None when all are taken."""
         rows = self._ledger.take(lambda left: at if left == free else None)
         if rows is None:
@@ -161,7 +161,7 @@ class TableReading:
     def _quoted(self) -> str:
         return f"{quoted(self._database)}.{quoted(self._name)}"
 
-    def _cut_by(self, found: Described | None, reader: SnapshotReader) -> None:
+    def _cut_by(self, found: DescribedTable | None, reader: SnapshotReader) -> None:
         sorted_by = found.sorted_by if found else ""
         if sorted_by != self.sorted_by:
             if self.sorted_by:

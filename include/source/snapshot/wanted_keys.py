@@ -16,7 +16,7 @@ import orjson
 from include.errors import Terminal
 from include.record.schema import DATES, Column
 from include.source.rows.avro import NULL, sized
-from include.source.rows.shape import Image, TableShape
+from include.source.rows.shape import EncodedImage, TableShape
 from include.source.rows.text import moment_reader, text_charset, value_writer
 from include.source.snapshot.key_order import quoted
 
@@ -69,7 +69,7 @@ class WantedKeys:
         pairs = zip(self.columns, key, strict=True)
         return " AND ".join(f"{quoted(column.name)} = {_literal(column, value)}" for column, value in pairs)
 
-    def absent(self, shape: TableShape, found: Collection[bytes]) -> list[Image]:
+    def absent(self, shape: TableShape, found: Collection[bytes]) -> list[EncodedImage]:
         """Images of the keys that are not among those of images that were found: all other columns are null.
 
         A collation may take two keys for one; the log does not.

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from include.record.position import BinlogPosition, SourcePosition
-from include.source.rows.shape import Image
+from include.source.rows.shape import EncodedImage
 
-__all__ = ["Now", "Span", "WatermarkWindow", "WindowVerdict"]
+__all__ = ["SnapshotSpan", "StreamPlace", "WatermarkWindow", "WindowVerdict"]
 
 WindowVerdict = Literal["wait", "again", "go"]
 
@@ -38,7 +38,7 @@ _PRUNE_AT: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class StreamPlace:
     """The stream's place: how many transactions it has taken since the job began, and its position after them."""
 
     number: int
@@ -46,7 +46,7 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SnapshotSpan:
     """The extent of a snapshot: it shows all up to `low`, nothing beyond `high`; of what is between, anything."""
 
     low: SourcePosition
@@ -68,7 +68,7 @@ class WatermarkWindow:
         self._bytes, self._all_bytes = dict.fromkeys(self.tables, 0), 0
         # Tables whose notes overflowed within the present transaction, then until where their notes are lost.
         self._overflowed: set[str] = set()
-        self._lost: dict[str, Now] = {}
+        self._lost: dict[str, StreamPlace] = {}
         self._altered: dict[str, int] = {}
         self._alters: dict[int, tuple[str, BinlogPosition]] = {}
         self._pruned, self._prune_at = 0, _PRUNE_AT
@@ -96,7 +96,7 @@ class WatermarkWindow:
             self._altered[table] = self.number
             self._alters[self.number] = self._ends[self.number]
 
-    def verdict(self, table: str, since: Now, span: Span, position: SourcePosition) -> WindowVerdict:
+    def verdict(self, table: str, since: StreamPlace, span: SnapshotSpan, position: SourcePosition) -> WindowVerdict:
         """Decides on rows that were read in `span`, opened after `since`, while the stream is at `position`."""
         lost = self._lost.get(table)
         if lost is not None and since.number < lost.number and not span.low.covers(lost.position):
@@ -105,7 +105,9 @@ class WatermarkWindow:
             return "again"
         return "go" if position.covers(span.high) else "wait"
 
-    def fresh(self, table: str, since: Now, low: SourcePosition, images: list[Image]) -> list[Image]:
+    def fresh(
+        self, table: str, since: StreamPlace, low: SourcePosition, images: list[EncodedImage]
+    ) -> list[EncodedImage]:
         """The rows that the stream has not changed beyond `low`."""
         changed = self._changed[table]
         if not changed:
@@ -133,7 +135,7 @@ class WatermarkWindow:
                 self._lose(table)
             self._ends = {}
         if self._overflowed:
-            self._lost |= dict.fromkeys(self._overflowed, Now(self.number, position))
+            self._lost |= dict.fromkeys(self._overflowed, StreamPlace(self.number, position))
             self._overflowed.clear()
         if oldest <= self._pruned:
             return
@@ -161,7 +163,7 @@ class WatermarkWindow:
         self._changed[table], self._bytes[table] = {}, 0
         self._overflowed.add(table)
 
-    def _beyond(self, number: int, since: Now, low: SourcePosition) -> bool:
+    def _beyond(self, number: int, since: StreamPlace, low: SourcePosition) -> bool:
         """Whether transaction `number` came after what a snapshot with all up to `low` shows for certain."""
         if number <= since.number:
             return False

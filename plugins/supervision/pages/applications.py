@@ -13,7 +13,7 @@ from include.settings.environment import state_folder
 from supervision.decisions import incidents
 from supervision.links import joined
 from supervision.pages.frame import framed, link, table, time_text
-from supervision.run_folder import Observed, Run, RunFolder, run_folder
+from supervision.run_folder import ObservedFolder, Run, RunFolder, run_folder
 
 __all__ = ["application_folder", "applications_page", "held_by", "log_page"]
 
@@ -94,7 +94,7 @@ def _owner(run: Run) -> Markup:
     return link(f"{dag}.{task}", "dags", dag, "runs", run_id, "tasks", task)
 
 
-def _state(seen: Observed) -> str:
+def _state(seen: ObservedFolder) -> str:
     if seen.held:
         waits = seen.run is not None and seen.run.waits
         return "ending" if seen.stop else "down, tried again later" if waits else "running"
@@ -105,7 +105,7 @@ def _state(seen: Observed) -> str:
     return f"ended: {seen.ended.why or f'status {seen.ended.rc}'}"
 
 
-def _well(seen: Observed) -> bool:
+def _well(seen: ObservedFolder) -> bool:
     """Whether it runs, or has ended by itself or as asked, without an error."""
     if seen.held:
         return seen.stop or seen.run is None or not seen.run.waits

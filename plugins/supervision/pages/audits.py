@@ -7,7 +7,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from include.audit.history import KEPT_RUNS, AuditKind, History, KeptRun, dag_of
+from include.audit.history import KEPT_RUNS, AuditKind, History, StoredRun, dag_of
 from include.audit.history_rows import HistoryRow, rows_of
 from supervision.links import joined
 from supervision.pages.frame import framed, link, table, time_text
@@ -51,13 +51,13 @@ def _history(kind: AuditKind) -> Markup:
     return Markup("<h2>{}: history</h2>{}").format(_TITLES[kind], rows)
 
 
-def _table(caption: str, kind: AuditKind, kept: Sequence[KeptRun]) -> Markup:
+def _table(caption: str, kind: AuditKind, kept: Sequence[StoredRun]) -> Markup:
     return table(
         caption, _COLUMNS, Markup("").join(_row(kind, each, row) for each in kept for row in rows_of(kind, each))
     )
 
 
-def _trees(kept: KeptRun) -> Markup:
+def _trees(kept: StoredRun) -> Markup:
     """A picture of each table's tree, where the run has kept some."""
     kept_reports = kept.report.get("tables", {}).values()
     reports = sorted((f"{each['source']}: {each['table']}", each) for each in kept_reports if each.get("tree"))
@@ -68,7 +68,7 @@ def _trees(kept: KeptRun) -> Markup:
     return Markup("<h2>Trees of sums</h2>{}{}").format(LEGEND, pictures) if pictures else Markup("")
 
 
-def _row(kind: AuditKind, kept: KeptRun, row: HistoryRow) -> Markup:
+def _row(kind: AuditKind, kept: StoredRun, row: HistoryRow) -> Markup:
     shown_time = f"{row.at[:19].replace('T', ' ')} UTC" if row.at else time_text(kept.ended_us)
     wide = Markup('<span class="wide">{}</span>')
     cells = (row.said, row.effort, wide.format(row.position), wide.format(_run(kind, row.run_id)))

@@ -10,7 +10,7 @@ from include.document.database import DatabaseAddress
 from include.document.reading.mysql import MysqlTables
 from include.search.database import DatabaseDocuments
 from include.search.database_mysql import PositionedMysql
-from include.search.definition import Fresh
+from include.search.definition import FreshReads
 from tests.support.search.order_document import DOCUMENT
 from tests.support.search.shipped_search import shipped_target
 from tests.support.source.query_cost import rows_read
@@ -34,7 +34,7 @@ def test_a_user_with_twenty_thousand_orders_costs_about_a_pages_rows(mariadb: An
     server = DatabaseAddress(host=mariadb.host, port=mariadb.port, user="root", password=mariadb.root_password)
     tables = MysqlTables(server, unique)
     target = shipped_target()
-    fresh = Fresh(recent=20, connections=1)
+    fresh = FreshReads(recent=20, connections=1)
     search = target.search.model_copy(update={"fresh": fresh})
     documents = DatabaseDocuments(
         dataclasses.replace(target, search=search, document=DOCUMENT),

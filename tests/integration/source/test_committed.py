@@ -18,7 +18,7 @@ from include.clock import SystemClock
 from include.record.gtid import MariadbGtidSet
 from include.source.definition import SourceDefinition
 from include.source.snapshot.reader import SnapshotReader
-from include.source.snapshot.watermark_window import Span
+from include.source.snapshot.watermark_window import SnapshotSpan
 from tests.support.servers.fixture import Give, server
 from tests.support.source.database import Database
 
@@ -74,7 +74,7 @@ def test_what_was_committed_before_a_snapshot_is_in_it_and_nothing_that_was_not_
     source = SourceDefinition(
         host=at.host, port=at.port, user="root", password=SecretStr(at.root_password), databases=[unique]
     )
-    found: list[tuple[Span, dict[int, int]]] = []
+    found: list[tuple[SnapshotSpan, dict[int, int]]] = []
 
     def look(_: int) -> None:
         reader = SnapshotReader(source, SystemClock())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.log.topics import change, control
 from tests.support.source.capture_harness import CaptureHarness, Database, opened
 
@@ -78,5 +78,5 @@ def test_rows_of_before_a_mask_are_replaced_on_request(world: CaptureHarness) ->
     world.stop(capture)
 
 
-def controls(world: CaptureHarness) -> list[Control]:
-    return [Control.parse(record.value) for record in world.records(control(world.name)) if record.value]
+def controls(world: CaptureHarness) -> list[ControlRecord]:
+    return [ControlRecord.parse(record.value) for record in world.records(control(world.name)) if record.value]

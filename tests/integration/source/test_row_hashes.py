@@ -12,7 +12,7 @@ import pytest
 
 from include.errors import Terminal
 from include.lake.formats.avro_schemas import plain_schema
-from include.policy.masks import Hash, KeepLast
+from include.policy.masks import HashMask, KeepLastMask
 from include.policy.policy import Policy, TableFilter
 from include.record.schema import Column, TableSchema
 from include.source.catalog.catalog import TableCatalog
@@ -101,8 +101,8 @@ def test_texts_of_masked_columns_are_those_that_leave(server: Give, name: str) -
         )
     policy = Policy.declared("accept", {"masked": TableFilter(masks=MASKS)}, ["masks"], salt="pepper of the mill")
     found = policy.of("masks", "masked")
-    assert isinstance(found.mask("v"), Hash)
-    assert isinstance(found.mask("t"), KeepLast)
+    assert isinstance(found.mask("v"), HashMask)
+    assert isinstance(found.mask("t"), KeepLastMask)
     made = _Found(given, "masks", "masked", policy)
     assert not made.compared.not_compared
     assert not made.differing()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from include.audit.merkle.database import DatabaseSide, Load
+from include.audit.merkle.database import AuditLoad, DatabaseSide
 from include.audit.merkle.tree import Tree
 from include.clock import Clock, SystemClock
 from include.errors import Terminal
@@ -202,7 +202,7 @@ def test_a_connection_that_is_lost_amid_a_scan_is_made_again_and_its_range_read_
         return made[-1]
 
     clock = SystemClock()
-    load = Load(clock, connections=2, rows_per_s=0, busy_threads=0)
+    load = AuditLoad(clock, connections=2, rows_per_s=0, busy_threads=0)
     with closing(DatabaseSide(source, "scan", "t", load, clock, range_rows=500, reader=cut)) as side:
         found = side.leaves(side.parts, BITS)
         texts = side.rows_of({side.parts[0]: range(1 << BITS)}, BITS)

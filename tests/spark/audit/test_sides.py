@@ -14,14 +14,14 @@ import pytest
 
 from include.audit.merkle.bases import Base, lake_base, topic_base
 from include.audit.merkle.compare import compared
-from include.audit.merkle.database import DatabaseSide, Load
+from include.audit.merkle.database import AuditLoad, DatabaseSide
 from include.audit.merkle.merkle_spark import CopySide
-from include.audit.merkle.sides import AsOfRange, FollowingSide, FoundRows, Leading, StandingSide
+from include.audit.merkle.sides import AsOfRange, FollowingSide, FoundRows, LeadingSide, SnapshotSide
 from include.clock import SystemClock
 from include.log.kafka.log import KafkaReader
 from include.settings.connections import Kafka
 from include.source.definition import load_source
-from include.source.hashes.scan import Scanned
+from include.source.hashes.scan import ScannedRange
 from include.source.hashes.sums import bits_for, leaf_of
 from include.source.state.key_range import KeyRange
 from tests.support.tables.audit_scenario import TableAuditScenario
@@ -38,7 +38,7 @@ class Sides:
 
     database: DatabaseSide
     parts: Sequence[KeyRange]
-    leading: dict[str, Leading]
+    leading: dict[str, LeadingSide]
     following: dict[str, FollowingSide]
 
     def pairs(self) -> Iterator[tuple[str, str]]:
@@ -61,7 +61,7 @@ def sides(scene: TableAuditScenario, parts: Sequence[KeyRange] = ()) -> Iterator
     lake = lake_base(scene.lake_log(), 1, scene.topic(), world.name)
     with closing(KafkaReader(kafka.bootstrap)) as reader:
         topic = topic_base(reader, scene.topic())
-    load = Load(CLOCK, connections=2, rows_per_s=0, busy_threads=0)
+    load = AuditLoad(CLOCK, connections=2, rows_per_s=0, busy_threads=0)
     source = load_source(scene.deployment, world.name)
     with closing(
         DatabaseSide(source, world.name, "a", load, CLOCK, beyond=topic.position, range_rows=ROWS)
@@ -72,13 +72,13 @@ def sides(scene: TableAuditScenario, parts: Sequence[KeyRange] = ()) -> Iterator
             return CopySide(scene.spark, scene.deployment, scene.topic(), base, database.rows, parts, clock=CLOCK)
 
         copies = {"topic": copy(topic), "lake": copy(lake)}
-        standing = {name: StandingSide(each, topic.position) for name, each in copies.items()}
+        standing = {name: SnapshotSide(each, topic.position) for name, each in copies.items()}
         rows = all_rows(standing["topic"], parts)
         history = History(list(rows.items()), number=lambda _: len(rows), hashed=lambda _, row: md5(row))
         yield Sides(
             database,
             parts,
-            {"database": database, **standing, "memory": StandingSide(Then(history), topic.position)},
+            {"database": database, **standing, "memory": SnapshotSide(Then(history), topic.position)},
             {**copies, "memory": Then(history)},
         )
 
@@ -87,7 +87,7 @@ def md5(text: str) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def all_rows(side: Leading, parts: Sequence[KeyRange]) -> dict[str, str]:
+def all_rows(side: LeadingSide, parts: Sequence[KeyRange]) -> dict[str, str]:
     found = side.rows_of(dict.fromkeys(parts, range(1 << BITS)), BITS)
     return {key: row for each in found.values() for key, row in each.texts.items()}
 
@@ -114,7 +114,7 @@ def test_all_sides_give_the_same_of_a_range_whoever_leads_or_follows(kept: Table
         truth = [each.leaves for each in scanned]
         assert not truth[3]
         assert all(truth[:3])
-        given: dict[str, list[Scanned]] = {n: side.leaves(parts, BITS) for n, side in opened.leading.items()}
+        given: dict[str, list[ScannedRange]] = {n: side.leaves(parts, BITS) for n, side in opened.leading.items()}
         given |= {f"{name} then": side.leaves(asked, BITS) for name, side in opened.following.items()}
         for name, leaves in given.items():
             assert [each.leaves for each in leaves] == truth, name

@@ -22,7 +22,7 @@ from include.lake.inspect.listing import Dates
 from include.lake.inspect.readers import ReadSet, read_set, spark_line
 from include.lake.message import Message
 from include.lake.parsing.definition import ParserContext
-from include.lake.writing.log_cuts import Logics
+from include.lake.writing.log_cuts import CutLogics
 from include.lake.writing.topic_pipelines import logics_of
 from include.record.codec import frame
 from include.store.memory import MemoryStore
@@ -55,7 +55,7 @@ class Registry:
 class Framed(StoredTopic):
     """One whose messages are Avro."""
 
-    def logics(self, name: str, group: LakeGroup, topic: str = "events") -> Logics:
+    def logics(self, name: str, group: LakeGroup, topic: str = "events") -> CutLogics:
         return logics_of(name, group, topic, ParserContext(self.folder, Registry()))  # type: ignore[arg-type]
 
 

@@ -20,7 +20,7 @@ from include.source.binlog.transaction import TransactionBuilder
 from include.source.rows.decoder import NativeImages
 from include.source.rows.images import RowImages
 from include.source.rows.layout import layout
-from include.source.rows.shape import Image, TableShape
+from include.source.rows.shape import EncodedImage, TableShape
 
 __all__ = ["columns", "literals", "streamed"]
 
@@ -88,7 +88,7 @@ def literals(random: Random, makers: list[Make]) -> Iterator[str]:
     return ("NULL" if random.random() < 0.1 else make(random) for make in makers)
 
 
-def streamed(path: Path, shape: TableShape, flavour: Any) -> Iterator[tuple[Image, Image | None]]:
+def streamed(path: Path, shape: TableShape, flavour: Any) -> Iterator[tuple[EncodedImage, EncodedImage | None]]:
     """The rows that a binlog file inserts into the table of `shape`, by Python, and by the compiled decoders."""
     reader = EventReader(path.name)
     name = (shape.schema.database, shape.schema.table)

@@ -8,7 +8,7 @@ from typing import Any
 from include.index.definition import IndexDefinition
 from include.log import topics
 from include.log.ports import LogWriter, SchemaRegistry, TopicAdmin
-from include.log.resolved import Resolved, ResolvedWriter
+from include.log.resolved import ResolvedRecord, ResolvedWriter
 from include.record.codec import Encoder
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
@@ -129,7 +129,7 @@ class DocumentTopic:
         self._writer.append(self.name, self.key(order_id), value, headers=headers)
         self._commit()
 
-    def resolve(self) -> Resolved:
+    def resolve(self) -> ResolvedRecord:
         """Say that all written so far is one more transaction of the source."""
         self._steps += 1
         record, rows = self._resolved.records(

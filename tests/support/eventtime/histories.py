@@ -14,10 +14,10 @@ import orjson
 from include.eventtime.algorithm.bucket import drain
 from include.eventtime.algorithm.calls import Calls, Emitted
 from include.eventtime.algorithm.kept import KeptState
-from include.eventtime.algorithm.order import Arrived, key_of, key_text
+from include.eventtime.algorithm.order import ArrivedElement, key_of, key_text
 from include.eventtime.algorithm.watermark import NEVER, IdleVerdict, PartitionWatermark, TopicPartition, least
 from include.eventtime.model.process import Context, Element, Process
-from include.eventtime.model.typed import Typed
+from include.eventtime.model.typed import DataclassFields
 from include.state.reading import MemoryRows
 
 __all__ = ["Everything", "History", "Output", "Run", "Told", "expected"]
@@ -152,7 +152,7 @@ def expected(history: History) -> tuple[dict[str, list[Output]], set[tuple[Topic
 
 def _simulated(key: str, queue: list[tuple[Any, ...]], history: History) -> list[Output]:
     process = Everything(None)
-    ctx: Context[Log] = Context({name: Typed(kind) for name, kind in process.outputs.items()})
+    ctx: Context[Log] = Context({name: DataclassFields(kind) for name, kind in process.outputs.items()})
     state, timers = Log(), dict[Any, Any]()
     outputs: list[Output] = []
     while queue:
@@ -227,7 +227,7 @@ class Run:
             arrived += self.read(place, mine)
         self.advance(arrived, max(self.watermark, self.together()))
 
-    def read(self, place: TopicPartition, items: Sequence[Item]) -> list[Arrived]:
+    def read(self, place: TopicPartition, items: Sequence[Item]) -> list[ArrivedElement]:
         """One partition's share of a batch."""
         verdicts = [IdleVerdict(place, item.offset, item.time) for item in items if item.value is None]
         watermark = PartitionWatermark(self.lows[place], self.history.bound, verdicts)
@@ -244,15 +244,15 @@ class Run:
         self.lows[place] = watermark.low
         return found
 
-    def arrived(self, item: Item) -> Arrived:
+    def arrived(self, item: Item) -> ArrivedElement:
         source = self.history.topics.index(item.place[0])
         value = orjson.dumps(item.value)
-        return Arrived(item.time, source, item.place[1], item.offset, key_text(item.key), value)
+        return ArrivedElement(item.time, source, item.place[1], item.offset, key_text(item.key), value)
 
     def together(self) -> int:
         return least(self.lows.values())
 
-    def advance(self, arrived: Sequence[Arrived], until: int) -> None:
+    def advance(self, arrived: Sequence[ArrivedElement], until: int) -> None:
         self.watermark = until
         mixed = list(arrived)
         self.draw.shuffle(mixed)

@@ -13,15 +13,15 @@ from include.index.dead_letters import DeadLetters, dead_group
 from include.index.definition import IndexDefinition
 from include.index.feed import Feed
 from include.index.generations.active import change_fed
-from include.index.generations.startup import Opening, opened
+from include.index.generations.startup import GenerationContext, opened
 from include.index.generations.target import fed_indexes, leader_of, together
 from include.index.incidents import IndexIncidents
 from include.index.mapping.declared import creation
-from include.index.mapping.evolving import BodyOf, Evolves
+from include.index.mapping.evolving import BodyOf, MappingEvolution
 from include.index.outcome import TaskOutcome
 from include.index.progress.document import IndexProgress, read_progress
 from include.index.server.memory_admin import MemoryAdmin
-from include.index.server_wait import Patience
+from include.index.server_wait import ServerRetry
 from include.index.states import States
 from include.index.task import IndexTask, raw_of
 from include.index.worker import WorkerPlan
@@ -86,7 +86,7 @@ class Life:
         self.incidents = IndexIncidents("orders", world.folder, self.clock)
         self.rows: dict[str, int] = {}
         reader, admin = world.log.reader(), world.log.admin()
-        opening = Opening(
+        opening = GenerationContext(
             definition=world.definition,
             cluster=Cluster(name="c", type="t"),
             index=world.index,
@@ -118,7 +118,7 @@ class Life:
                 Elasticsearch(url="http://none"),
                 Registry(url="http://none"),
                 1000,
-                evolves=Evolves.of(self.leader.settlement.info, world.definition, MAPPING),
+                evolves=MappingEvolution.of(self.leader.settlement.info, world.definition, MAPPING),
             ),
             tasks=self.tasks,
             live=live,
@@ -128,7 +128,7 @@ class Life:
             ).without(old),
             opened=lambda info: opening.target(info, letters, self.leader),
             begins=opening.begins,
-            patience=Patience(
+            patience=ServerRetry(
                 self.clock,
                 longest_s=longest_s,
                 on_wait=lambda error, _: self.incidents.waits(error),

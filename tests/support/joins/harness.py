@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from include.clock import SystemClock
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.ports import TopicSpec
 from include.log.registry.confluent import ConfluentRegistry
@@ -185,7 +185,7 @@ class JoinHarness:
     def truncate(self) -> None:
         """TRUNCATE of reviews."""
         self.reviews.clear()
-        self.shop.commit(control=Control("truncate", self.name, "reviews", self.shop.version + 1))
+        self.shop.commit(control=ControlRecord("truncate", self.name, "reviews", self.shop.version + 1))
 
     def _commit(self, capture: CapturedChanges, name: str, rows: dict[int, Row], key: int, after: Row | None) -> None:
         before = rows.pop(key, None)

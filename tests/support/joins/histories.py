@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from include.join.algorithm.batch import Applied, JoinOutput, apply
+from include.join.algorithm.batch import BucketChanges, JoinOutput, apply
 from include.join.algorithm.floors import touches_of_floor
 from include.join.algorithm.moves import encoded_join_key, touches_of_change
 from include.join.algorithm.row import OutputShare, Row, Touch
-from include.join.algorithm.shape import Frame, JoinShape
-from include.join.algorithm.whereabouts import Sighting, locate
+from include.join.algorithm.shape import JoinShape, KeyFrame
+from include.join.algorithm.whereabouts import RowSighting, locate
 
 __all__ = ["History", "Record", "Run", "State", "Values", "expected", "table_of"]
 
@@ -108,9 +108,9 @@ class History:
             self.distinct,
             tuple(False for _ in self.optional),
             _Projection(self),
-            key=Frame(b"<", b",", b">"),
+            key=KeyFrame(b"<", b",", b">"),
             key_fields=tuple((i, 0) for i in self.inputs),
-            value=Frame(b"(", b",", b")"),
+            value=KeyFrame(b"(", b",", b")"),
             max_product=max_product,
         )
 
@@ -216,7 +216,7 @@ class Run:
     def batch(self, ends: Sequence[Sequence[int]], floors_ends: Sequence[int]) -> None:
         """Read to these ends; the work of each bucket is done twice, and must be the same."""
         touches: list[list[Touch]] = [[] for _ in self.states]
-        sightings: list[list[Sighting]] = [[] for _ in self.firsts]
+        sightings: list[list[RowSighting]] = [[] for _ in self.firsts]
         for i in self.history.inputs:
             for record in self.history.floors[i][self.floors_at[i] : floors_ends[i]]:
                 self._take_floor(i, record, touches)
@@ -241,7 +241,7 @@ class Run:
                 state.take(applied.rows)
                 self.outputs += applied.outputs
 
-    def _applied(self, bucket: int, touches: list[Touch]) -> list[Applied]:
+    def _applied(self, bucket: int, touches: list[Touch]) -> list[BucketChanges]:
         return [apply(touches, self.states[bucket], self.shape)]
 
     def to_the_end(self) -> None:
@@ -277,7 +277,7 @@ class Run:
         for state, mine in zip(self.states, touches, strict=True):
             mine += touches_of_floor(state, i, record.version, rank)
 
-    def _take(self, i: int, record: Record, touches: list[list[Touch]], sightings: list[list[Sighting]]) -> None:
+    def _take(self, i: int, record: Record, touches: list[list[Touch]], sightings: list[list[RowSighting]]) -> None:
         rank = self._rank(record)
         if record.version < self.floor[i]:
             return
@@ -285,7 +285,7 @@ class Run:
         row = None if record.after is None or after is None else Row(record.version, i, orjson.dumps(record.after))
         if self.history.located[i]:
             at = zlib.crc32(record.key) % len(sightings)
-            sightings[at].append(Sighting(i, record.key, rank, record.version, after, row))
+            sightings[at].append(RowSighting(i, record.key, rank, record.version, after, row))
             return
         before = self._join_key(i, record.key, record.before)
         self._spread(

@@ -20,7 +20,7 @@ from include.errors import Fenced, LyrebirdError
 from include.lake.definition import LakeGroup
 from include.lake.host import GroupHost
 from include.lake.protocol.chain import Chain
-from include.lake.protocol.runner import Sending
+from include.lake.protocol.runner import UploadConcurrency
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.writing.driver import Driver
 from include.lake.writing.lag_offsets import LagOffsets, consumer_group
@@ -60,7 +60,7 @@ def run(program: Program) -> None:
     folder = Path(program.folder)
     sys.stderr = (folder / "stderr").open("w", encoding="utf-8", buffering=1)
     # Parts and hints as big groups have them, with little data.
-    sending = Sending(program.at_once, PART_BYTES)
+    sending = UploadConcurrency(program.at_once, PART_BYTES)
     vars(include.lake.writing.task)["Chain"] = partial(Chain, sending=sending)
     vars(include.lake.protocol.chain)["_HINT_COMMITS"] = 1
     place = TaskPlace.of(program.group, program.kafka, None, program.store, folder)

@@ -19,7 +19,7 @@ from include.lake.protocol.cut import Commit
 from include.lake.reading.group_log import TopicIdPartition
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.driver import Driver
-from include.lake.writing.log_cuts import Logic
+from include.lake.writing.log_cuts import CutLogic
 from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.store.memory import MemoryStore
 from tests.support.lake.harness import GROUP, VERBATIM, LakeHarness, OnePipeline
@@ -68,7 +68,7 @@ def sort_apart(messages: Sequence[Message]) -> Batch:
 class Apart(OnePipeline):
     """Its only logic."""
 
-    logic = Logic("c", lambda _first: sort_apart, SequenceFile(layout="message_pack"), VERBATIM)
+    logic = CutLogic("c", lambda _first: sort_apart, SequenceFile(layout="message_pack"), VERBATIM)
 
 
 class ChainHarness(LakeHarness):

@@ -15,11 +15,11 @@ from include.lake.reading.group_log import TopicIdPartition
 from include.lake.reading.log_ranges import MessageBatch, PortRanges
 from include.lake.writing.cut_files import whole
 from include.lake.writing.driver import Driver, GroupWatcher
-from include.lake.writing.log_cuts import Logic
+from include.lake.writing.log_cuts import CutLogic
 from include.lake.writing.planner import TopicRecreated
 from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.log.memory import MemoryLog
-from include.log.planning.survey import Hidden, PortSurvey
+from include.log.planning.survey import HiddenOffsets, PortSurvey
 from include.log.ports import TopicInfo, TopicSpec
 from include.store.memory import MemoryStore
 
@@ -41,15 +41,15 @@ GROUP = LakeGroup.model_validate(
 class OnePipeline:
     """The only logic that there is."""
 
-    logic = Logic("c", lambda _first: whole(("offset=0",)), VERBATIM, VERBATIM)
+    logic = CutLogic("c", lambda _first: whole(("offset=0",)), VERBATIM, VERBATIM)
 
-    def holding(self, partition: int, first: int, timestamp_ms: int) -> Logic:
+    def holding(self, partition: int, first: int, timestamp_ms: int) -> CutLogic:
         return self.logic
 
     def border(self, partition: int, first: int) -> int | None:
         return None
 
-    def of(self, config: str) -> Logic:
+    def of(self, config: str) -> CutLogic:
         return self.logic
 
 
@@ -112,7 +112,7 @@ class LakeHarness:
     def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int]]:
         return {tp: self.ranges.edges(tp.topic, tp.partition) for tp in tps}
 
-    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Hidden]:
+    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, HiddenOffsets]:
         places = {(tp.topic, tp.partition): tp for tp in tps}
         survey = PortSurvey(self.memory.reader(), self.memory.admin())
         return {places[at]: hidden for at, hidden in survey.hidden(places).items()}

@@ -18,7 +18,7 @@ from include.lake.protocol.cut import Commit, CutObject
 from include.lake.protocol.object_key import digits
 from include.lake.protocol.pointer import ReadersPointer
 from include.lake.reading.group_log import TopicIdPartition
-from include.log.planning.survey import Hidden
+from include.log.planning.survey import HiddenOffsets
 from include.log.ports import TopicInfo
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo, StoredObject
@@ -90,7 +90,7 @@ class SimulatedTopic(MemoryStore):
     def edges(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, tuple[int, int]]:
         return dict.fromkeys(tps, (0, len(self.ends_ms) * _OFFSETS))
 
-    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Hidden]:
+    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, HiddenOffsets]:
         return {}
 
     def begun_ms(self, tp: TopicIdPartition, offset: int) -> int:

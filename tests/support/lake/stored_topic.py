@@ -14,7 +14,7 @@ from include.lake.protocol.chain_key import TopicKey
 from include.lake.reading.group_log import TopicIdPartition
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.driver import Driver
-from include.lake.writing.log_cuts import Logics
+from include.lake.writing.log_cuts import CutLogics
 from include.lake.writing.report import GroupReport
 from include.lake.writing.task import Outcome, Task, TaskContext, run_task
 from include.lake.writing.topic_pipelines import logics_of
@@ -109,7 +109,7 @@ class StoredTopic(LakeHarness):
     def key(self, group: LakeGroup, topic: str = "events") -> TopicKey:
         return TopicKey(group.prefix, topic, self.info(topic).named_id)
 
-    def logics(self, name: str, group: LakeGroup, topic: str = "events") -> Logics:
+    def logics(self, name: str, group: LakeGroup, topic: str = "events") -> CutLogics:
         return logics_of(name, group, topic, ParserMeans(self.folder))
 
     def begin(self, group: LakeGroup, name: str = "g") -> Driver:

@@ -12,9 +12,9 @@ import orjson
 
 from include.audit.definition import SearchAuditSpec
 from include.audit.search.audit import AuditMode, audit_and_repair, audit_search
-from include.audit.search.bounds import Bounds, Window
+from include.audit.search.bounds import AuditBounds, Window
 from include.audit.search.cut import AuditCut
-from include.audit.search.expected import Expected, ExpectedDocuments
+from include.audit.search.expected import ExpectedDocuments, ExpectedSide
 from include.audit.search.repair import Writing
 from include.audit.search.report import SearchReport
 from include.audit.search.scrub import StoredDocuments
@@ -130,13 +130,13 @@ class AuditHarness:
 
     # The audit's sides
 
-    def states(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> StateView:
+    def states(self, name: str, spec: SearchAuditSpec, bounds: AuditBounds) -> StateView:
         assert isinstance(self.index, MemoryIndex)
         found = MemoryStates(self.index, name, spec.topic, bounds)
         self.between()
         return found
 
-    def ranges(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> IndexView:
+    def ranges(self, name: str, spec: SearchAuditSpec, bounds: AuditBounds) -> IndexView:
         assert isinstance(self.index, MemoryIndex)
         found = MemoryView(self.index, name, spec.topic, bounds)
         self.between()
@@ -157,7 +157,7 @@ class AuditHarness:
                 self.lose(copy.doc_id)
         yield
 
-    def expected(self, spec: SearchAuditSpec, at: AuditCut) -> Expected:
+    def expected(self, spec: SearchAuditSpec, at: AuditCut) -> ExpectedSide:
         return self._following.upto(at.window, self.reading(at.progress))
 
     def declared(self, spec: SearchAuditSpec) -> dict[str, Any]:

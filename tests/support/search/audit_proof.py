@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from include.audit.definition import SearchAuditSpec
 from include.audit.search.audit import AuditMode
-from include.audit.search.bounds import Bounds
+from include.audit.search.bounds import AuditBounds
 from include.audit.search.report import SearchReport
 from include.audit.search.scrub import StoredDocuments
 from include.audit.search.views.elasticsearch.documents import ElasticsearchDocuments
@@ -84,7 +84,7 @@ class NodeAuditHarness(AuditHarness):
 
     # The audit's sides
 
-    def states(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> StateView:
+    def states(self, name: str, spec: SearchAuditSpec, bounds: AuditBounds) -> StateView:
         found = ElasticsearchStates(self.real, name, spec.topic, bounds)
         self.between()
         return found
@@ -100,7 +100,7 @@ class NodeAuditHarness(AuditHarness):
         with forget_versions(self.real, self.name, str, copies):
             yield
 
-    def ranges(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> IndexView:
+    def ranges(self, name: str, spec: SearchAuditSpec, bounds: AuditBounds) -> IndexView:
         found = ElasticsearchView(self.real, name, spec.topic, bounds)
         self.between()
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from include.audit.search.bounds import Bounds
+from include.audit.search.bounds import AuditBounds
 from include.audit.search.views.key_range import DocIdRange
 from include.audit.search.views.range_count import IndexView, SeenDocument
 
@@ -18,7 +18,7 @@ class ListedView(IndexView):
     def __init__(self, ids: Sequence[str] | set[str]) -> None:
         self._ids = sorted(ids)
 
-    def narrow(self, bounds: Bounds) -> None:
+    def narrow(self, bounds: AuditBounds) -> None:
         raise NotImplementedError
 
     def above(self) -> Mapping[int, int]:

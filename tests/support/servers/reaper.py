@@ -27,7 +27,7 @@ _EVERY_S: Final = 0.5
 
 
 @contextmanager
-def leashed(server: subprocess.Popen[bytes]) -> Iterator[process.Running]:
+def leashed(server: subprocess.Popen[bytes]) -> Iterator[process.StartedProcess]:
     """A server of this process, which a reaper watches for the length of a `with`; yields who it is.
 
     `Terminal` when it has ended already.
@@ -53,7 +53,10 @@ def leashed(server: subprocess.Popen[bytes]) -> Iterator[process.Running]:
 
 def main(words: list[str], clock: Clock) -> int:
     """Wait; the exit code."""
-    owner, server = process.Running(int(words[0]), float(words[1])), process.Running(int(words[2]), float(words[3]))
+    owner, server = (
+        process.StartedProcess(int(words[0]), float(words[1])),
+        process.StartedProcess(int(words[2]), float(words[3])),
+    )
     while process.alive(server):
         if not process.alive(owner):
             process.stop([(server, 0.0)], clock)

@@ -47,7 +47,7 @@ class Server:
     port: int
     root_password: str
     data: Path
-    process: process.Running
+    process: process.StartedProcess
 
     def connect(
         self, user: str = "root", password: str | None = None, database: str | None = None, **more: Any

@@ -13,7 +13,7 @@ from typing import Any
 
 import pymysql
 
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.topics import change, control
 from include.record.codec import Decoder
@@ -66,7 +66,7 @@ class BusyTables:
 
     def _is_copied(self, table: str) -> int:
         world, decode = self._world, Decoder(ConfluentRegistry(self._world.registry).schema)
-        controls = [Control.parse(r.value) for r in world.records(control(world.name)) if r.value]
+        controls = [ControlRecord.parse(r.value) for r in world.records(control(world.name)) if r.value]
         floor = max((found.floor for found in controls if found.table == table), default=0)
         newest: dict[bytes, tuple[int, Any]] = {}
         state: dict[bytes, int | None] = {}

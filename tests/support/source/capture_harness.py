@@ -15,7 +15,7 @@ from operator import lt
 from pathlib import Path
 from typing import Any
 
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.log.kafka.log import KafkaAdmin, KafkaReader
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.resolved import ResolvedView
@@ -199,7 +199,7 @@ class CaptureHarness:
         floor = max(
             (
                 found.floor
-                for found in (Control.parse(r.value) for r in self.records(control(self.name)) if r.value)
+                for found in (ControlRecord.parse(r.value) for r in self.records(control(self.name)) if r.value)
                 if found.table == table
             ),
             default=0,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.log import topics
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.log.ports import Headers, LogWriter, SchemaRegistry, TopicAdmin, TopicSpec
 from include.log.resolved import ResolvedWriter
 from include.record.change import Change, Op, SourceBlock
@@ -68,11 +68,11 @@ class CapturedChanges:
     def topic(self, table: str) -> str:
         return topics.change(self.source, self._tables[table].database, table)
 
-    def commit(self, *steps: Step, control: Control | None = None) -> int:
+    def commit(self, *steps: Step, control: ControlRecord | None = None) -> int:
         """Write the changes of one transaction; the version of its resolved record."""
         return self.write(self.encoded(*steps, control=control))
 
-    def encoded(self, *steps: Step, control: Control | None = None) -> Transaction:
+    def encoded(self, *steps: Step, control: ControlRecord | None = None) -> Transaction:
         """The next transaction, to be written before any that is encoded later."""
         self.transactions += 1
         records: list[tuple[str, bytes, bytes | None, Headers, int | None]] = []

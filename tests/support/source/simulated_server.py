@@ -25,10 +25,10 @@ from include.source.database.table_info import TableInfo
 from include.source.database.transaction_stream import BinlogIdle
 from include.source.definition import SourceDefinition
 from include.source.ports import SessionWatcher
-from include.source.rows.shape import Image, TableShape
+from include.source.rows.shape import EncodedImage, TableShape
 from include.source.rows.text import row_reader
-from include.source.snapshot.reader import Described, Measure
-from include.source.snapshot.watermark_window import Span
+from include.source.snapshot.reader import DescribedTable, Measure
+from include.source.snapshot.watermark_window import SnapshotSpan
 from tests.support.binlog.recorded_mariadb import SCHEMA, Row, rows, transaction
 
 __all__ = ["How", "Killed", "SimulatedServer", "Steps", "Story", "position"]
@@ -145,11 +145,11 @@ class _Reader:
         self._tables.execute("ATTACH ':memory:' AS shop")
         self._tables.execute("CREATE TABLE shop.t (id int PRIMARY KEY, part int, v text)")
 
-    def open(self, beyond: SourcePosition | None = None) -> Span:
+    def open(self, beyond: SourcePosition | None = None) -> SnapshotSpan:
         self._open = self._upstream.committed
         found = position(self._open)
         assert beyond is None or found.covers(beyond)
-        return Span(found, found)
+        return SnapshotSpan(found, found)
 
     def ask(self, sql: str, *_values: Any) -> list[tuple[Any, ...]]:
         at = self._upstream.committed if self._open is None else self._open
@@ -161,13 +161,13 @@ class _Reader:
             self._shown = at
         return self._tables.execute(sql).fetchall()
 
-    def describe(self, _database: str, _table: str) -> Described:
-        return Described(self._upstream.info, "id int(11) ")
+    def describe(self, _database: str, _table: str) -> DescribedTable:
+        return DescribedTable(self._upstream.info, "id int(11) ")
 
     def measure(self, _database: str, _table: str) -> Measure:
         return Measure(8, 800)
 
-    def select(self, sql: str, shape: TableShape) -> Iterator[list[Image]]:
+    def select(self, sql: str, shape: TableShape) -> Iterator[list[EncodedImage]]:
         read = row_reader(shape)
         for row in self.ask(sql):
             yield [read(tuple(None if value is None else str(value).encode() for value in row))]

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from include.audit.merkle.sides import AsOfRange, FoundRows
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.source.hashes.scan import Scanned
+from include.source.hashes.scan import ScannedRange
 from include.source.hashes.sums import HashSum, leaf_of
-from include.source.snapshot.watermark_window import Span
+from include.source.snapshot.watermark_window import SnapshotSpan
 from include.source.state.key_range import KeyRange
 
 __all__ = ["History", "Now", "Then", "at", "hashed"]
@@ -71,14 +71,15 @@ class Now:
     def __init__(self, history: History, moments: Sequence[tuple[int, int, int]]) -> None:
         self.history, self._left = history, list(moments)
 
-    def _next(self) -> tuple[Span, int]:
+    def _next(self) -> tuple[SnapshotSpan, int]:
         low, shows, high = self._left.pop(0) if self._left else (len(self.history.changes),) * 3
-        return Span(at(low), at(high)), shows
+        return SnapshotSpan(at(low), at(high)), shows
 
-    def leaves(self, parts: Sequence[KeyRange], bits: int) -> list[Scanned]:
+    def leaves(self, parts: Sequence[KeyRange], bits: int) -> list[ScannedRange]:
         moments = [self._next() for _ in parts]
         return [
-            Scanned(span, self.history.leaves(n, part, bits)) for part, (span, n) in zip(parts, moments, strict=True)
+            ScannedRange(span, self.history.leaves(n, part, bits))
+            for part, (span, n) in zip(parts, moments, strict=True)
         ]
 
     def rows_of(self, parts: Mapping[KeyRange, Collection[int]], bits: int) -> dict[KeyRange, FoundRows]:
@@ -95,9 +96,9 @@ class Then:
     def __init__(self, history: History) -> None:
         self.history, self.asked = history, list[Collection[str]]()
 
-    def leaves(self, asked: Sequence[AsOfRange], bits: int) -> list[Scanned]:
+    def leaves(self, asked: Sequence[AsOfRange], bits: int) -> list[ScannedRange]:
         number = self.history.number
-        return [Scanned(each.at, self.history.leaves(number(each.at.low), each.rows, bits)) for each in asked]
+        return [ScannedRange(each.at, self.history.leaves(number(each.at.low), each.rows, bits)) for each in asked]
 
     def rows_of(self, asked: Mapping[AsOfRange, Collection[int]], bits: int) -> dict[AsOfRange, FoundRows]:
         return {each: self._rows(each, leaves, bits) for each, leaves in asked.items()}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from include.audit.history import History, KeptRun
+from include.audit.history import History, StoredRun
 from include.audit.history_rows import rows_of
 from include.cli.audit.history import command
 
@@ -44,32 +44,32 @@ CHAIN = {
 
 
 def test_a_clean_audit_says_what_it_looked_at_and_up_to_where() -> None:
-    (row,) = rows_of("search", KeptRun("r", 0, {"audits": {"orders": CLEAN}}))
+    (row,) = rows_of("search", StoredRun("r", 0, {"audits": {"orders": CLEAN}}))
     assert (row.what, row.clean, row.said) == ("orders (digest)", True, "clean: 1,200 documents")
     assert (row.effort, row.position) == ("3 requests, 2 requests of the scrub", "0-1-9; offsets 0:7, 2:3, 10:1")
     assert (row.next_command, row.details) == ("", ())
 
 
 def test_findings_are_counted_by_kind_and_named_by_key() -> None:
-    (row,) = rows_of("search", KeptRun("r", 0, {"audits": {"orders": DIRTY}}))
+    (row,) = rows_of("search", StoredRun("r", 0, {"audits": {"orders": DIRTY}}))
     assert (row.clean, row.said) == (False, "7 missing, 1 stale")
     assert row.details == ("missing: 0, 1, 2, 3, 4 and 2 more", "stale: x")
     assert row.next_command == "lyrebird audit search orders --repair"
     (row,) = rows_of(
-        "search", KeptRun("r", 0, {"audits": {"orders": {**CLEAN, "findings": 2, "unresolved_buckets": 2}}})
+        "search", StoredRun("r", 0, {"audits": {"orders": {**CLEAN, "findings": 2, "unresolved_buckets": 2}}})
     )
     assert row.said == "incomplete, 2 buckets differ further; no key so far"
 
 
 def test_expectations_are_a_row_of_their_own_with_those_that_failed() -> None:
-    _, row = rows_of("search", KeptRun("r", 0, {"audits": {"orders": CLEAN}}, {"orders": EXPECTED}))
+    _, row = rows_of("search", StoredRun("r", 0, {"audits": {"orders": CLEAN}}, {"orders": EXPECTED}))
     assert (row.what, row.clean, row.said) == ("orders: expectations", False, "1 of 2 expectations failed")
     assert row.details == ("totals: 1 of 9 documents, e.g. 17",)
     assert row.position == "offsets docs 0:7"
 
 
 def test_a_chains_audit_has_a_row_for_each_topic() -> None:
-    (row,) = rows_of("chain", KeptRun("r", 0, CHAIN))
+    (row,) = rows_of("chain", StoredRun("r", 0, CHAIN))
     assert (row.what, row.said, row.position) == ("cdc (names)", "1 finding", "raw 0:7")
     assert row.details == ("object missing (raw): raw/1 is not there",)
 

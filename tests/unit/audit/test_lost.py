@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from include.audit.history import AuditKind, KeptRun
+from include.audit.history import AuditKind, StoredRun
 from include.audit.lost import mark_lost
 from include.audit.nothing import NothingJudged
 
@@ -32,6 +32,6 @@ def test_a_run_that_has_met_something_proves_that_it_was_there(
     kind: AuditKind, section: str, entry: dict[str, Any], lost: bool
 ) -> None:
     report: dict[str, Any] = {section: {"a": dict(NOTHING)}}
-    kept = [KeptRun("r2", 2, {section: {"a": dict(NOTHING)}}), KeptRun("r1", 1, {section: {"a": entry}})]
+    kept = [StoredRun("r2", 2, {section: {"a": dict(NOTHING)}}), StoredRun("r1", 1, {section: {"a": entry}})]
     assert mark_lost(kind, report, kept) == ({"a": "r1"} if lost else {})
     assert report[section]["a"]["verdict"] == ("lost" if lost else "nothing")

@@ -67,7 +67,7 @@ class Shell:
         self.second = wanted.model_copy(update={"rules": (rule.model_copy(update={"versions": (second,)}),)})
         for module in ("include.lake.backfill.deployed", "include.store.s3"):
             monkeypatch.setattr(f"{module}.store_of", lambda _settings: self.world.store)
-        monkeypatch.setattr("include.lake.backfill.deployed.OneByOne", self.pool)
+        monkeypatch.setattr("include.lake.backfill.deployed.SequentialPool", self.pool)
 
     def pool(self, _place: Any) -> RewritePool:
         return RewritePool(self.world, self.world.store, self.second)

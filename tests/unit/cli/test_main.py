@@ -11,7 +11,7 @@ from include import VERSION
 from include.cli import main
 from include.cli.table import duration, table
 from include.errors import Terminal, Transient
-from include.settings.renamed import Renamed
+from include.settings.renamed import RenamedOption
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -131,7 +131,7 @@ def test_an_earlier_spelling_of_an_option_works_and_is_not_listed() -> None:
     seen = []
 
     @click.command()
-    @click.option("--dry-run", cls=Renamed, before=("--plan", "--check"), is_flag=True, help="Write nothing.")
+    @click.option("--dry-run", cls=RenamedOption, before=("--plan", "--check"), is_flag=True, help="Write nothing.")
     def command(dry_run: bool) -> None:
         seen.append(dry_run)
 

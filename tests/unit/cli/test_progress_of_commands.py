@@ -19,8 +19,8 @@ from include.cli.search import dark_launch
 from include.clock import ManualClock
 from include.errors import BackPressure
 from include.eventtime.replay import JobReplay
-from include.index.generations.rebuild.pace import Reached
-from include.index.upkeep.purge import Purged
+from include.index.generations.rebuild.pace import RebuildProgress
+from include.index.upkeep.purge import PurgeResult
 from include.index.upkeep.replay import Replayed
 from include.search.dark_launch.report import DarkReport
 from tests.support.paths import ROOT
@@ -53,8 +53,8 @@ def test_no_command_draws_a_line_of_its_own() -> None:
 
 @pytest.mark.usefixtures("index")
 def test_a_purge(monkeypatch: pytest.MonkeyPatch) -> None:
-    def purged(*_: object, on_progress: Any, **__: object) -> list[Purged]:
-        on_progress(Purged("orders-v1", "shop.orders", past_use=1_500))
+    def purged(*_: object, on_progress: Any, **__: object) -> list[PurgeResult]:
+        on_progress(PurgeResult("orders-v1", "shop.orders", past_use=1_500))
         return []
 
     monkeypatch.setattr("include.index.upkeep.purge_deployed.purge_deployed", purged)
@@ -79,7 +79,7 @@ def test_letters_that_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_rebuild_and_what_it_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
     with progress_bar.progress_bar("orders", unit="offsets") as bar:
         teller = rebuild._teller(bar)
-        teller.reached(Reached(250, 1_000, 5.0, None))
+        teller.reached(RebuildProgress(250, 1_000, 5.0, None))
         teller.waits("the application is behind")
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -90,7 +90,7 @@ def test_a_rebuild_and_what_it_waits_for(capsys: pytest.CaptureFixture[str]) -> 
 def test_a_rebuilds_json_is_lines_of_json_alone(capsys: pytest.CaptureFixture[str]) -> None:
     teller = rebuild._json_teller()
     for done in (1, 2, 10):
-        teller.reached(Reached(done, 10, 5.0, None))
+        teller.reached(RebuildProgress(done, 10, 5.0, None))
     teller.waits("it")
     shown = capsys.readouterr()
     # One a second, and the end.

@@ -8,11 +8,11 @@ from include.document.reading.read_after import ReplicaBehind
 from include.document.signals import Signals
 from include.errors import Fenced, Terminal, Transient
 from include.log import topics
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.log.ports import TopicSpec
 from include.log.publishing.dead_letter import DeadLetter
 from include.log.requests.records import Request
-from include.log.resolved import Resolved
+from include.log.resolved import ResolvedRecord
 from include.record.version import from_headers
 from tests.support.documents.order_harness import APPLICATION, DEFINITION, TOPIC, OrderHarness, Process, live
 
@@ -188,7 +188,7 @@ def test_a_truncated_fact_table_leaves_tombstones_of_the_floors_version(world: O
     running.batches()
     world.tables.tables["orders"].clear()
     floor = world.capture.version + 1
-    world.capture.commit(control=Control("truncate", "shop", "orders", floor))
+    world.capture.commit(control=ControlRecord("truncate", "shop", "orders", floor))
     running.batches()
     assert world.documents() == {1: None, 2: None, 3: None}
     assert world.versions(1)[-1] == floor
@@ -197,7 +197,7 @@ def test_a_truncated_fact_table_leaves_tombstones_of_the_floors_version(world: O
 def test_a_control_record_of_a_table_that_no_document_shows_is_filtered(world: OrderHarness, running: Process) -> None:
     world.order(1)
     running.batches()
-    world.capture.commit(control=Control("truncate", "shop", "policies", world.capture.version + 1))
+    world.capture.commit(control=ControlRecord("truncate", "shop", "policies", world.capture.version + 1))
     running.batches()
     assert len(world.versions(1)) == 1
 
@@ -338,10 +338,10 @@ def test_the_documents_resolved_topic_names_the_sources_position_and_the_next_of
         world.order(order_id)
     running.batches()
     records = [r for r in world.records(topics.resolved(TOPIC)) if r.value]
-    newest = Resolved.parse(records[-1].value or b"")
+    newest = ResolvedRecord.parse(records[-1].value or b"")
     ends = dict.fromkeys([(TOPIC, 0), (TOPIC, 1)], 0)
     for record in records:
-        ends.update(Resolved.parse(record.value or b"").next_offsets)
+        ends.update(ResolvedRecord.parse(record.value or b"").next_offsets)
     assert newest.position.binlog.pos == world.capture.transactions
     assert ends == {(TOPIC, r.partition): r.next_offset for r in world.records()}
     assert from_headers(records[-1].headers) == newest.version

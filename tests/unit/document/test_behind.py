@@ -17,7 +17,7 @@ from include.document.definition import Hop
 from include.document.reading.tables import MemoryTables
 from include.log import topics
 from include.log.requests.records import Request
-from include.log.resolved import Resolved
+from include.log.resolved import ResolvedRecord
 from tests.support.documents.order_harness import DEFINITION, TOPIC, OrderHarness, Process, live
 from tests.support.faults.crash_points import CrashPoint, Killed, crashing
 
@@ -58,7 +58,7 @@ def times(world: OrderHarness) -> dict[int, int]:
 
 
 def uncovered(world: OrderHarness) -> tuple[str, ...]:
-    return Resolved.parse([r.value for r in world.records(topics.resolved(TOPIC)) if r.value][-1]).uncovered
+    return ResolvedRecord.parse([r.value for r in world.records(topics.resolved(TOPIC)) if r.value][-1]).uncovered
 
 
 def open_ways(process: Process) -> list[str]:

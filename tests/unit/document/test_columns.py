@@ -6,7 +6,7 @@ import pytest
 
 from include.errors import SettingsError, Terminal
 from include.log import topics
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.record.schema import Column
 from tests.support.documents.order_harness import APPLICATION, COLUMNS, TOPIC, OrderHarness, Process, live
 
@@ -49,7 +49,7 @@ def test_a_declared_column_that_goes_stops_the_stage_before_anything_is_written(
 ) -> None:
     world.order(1)
     alter(world, "partners", "name", None)
-    world.capture.commit(control=Control("schema", "shop", "partners", 0))
+    world.capture.commit(control=ControlRecord("schema", "shop", "partners", 0))
     with pytest.raises(Terminal) as refused:
         running.batches()
     assert (refused.value.details["table"], refused.value.details["column"]) == ("partners", "name")
@@ -58,7 +58,7 @@ def test_a_declared_column_that_goes_stops_the_stage_before_anything_is_written(
 
 def test_a_changed_schema_of_another_database_is_nothing_to_look_at(world: OrderHarness, running: Process) -> None:
     alter(world, "partners", "name", None)
-    world.capture.commit(control=Control("schema", "elsewhere", "partners", 0))
+    world.capture.commit(control=ControlRecord("schema", "elsewhere", "partners", 0))
     running.batches()
     assert not running.signals[-1].altered
 

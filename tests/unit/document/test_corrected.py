@@ -10,8 +10,8 @@ import yaml
 from include.document.definition import DocumentDefinition, definitions
 from include.errors import SettingsError
 from include.log import topics
-from include.log.control import Control
-from include.log.resolved import Resolved
+from include.log.control import ControlRecord
+from include.log.resolved import ResolvedRecord
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 from tests.support.documents.order_harness import DEFINITION, TOPIC, OrderHarness, Process, live
@@ -101,13 +101,13 @@ def test_a_truncated_table_of_them_renews_all_documents_and_a_gap_in_it_is_told(
     running.batches()
     world.tables.tables["lines"].clear()
     world.capture.uncovered = ("shop.lines", "shop.policies")
-    world.capture.commit(control=Control("truncate", "shop", "lines", world.capture.version + 1))
+    world.capture.commit(control=ControlRecord("truncate", "shop", "lines", world.capture.version + 1))
     running.batches()
     shown = world.documents()[1]
     assert shown is not None
     assert shown["lines"] == []
     newest = [r.value for r in world.records(topics.resolved(TOPIC)) if r.value][-1]
-    assert Resolved.parse(newest).uncovered == ("shop.lines",)
+    assert ResolvedRecord.parse(newest).uncovered == ("shop.lines",)
 
 
 def test_tables_that_are_read_and_not_heard_are_told() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from include.document.definition import Computed
+from include.document.definition import ComputedField
 from include.errors import Terminal, Transient
 from include.log import topics
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.log.publishing.dead_letter import DeadLetter
 from include.log.requests.records import Request
-from include.log.resolved import Resolved
+from include.log.resolved import ResolvedRecord
 from tests.support.documents.order_harness import APPLICATION, DEFINITION, TOPIC, OrderHarness, Process, live
 
 
@@ -35,7 +35,7 @@ def running(world: OrderHarness) -> Process:
 def uncovered(world: OrderHarness) -> tuple[str, ...]:
     """Of the newest resolved record of the documents."""
     records = [r.value for r in world.records(topics.resolved(TOPIC)) if r.value]
-    return Resolved.parse(records[-1]).uncovered
+    return ResolvedRecord.parse(records[-1]).uncovered
 
 
 def letters(world: OrderHarness) -> list[DeadLetter]:
@@ -75,7 +75,7 @@ def test_documents_heal_when_an_uncovered_fact_table_has_been_read_again(world: 
     assert uncovered(world) == ("shop.orders",)
     assert live(world.documents()) != world.expected()
     floor = world.capture.version + 1
-    world.capture.commit(("r", "orders", None, rows[0]), control=Control("gap", "shop", "orders", floor))
+    world.capture.commit(("r", "orders", None, rows[0]), control=ControlRecord("gap", "shop", "orders", floor))
     world.capture.uncovered = ()
     world.capture.heartbeat()
     running.batches()
@@ -127,7 +127,7 @@ def test_a_rebuild_that_someone_asks_for_takes_nothing_away_from_what_is_covered
 
 
 def test_a_hook_that_fails_sets_its_document_aside_and_the_rest_goes_on() -> None:
-    computed = {"odd": Computed(hook=f"{__name__}.no_line_over_nine", type="long")}
+    computed = {"odd": ComputedField(hook=f"{__name__}.no_line_over_nine", type="long")}
     world = OrderHarness(DEFINITION.model_copy(update={"computed": computed}))
     world.furnish()
     process = Process(world)
@@ -173,7 +173,7 @@ def test_a_fact_table_that_is_dropped_leaves_tombstones_though_nothing_can_be_re
     running.batches()
     assert world.documents()[3] is None, "signalled before the drop, read after it"
     floor = world.capture.version + 1
-    world.capture.commit(control=Control("drop", "shop", "orders", floor))
+    world.capture.commit(control=ControlRecord("drop", "shop", "orders", floor))
     running.batches()
     assert world.documents() == {1: None, 2: None, 3: None}
     world.tables.tables["orders"] = []

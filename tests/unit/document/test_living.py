@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from include.document.topic_state import Living, by_reader
-from include.log.control import Control
+from include.document.topic_state import LivingPages, by_reader
+from include.log.control import ControlRecord
 from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec
 from include.log.requests.records import Request
@@ -42,7 +42,7 @@ def test_pages_go_on_where_the_last_one_ended_and_one_that_is_asked_for_again_is
         searches.append(after)
         return iter([key for key in (b"a", b"b", b"c", b"d", b"e") if key > after])
 
-    living = Living(find)
+    living = LivingPages(find)
     assert [living.page(5, b"", 2), living.page(5, b"", 2)] == [[b"a", b"b"]] * 2
     assert [living.page(5, b"b", 2), living.page(5, b"d", 2)] == [[b"c", b"d"], [b"e"]]
     assert searches == [b""]
@@ -56,7 +56,7 @@ def test_a_search_that_failed_is_begun_again() -> None:
             yield b"a"
         raise Killed
 
-    living = Living(find)
+    living = LivingPages(find)
     assert living.page(5, b"", 1) == [b"a"]
     for _ in range(2):
         with pytest.raises(Killed):
@@ -104,13 +104,13 @@ def test_no_snapshot_is_open_while_the_topic_is_read(why: str) -> None:
         looked.append(tables.open)
         return inner(version, after)
 
-    process.runner._keys._living = Living(find)
+    process.runner._keys._living = LivingPages(find)
     assert process.start()
     world.tables.tables["orders"].clear()
     if why == "rebuild":
         world.ask(Request("r", "rebuild", "test", 5))
     else:
-        world.capture.commit(control=Control("truncate", "shop", "orders", world.capture.version + 1))
+        world.capture.commit(control=ControlRecord("truncate", "shop", "orders", world.capture.version + 1))
     for _ in range(8):
         world.clock.advance(2)
         world.capture.heartbeat()
@@ -133,7 +133,7 @@ def test_a_kill_at_any_durable_call_of_a_search_in_pages_loses_no_key(why: str, 
         if why == "rebuild":
             world.ask(Request("r", "rebuild", "test", 5))
         else:
-            world.capture.commit(control=Control("truncate", "shop", "orders", world.capture.version + 1))
+            world.capture.commit(control=ControlRecord("truncate", "shop", "orders", world.capture.version + 1))
         fuse = CrashPoint(at, after=after)
         try:
             Process(world, wrap=crashing(fuse)).settle(8)
@@ -157,7 +157,7 @@ def test_what_stands_of_a_floor_is_small_however_many_documents_it_takes_away() 
     process = Process(world)
     assert process.start()
     world.tables.tables["orders"].clear()
-    world.capture.commit(control=Control("truncate", "shop", "orders", world.capture.version + 1))
+    world.capture.commit(control=ControlRecord("truncate", "shop", "orders", world.capture.version + 1))
     process.batches()
     assert len(process.runner._rebuilds.open) == 1
     assert sum(len(each.request.keys) for each in process.runner._rebuilds.open.values()) == 0

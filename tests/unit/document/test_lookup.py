@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from include.document.definition import Fact, Hop, JoinPath, Lookup
-from include.document.reading.lookup import LookupPlace, Missing, PartSource, attach, keys_behind
+from include.document.definition import FactTable, Hop, JoinPath, Lookup
+from include.document.reading.lookup import LookupPlace, MissingRow, PartSource, attach, keys_behind
 from include.document.reading.tables import MemoryTables
 
 TABLES = {
@@ -21,11 +21,11 @@ TABLES = {
 }
 
 
-def looked_up(lookup: dict[str, Any], on_source: Any = None) -> tuple[list[Any], dict[int, list[Missing]], int]:
+def looked_up(lookup: dict[str, Any], on_source: Any = None) -> tuple[list[Any], dict[int, list[MissingRow]], int]:
     """What the field `it` becomes for the two owners, what is missing for each, and the reads."""
     tables = MemoryTables(TABLES, {})
     places = [LookupPlace(n, row, {}) for n, row in enumerate(TABLES["owners"])]
-    missing: dict[int, list[Missing]] = {}
+    missing: dict[int, list[MissingRow]] = {}
     attach(
         tables,
         {"it": Lookup.model_validate({"table": "pets", "where": {"owner": "id"}, **lookup})},
@@ -48,7 +48,7 @@ def looked_up(lookup: dict[str, Any], on_source: Any = None) -> tuple[list[Any],
 def test_one_row_is_the_first_or_last_by_its_order_with_null_before_all(lookup: dict[str, Any], value: str) -> None:
     found, missing, _ = looked_up({**lookup, "value": "name"})
     assert found == [value, None]
-    assert missing == {1: [Missing("it", "pets", {"owner": 2})]}
+    assert missing == {1: [MissingRow("it", "pets", {"owner": 2})]}
 
 
 def test_many_rows_are_a_list_in_order_and_none_is_an_empty_one() -> None:
@@ -70,7 +70,7 @@ def test_a_look_up_below_another_is_one_read_for_all_rows_and_tells_where_one_is
     )
     assert found[0] == [{"n": "Rex", "vet": {"name": "Dr. Owl"}}, {"n": "Tom", "vet": None}, {"n": "Ann", "vet": None}]
     assert reads == 2
-    told = [Missing("it.vet", "vets", {"id": None}), Missing("it.vet", "vets", {"id": 6})]
+    told = [MissingRow("it.vet", "vets", {"id": None}), MissingRow("it.vet", "vets", {"id": 6})]
     assert missing == ({0: told} if required else {})
 
 
@@ -142,7 +142,7 @@ def test_texts_join_as_the_database_holds_them_equal_and_a_row_is_found_once() -
 
 def test_the_way_back_from_a_text_finds_all_keys_whose_rows_are_equal_to_it() -> None:
     path = JoinPath((Hop(table="cities", where={"name": "city"}),), ("country",))
-    fact = Fact(table="orders", key=["id"], newest_by="id", state="s", final=["x"])
+    fact = FactTable(table="orders", key=["id"], newest_by="id", state="s", final=["x"])
     tables = MemoryTables(PLACES, {}, lambda text: text.strip().lower())
     assert keys_behind(tables, fact, path, {("KöLN",): 7, ("köln",): 9}, 10) == {(1,): 9, (2,): 9}
     assert keys_behind(tables, fact, path, {("KöLN",): 7, ("köln",): 9}, 1) is None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.document import batch, making
-from include.document.making import DocumentKey, Made, MakePlan, chunks_of, evenly, made_with
+from include.document.making import ChunkResult, DocumentKey, MakePlan, chunks_of, evenly, made_with
 from include.errors import Transient
 from include.log import topics
 from include.record.position import SourcePosition
@@ -35,7 +35,7 @@ class Elsewhere:
 
     def __call__(
         self, plan: MakePlan, position: SourcePosition | None, keys: Sequence[DocumentKey]
-    ) -> Iterator[list[Made]]:
+    ) -> Iterator[list[ChunkResult]]:
         self.positions.append(position)
         for share in evenly(keys, 2):
             if self.faults:

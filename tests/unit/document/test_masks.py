@@ -12,7 +12,7 @@ import yaml
 
 from include.document.assembler import Assembler
 from include.document.definition import DocumentDefinition, definitions
-from include.document.reading.lookup import Missing
+from include.document.reading.lookup import MissingRow
 from include.document.reading.tables import MemoryTables
 from include.document.schema import body_avro, check_columns
 from include.document.signals import Inputs, SignalFold
@@ -117,7 +117,7 @@ def shown_total(body: dict[str, Any]) -> Any:
 
 def test_a_row_that_is_missing_is_told_by_masked_values(tmp_path: Path) -> None:
     found = Assembler(load(tmp_path)).assemble(MemoryTables(ROWS | {"users": []}, COLUMNS), [(1,)])
-    assert found.incomplete == {(1,): [Missing("user", "users", {"mail": hashed("a@b")})]}
+    assert found.incomplete == {(1,): [MissingRow("user", "users", {"mail": hashed("a@b")})]}
 
 
 @pytest.mark.parametrize(

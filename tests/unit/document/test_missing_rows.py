@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.document.dead_letters import LookupLimit
-from include.document.reading.lookup import Missing
+from include.document.reading.lookup import MissingRow
 from include.errors import Terminal
 from include.log import topics
 from include.log.publishing.dead_letter import DeadLetter
@@ -15,8 +15,8 @@ from tests.support.documents.order_harness import APPLICATION, DEFINITION, TOPIC
 ORDERS = 150
 
 
-def missing(number: int) -> Missing:
-    return Missing("partner", "partners", {"id": number})
+def missing(number: int) -> MissingRow:
+    return MissingRow("partner", "partners", {"id": number})
 
 
 @pytest.fixture

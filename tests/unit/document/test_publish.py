@@ -7,7 +7,7 @@ import pytest
 from include.errors import Transient
 from include.log import topics
 from include.log.requests.records import Request
-from include.log.resolved import Resolved
+from include.log.resolved import ResolvedRecord
 from tests.support.documents.order_harness import APPLICATION, DEFINITION, TOPIC, OrderHarness, Process
 from tests.support.faults.crash_points import CrashOfKafka, CrashPoint, Killed, crashing
 
@@ -39,7 +39,7 @@ def check(world: OrderHarness, *, started: bool) -> None:
     ends = dict.fromkeys([(TOPIC, 0), (TOPIC, 1)], 0)
     for record in world.records(topics.resolved(TOPIC)):
         if record.value:
-            resolved = Resolved.parse(record.value)
+            resolved = ResolvedRecord.parse(record.value)
             ends.update(resolved.next_offsets)
     assert resolved.position.binlog.pos == world.capture.transactions
     reader = world.log.reader()
@@ -94,7 +94,7 @@ def test_each_batch_that_is_committed_is_spoken_for_also_one_that_wrote_no_docum
     process.settle(2)
     world.order(1, "pending")
     process.batches()
-    last = Resolved.parse([r.value for r in world.records(topics.resolved(TOPIC)) if r.value][-1])
+    last = ResolvedRecord.parse([r.value for r in world.records(topics.resolved(TOPIC)) if r.value][-1])
     committed = {f"{topic}/{p}": offset for (topic, p), offset in process.publisher.committed.items()}
     assert process.publisher.resolved is not None
     assert process.publisher.resolved.state["committed"] == committed

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.log.control import Control
+from include.log.control import ControlRecord
 from tests.support.documents.order_harness import DEFINITION, OrderHarness, Process, live
 
 NUMBERS = st.integers(1, 4)
@@ -52,7 +52,7 @@ class Story:
                 world.update("partners", one, name=two)
             case "truncate":
                 world.tables.tables["orders"].clear()
-                world.capture.commit(control=Control("truncate", "shop", "orders", world.capture.version + 1))
+                world.capture.commit(control=ControlRecord("truncate", "shop", "orders", world.capture.version + 1))
             case "insert again" if self.gone:
                 back = self.gone.pop()
                 world.tables.tables["orders"].append(back)

@@ -15,12 +15,12 @@ from include.document import overflow_requests as spread
 from include.document import signals
 from include.document.dead_letters import AssemblerLetters
 from include.document.overflow_requests import key_text
-from include.document.reading.lookup import Missing
+from include.document.reading.lookup import MissingRow
 from include.document.rebuild import parse_key
 from include.log import topics
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.log.requests.records import Request
-from include.log.resolved import Resolved
+from include.log.resolved import ResolvedRecord
 from tests.support.documents.order_harness import DEFINITION, TOPIC, OrderHarness, Process, live
 
 SMALL = DEFINITION.model_copy(update={"batch_keys": 3, "rebuild_keys": 2})
@@ -41,7 +41,7 @@ def world() -> OrderHarness:
 
 def uncovered(world: OrderHarness) -> tuple[str, ...]:
     records = [r.value for r in world.records(topics.resolved(TOPIC)) if r.value]
-    return Resolved.parse(records[-1]).uncovered
+    return ResolvedRecord.parse(records[-1]).uncovered
 
 
 def written(world: OrderHarness, before: int) -> int:
@@ -125,7 +125,7 @@ def test_a_truncated_table_leaves_tombstones_in_parts(world: OrderHarness) -> No
     assert process.start()
     before = len(world.records())
     world.tables.tables["orders"].clear()
-    world.capture.commit(control=Control("truncate", "shop", "orders", world.capture.version + 1))
+    world.capture.commit(control=ControlRecord("truncate", "shop", "orders", world.capture.version + 1))
     beat(world, process)
     assert written(world, before) == 3
     assert uncovered(world) == ALL
@@ -224,7 +224,7 @@ def test_every_key_is_asked_for_once_and_reads_back(keys: list[tuple[str, int]],
 @pytest.mark.parametrize("code", ["x" * 600, "it's", "-1"])
 def test_what_was_set_aside_tells_a_command_that_names_its_key_however_it_is_written(code: str) -> None:
     aside = AssemblerLetters(SMALL, SimpleNamespace(topic="t"), None)  # type: ignore[arg-type]
-    reason = aside._reason({"code": code, "leg": 7}, [Missing("policy", "policies", {"id": 4})])
+    reason = aside._reason({"code": code, "leg": 7}, [MissingRow("policy", "policies", {"id": 4})])
     *_, key = shlex.split(reason.partition("run `")[2].rstrip("`"))
     assert parse_key(key, [False, True]) == (code, 7)
 

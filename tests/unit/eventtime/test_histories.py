@@ -8,7 +8,7 @@ import pytest
 
 from include.eventtime.algorithm.calls import Calls, Emitted, FailedCall
 from include.eventtime.algorithm.kept import KeptState
-from include.eventtime.algorithm.order import Arrived, key_of
+from include.eventtime.algorithm.order import ArrivedElement, key_of
 from include.eventtime.algorithm.watermark import NEVER, PartitionWatermark, TopicPartition
 from tests.support.eventtime.histories import History, Item, Run, expected
 
@@ -70,7 +70,7 @@ class TimersAfterRows(Run):
 
 class _RowsFirst(Calls):
     def advance(
-        self, kept: KeptState, key: bytes, elements: Sequence[Arrived], until: int
+        self, kept: KeptState, key: bytes, elements: Sequence[ArrivedElement], until: int
     ) -> tuple[list[Emitted], list[FailedCall]]:
         emitted: list[Emitted] = []
         failed: list[FailedCall] = []
@@ -110,7 +110,7 @@ class NoTieBreak(Run):
         super().__init__(history, seed)
         self.calls = self.as_arrived = _AsArrived(self.calls._process, history.topics)
 
-    def arrived(self, item: Item) -> Arrived:
+    def arrived(self, item: Item) -> ArrivedElement:
         found = super().arrived(item)
         self.as_arrived.numbers[found[1:4]] = len(self.as_arrived.numbers)
         return found
@@ -122,7 +122,7 @@ class _AsArrived(Calls):
         self.numbers: dict[tuple[int, ...], int] = {}
 
     def advance(
-        self, kept: KeptState, key: bytes, elements: Sequence[Arrived], until: int
+        self, kept: KeptState, key: bytes, elements: Sequence[ArrivedElement], until: int
     ) -> tuple[list[Emitted], list[FailedCall]]:
         arrived = sorted(elements, key=lambda each: (each.time, self.numbers[each[1:4]]))
         return super().advance(kept, key, arrived, until)
@@ -147,9 +147,9 @@ class ShortWindows(Run):
     def __init__(self, history: History, seed: int) -> None:
         super().__init__(history, seed)
         self.calls = _RowsFirst(self.calls._process, history.topics)
-        self._waiting: list[Arrived] = []
+        self._waiting: list[ArrivedElement] = []
 
-    def advance(self, arrived: Sequence[Arrived], until: int) -> None:
+    def advance(self, arrived: Sequence[ArrivedElement], until: int) -> None:
         self._waiting += arrived
         while self._waiting:
             window = min(each.time for each in self._waiting) // self.WINDOW
@@ -164,7 +164,7 @@ class ShortWindows(Run):
 class EveryWhile(Run):
     """A watermark is taken every while of reading: what comes in between is judged by the last one."""
 
-    def read(self, place: TopicPartition, items: Sequence[Item]) -> list[Arrived]:
+    def read(self, place: TopicPartition, items: Sequence[Item]) -> list[ArrivedElement]:
         low, found = self.lows[place], []
         for item in items:
             if item.value is None:

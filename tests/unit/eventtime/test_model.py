@@ -13,10 +13,10 @@ from include.errors import Terminal
 from include.eventtime.algorithm.buffer import WaitingElements, unpacked
 from include.eventtime.algorithm.calls import Calls
 from include.eventtime.algorithm.kept import KeptState, StateCodec
-from include.eventtime.algorithm.order import Arrived, key_of, key_text, time_of
+from include.eventtime.algorithm.order import ArrivedElement, key_of, key_text, time_of
 from include.eventtime.model.duration import duration_us
 from include.eventtime.model.process import Context, Element, EventTime, Process
-from include.eventtime.model.typed import Typed
+from include.eventtime.model.typed import DataclassFields
 
 pytestmark = pytest.mark.unit
 
@@ -56,7 +56,7 @@ class Keeps(Process[Many]):
 
 def called(*values: str, kept: KeptState | None = None, until: int = 100) -> tuple[KeptState, list[Any], list[Any]]:
     kept = kept or KeptState()
-    elements = [Arrived(time, 0, 0, time, b'"k"', value.encode()) for time, value in enumerate(values)]
+    elements = [ArrivedElement(time, 0, 0, time, b'"k"', value.encode()) for time, value in enumerate(values)]
     return kept, *Calls(Keeps(None), ["t"]).advance(kept, b'"k"', elements, until)
 
 
@@ -83,13 +83,13 @@ def called(*values: str, kept: KeptState | None = None, until: int = 100) -> tup
 )
 def test_a_value_of_another_type_is_refused_with_the_field(name: str, wrong: Any) -> None:
     with pytest.raises(TypeError, match=rf"Many\.{name} is "):
-        Typed(Many).values(Many(**{name: wrong}))
+        DataclassFields(Many).values(Many(**{name: wrong}))
 
 
 def test_values_of_their_types_pass() -> None:
     many = Many(True, -5, 0.5, "ü", 7, "b", ["x"], {"a": [1, 2]})
-    assert Typed(Many).plain(many)["levels"] == {"a": [1, 2]}
-    assert Typed(Many).times() == {"at"}
+    assert DataclassFields(Many).plain(many)["levels"] == {"a": [1, 2]}
+    assert DataclassFields(Many).times() == {"at"}
 
 
 def test_types_that_cannot_be_kept_are_named() -> None:
@@ -101,9 +101,9 @@ def test_types_that_cannot_be_kept_are_named() -> None:
         pass
 
     with pytest.raises(TypeError, match=r"Odd\.seen is set\[str\]: bool, int, float"):
-        Typed(Odd)
+        DataclassFields(Odd)
     with pytest.raises(TypeError, match="Plain is no dataclass"):
-        Typed(Plain)
+        DataclassFields(Plain)
 
 
 @given(
@@ -132,7 +132,7 @@ def test_what_is_kept_comes_back(state: Many, timers: dict[str, int], ordinal: i
 
 
 ELEMENT = st.builds(
-    Arrived,
+    ArrivedElement,
     st.integers(-(1 << 60), 1 << 60) | st.integers(0, 2_000_000),
     st.integers(0, 99),
     st.integers(0, 1 << 31),
@@ -143,7 +143,7 @@ ELEMENT = st.builds(
 
 
 @given(st.lists(ELEMENT, unique_by=lambda element: element[:4], max_size=30))
-def test_elements_that_wait_come_back_from_rows_that_are_found_by_time(elements: list[Arrived]) -> None:
+def test_elements_that_wait_come_back_from_rows_that_are_found_by_time(elements: list[ArrivedElement]) -> None:
     waiting = WaitingElements()
     for element in elements:
         waiting.add(element)

@@ -9,7 +9,7 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import InvalidRecord
-from include.eventtime.algorithm.order import Arrived
+from include.eventtime.algorithm.order import ArrivedElement
 from include.eventtime.algorithm.watermark import NEVER
 from include.eventtime.config.definition import JobSourceDefinition
 from include.eventtime.incidents import JobIncidents
@@ -154,7 +154,7 @@ AVRO = {
 }
 
 
-def read(reader: ElementReader, value: bytes | None) -> Arrived | None:
+def read(reader: ElementReader, value: bytes | None) -> ArrivedElement | None:
     return reader.read(1, 5, 2_000, value)
 
 

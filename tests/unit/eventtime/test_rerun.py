@@ -13,7 +13,7 @@ from include.eventtime.reading import ElementReader
 from include.eventtime.rerun.comparison import compared
 from include.eventtime.rerun.day import day_to_replay, patient, remove_replay, replayed_day
 from include.eventtime.rerun.report import ReplayReport
-from include.eventtime.restored import CopiedSpan, Elsewhere, RestoredSource
+from include.eventtime.restored import CopiedSpan, MovedSources, RestoredSource
 from include.log.access import LogAccess
 from include.log.planning.survey import PortSurvey
 from include.log.ports import TopicSpec
@@ -51,12 +51,12 @@ def again(
     process: Process,
     which: str,
     name: str = "x",
-    elsewhere: Elsewhere | None = None,
+    elsewhere: MovedSources | None = None,
     patience_us: int = 0,
 ) -> ReplayReport:
     reader, admin = world.log.reader(), world.log.admin()
     access = memory_access(world.log, world.registry, world.clock)
-    elsewhere = elsewhere or Elsewhere({})
+    elsewhere = elsewhere or MovedSources({})
     found = day_to_replay(world.job, reader, which, elsewhere)
     return replayed_day(
         patient(world.job, patience_us),
@@ -136,7 +136,7 @@ def test_days_are_the_same_over_topics_that_were_restored_with_other_offsets() -
     for seed in range(6):
         world, process = lived(seed)
         first, *others = world.history.topics
-        elsewhere = Elsewhere({topic: restored(world, process, topic) for topic in (others or [first])})
+        elsewhere = MovedSources({topic: restored(world, process, topic) for topic in (others or [first])})
         days = [day(0), *sorted(process.runner.committed.savepoints)]
         reports = [again(world, process, each, f"{number}", elsewhere) for number, each in enumerate(days)]
         assert all(report.clean for report in reports), seed

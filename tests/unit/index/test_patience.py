@@ -4,7 +4,7 @@ import pytest
 
 from include.clock import ManualClock
 from include.errors import BackPressure, LyrebirdError, Terminal, Transient
-from include.index.server_wait import Patience
+from include.index.server_wait import ServerRetry
 
 
 class Server:
@@ -17,8 +17,8 @@ class Server:
             raise self.errors.pop(0)
         return "answer"
 
-    def patience(self, clock: ManualClock, *, longest_s: float = 600, stopped: bool = False) -> Patience:
-        return Patience(
+    def patience(self, clock: ManualClock, *, longest_s: float = 600, stopped: bool = False) -> ServerRetry:
+        return ServerRetry(
             clock, longest_s=longest_s, on_wait=lambda e, _: self.waits.append(e.message), stopped=lambda: stopped
         )
 

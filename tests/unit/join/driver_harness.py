@@ -10,7 +10,7 @@ from typing import Any
 
 from include.clock import ManualClock
 from include.join.algorithm.rework import BEGIN
-from include.join.bucket import BucketKey, JoinBucketResult, Succession, apply_work, locate_work
+from include.join.bucket import BucketKey, JoinBucketResult, JoinSuccession, apply_work, locate_work
 from include.join.config.check import CheckedJoin
 from include.join.config.inputs import Input
 from include.join.gathering import RecordGathering, RecordWork
@@ -20,7 +20,7 @@ from include.join.takeover import Edition, definition_of
 from include.join.task import equipped
 from include.join.work import CarryOutJoins, JoinBatch
 from include.log import topics
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.log.memory import MemoryLog
 from include.log.planning.plan import StreamSpec
 from include.log.planning.planner import BatchPlanner
@@ -111,7 +111,7 @@ class JoinDriverHarness:
             for i, partition, record in [order.pop(0) for _ in range(min(len(order), draw.randint(1, 4)))]:
                 headers = (versions.to_header(record.version),)
                 if partition < 0:
-                    control = Control("truncate", "shop", f"t{i}", record.version)
+                    control = ControlRecord("truncate", "shop", f"t{i}", record.version)
                     self.writer.append(topics.control(SOURCE), control.key(), control.value(), headers=headers)
                 else:
                     key, value = run.encoded(i, record)
@@ -258,7 +258,7 @@ class Process:
             for bucket in range(BUCKETS) if work.wakes_all else sorted(onward):
                 state = states.open(work.pointers.get(("rows", bucket)))
                 place, begin = work.shown.get(bucket, BEGIN), work.begins.get(bucket, BEGIN)
-                succession = None if new is None else Succession(new, place, begin)
+                succession = None if new is None else JoinSuccession(new, place, begin)
                 mine = RecordWork.unpack(onward[bucket])
                 yield bucket, apply_work(mine, work.floors, state, shape, succession, work.step)
 

@@ -9,10 +9,10 @@ from typing import Any
 import fastavro
 import pytest
 
-from include.join.algorithm.batch import Applied, apply
+from include.join.algorithm.batch import BucketChanges, apply
 from include.join.algorithm.row import Touch
 from include.join.algorithm.shape import JoinShape
-from include.join.algorithm.whereabouts import Sighting
+from include.join.algorithm.whereabouts import RowSighting
 from include.join.config.definition import JoinFile
 from include.join.config.fields import FieldPlan, field_plan
 from include.join.config.schema import InputSchema, OutputSchemas, output_schemas
@@ -131,7 +131,7 @@ class AvroRun(Run):
         self._setup = setup
         self.held = self.left = 0
 
-    def _applied(self, bucket: int, touches: list[Touch]) -> list[Applied]:
+    def _applied(self, bucket: int, touches: list[Touch]) -> list[BucketChanges]:
         """What the compiled way makes, which is what the Python way makes."""
         made = super()._applied(bucket, touches)
         self.held += len(made[0].held)
@@ -139,7 +139,7 @@ class AvroRun(Run):
         assert made == [apply(touches, self.states[bucket], replace(self.shape, compiled=None))]
         return made
 
-    def _take(self, i: int, record: Record, touches: list[list[Touch]], sightings: list[list[Sighting]]) -> None:
+    def _take(self, i: int, record: Record, touches: list[list[Touch]], sightings: list[list[RowSighting]]) -> None:
         rank = self._rank(record)
         if record.version < self.floor[i]:
             return

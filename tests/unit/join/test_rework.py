@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from include.join.algorithm.batch import Applied, JoinOutput
+from include.join.algorithm.batch import BucketChanges, JoinOutput
 from include.join.algorithm.rework import BEGIN, DONE, apply_partly, rework
 from include.join.algorithm.row import Row, Touch, incomplete_key, row_key
 from include.join.algorithm.shape import JoinShape
@@ -24,7 +24,7 @@ class Reworked(Run):
         self.old, self.places, self.often = old, [BEGIN for _ in self.states], often
         self.written: list[JoinOutput] = []
 
-    def _applied(self, bucket: int, touches: list[Touch]) -> list[Applied]:
+    def _applied(self, bucket: int, touches: list[Touch]) -> list[BucketChanges]:
         return list(apply_partly(touches, self.states[bucket], self.old, self.shape, self.places[bucket]))
 
     def batch(self, ends: Sequence[Sequence[int]], floors_ends: Sequence[int]) -> None:

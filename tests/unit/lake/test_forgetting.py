@@ -15,7 +15,7 @@ from include.lake.backfill.planning import LakeStore
 from include.lake.backfill.promotion import promote
 from include.lake.backfill.selection import BackfillSelection
 from include.lake.finalising.scan import gather
-from include.lake.forgetting import Forgetting, forget, plan_forgetting
+from include.lake.forgetting import TopicForgetting, forget, plan_forgetting
 from include.lake.inspect.listing import Dates, list_topic
 from include.lake.inspect.locate import find_record
 from include.lake.protocol.chain import Chain
@@ -88,7 +88,7 @@ def clean(world: BackfillHarness) -> bool:
     return True
 
 
-def planned(world: BackfillHarness, day: dt.date = MAY_6) -> Forgetting:
+def planned(world: BackfillHarness, day: dt.date = MAY_6) -> TopicForgetting:
     return plan_forgetting(world.store, world.topic_key(), day)
 
 
@@ -243,7 +243,7 @@ def test_a_newer_revision_begins_at_the_heads_of_what_was_forgotten(world: Backf
 def test_a_restore_takes_what_is_kept_and_refuses_what_is_not(world: BackfillHarness) -> None:
     raw = world.topic_key(prefix="raw")
     whole = plan_forgetting(world.store, raw, dt.date(2100, 1, 1))
-    some = Forgetting(raw, MAY_6, tuple(replace(each, floor=25) for each in whole.partitions))
+    some = TopicForgetting(raw, MAY_6, tuple(replace(each, floor=25) for each in whole.partitions))
     forget(world.store, world.store, some)
     asked = RestoreAsked("events", "other")
     plan = make_plan(LakeStore(world.store), world.memory.admin(), raw, asked)

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from include.clock import SystemClock
-from include.local.process import Running, identify, stop
+from include.local.process import StartedProcess, identify, stop
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_stranger_that_has_the_pid_of_one_that_ended_is_left_alone(
     child = child_of(leader)
     now = identify(leader.pid)
     assert now
-    assert stop([(Running(leader.pid, time.time() - age_s), 0.0)], SystemClock()) == []
+    assert stop([(StartedProcess(leader.pid, time.time() - age_s), 0.0)], SystemClock()) == []
     assert identify(leader.pid) == now
     assert child.is_running()
     child.kill()

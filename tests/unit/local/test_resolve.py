@@ -15,7 +15,7 @@ from include.clock import ManualClock
 from include.errors import Terminal
 from include.local.programs import download, ivy, manifest, resolve
 from include.local.records import Records
-from include.local.services import SERVICES, Ivy, select, service
+from include.local.services import SERVICES, IvyPackage, select, service
 
 
 def installed(folder: Path) -> Path:
@@ -73,10 +73,10 @@ def test_programs_are_fetched_without_starting_any(tmp_path: Path, monkeypatch: 
 
 def test_each_download_of_the_table_has_a_digest() -> None:
     digests = json.loads((Path(manifest.__file__).parent / "artefacts.json").read_text())
-    downloads = {row.program for row in SERVICES if isinstance(row.artefact, Ivy)}
+    downloads = {row.program for row in SERVICES if isinstance(row.artefact, IvyPackage)}
     assert set(digests) == downloads
     for row in SERVICES:
-        if isinstance(row.artefact, Ivy):
+        if isinstance(row.artefact, IvyPackage):
             for module in row.artefact.modules:
                 assert any(name.startswith(f"{module.name}-{module.version}") for name in digests[row.program])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.errors import InvalidRecord, Terminal
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.log.ports import Record
 from include.log.publishing.dead_letter import DeadLetter, DeadLetterLimit
 from include.log.requests.records import Answer, Request
@@ -19,8 +19,8 @@ def letter(offset: int = 41) -> DeadLetter:
 
 
 def test_control_records_survive_their_bytes() -> None:
-    control = Control("truncate", "shop", "orders", 17, "0-1-2")
-    assert Control.parse(control.value()) == control
+    control = ControlRecord("truncate", "shop", "orders", 17, "0-1-2")
+    assert ControlRecord.parse(control.value()) == control
     assert control.key() == b"shop.orders/truncate"
 
 
@@ -34,7 +34,7 @@ def test_requests_and_answers_survive_their_bytes() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"x", b"[]", b"3", b'{"id": "x"}', b'{"none": 1}'])
 def test_other_bytes_are_invalid_records(data: bytes) -> None:
-    for parse in (Control.parse, Request.parse, Answer.parse):
+    for parse in (ControlRecord.parse, Request.parse, Answer.parse):
         with pytest.raises(InvalidRecord, match="not a"):
             parse(data)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import InvalidRecord
-from include.log.resolved import FULL_KEYS, PartitionEnds, Resolved, ResolvedView, ResolvedWriter
+from include.log.resolved import FULL_KEYS, PartitionEnds, ResolvedRecord, ResolvedView, ResolvedWriter
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 
@@ -24,19 +24,21 @@ def position(number: int) -> SourcePosition:
 
 def say(
     writer: ResolvedWriter, number: int, changed: PartitionEnds, now_us: int = 0, sources: Collection[str] = ()
-) -> tuple[Resolved, Appended]:
+) -> tuple[ResolvedRecord, Appended]:
     return writer.records(changed, version=number, position=position(number), now_us=now_us, sources=sources)
 
 
 def test_a_record_survives_its_bytes() -> None:
-    record = Resolved("shop", 3, 9, position(4), {("t", 0): 5, ("t", 11): 6}, True, ("shop.x",), {"xa": [1], "v": 2})
-    assert Resolved.parse(record.value()) == record
+    record = ResolvedRecord(
+        "shop", 3, 9, position(4), {("t", 0): 5, ("t", 11): 6}, True, ("shop.x",), {"xa": [1], "v": 2}
+    )
+    assert ResolvedRecord.parse(record.value()) == record
     assert record.key == b"shop/full-3"
 
 
 def test_full_maps_share_a_few_keys_and_each_delta_has_its_own() -> None:
     def key(sequence: int, *, full: bool) -> bytes:
-        return Resolved("s", sequence, 0, position(0), {}, full).key
+        return ResolvedRecord("s", sequence, 0, position(0), {}, full).key
 
     assert key(5, full=True) == key(5 + FULL_KEYS, full=True) != key(6, full=True)
     assert key(5, full=False) == b"s/delta-5" != key(5 + FULL_KEYS, full=False)
@@ -45,21 +47,21 @@ def test_full_maps_share_a_few_keys_and_each_delta_has_its_own() -> None:
 @pytest.mark.parametrize(
     "data",
     [b"", b"x", b"[]", b"{}", b'{"source": "s"}',
-     Resolved("s", 1, 1, position(1), {}, True).value().replace(b"{}", b"[]", 1),
-     Resolved("s", 1, 1, position(1), {}, True).value().replace(b"0-1-1", b"nonsense")],
+     ResolvedRecord("s", 1, 1, position(1), {}, True).value().replace(b"{}", b"[]", 1),
+     ResolvedRecord("s", 1, 1, position(1), {}, True).value().replace(b"0-1-1", b"nonsense")],
 )  # fmt: skip
 def test_other_bytes_are_an_invalid_record(data: bytes) -> None:
     with pytest.raises(InvalidRecord, match="resolved"):
-        Resolved.parse(data)
+        ResolvedRecord.parse(data)
 
 
 def test_changes_of_another_shape_are_an_invalid_record() -> None:
     wrong: list[Any] = [[], {"set": []}, {"put": {"tables": 1}}, {"gone": {"tables": {}}}, {"lost": 3}]
     for changes in wrong:
-        record = Resolved("s", 2, 1, position(1), {}, full=False, changes=changes)
+        record = ResolvedRecord("s", 2, 1, position(1), {}, full=False, changes=changes)
         data = record.value() if isinstance(changes, dict) else record.value().replace(b'"changes":{}', b'"changes":[]')
         with pytest.raises(InvalidRecord, match="resolved"):
-            Resolved.parse(data)
+            ResolvedRecord.parse(data)
 
 
 def test_the_first_record_after_a_start_is_a_full_map() -> None:
@@ -90,7 +92,7 @@ def test_a_full_map_comes_hourly_at_the_latest() -> None:
 
 
 def test_a_restart_goes_on_with_the_sequence_and_removes_the_deltas_it_found() -> None:
-    last = Resolved("s", 41, 7, position(7), {("t", 0): 5}, False)
+    last = ResolvedRecord("s", 41, 7, position(7), {("t", 0): 5}, False)
     record, appended = say(ResolvedWriter("s", last, {("t", 0): 5}, deltas=[b"s/delta-40", b"s/delta-41"]), 8, {})
     assert (record.sequence, record.full, record.next_offsets) == (42, True, {("t", 0): 5})
     assert appended[1:] == [(b"s/delta-40", None), (b"s/delta-41", None)]
@@ -179,8 +181,8 @@ def test_a_reader_knows_the_whole_state_though_a_delta_tells_only_what_changed(s
 
 def test_deltas_of_before_with_their_whole_state_are_read() -> None:
     view = ResolvedView()
-    view.on_record(Resolved("s", 1, 1, position(1), {}, full=True, state={"a": 1, "b": 2}).value())
-    view.on_record(Resolved("s", 2, 2, position(2), {}, full=False, state={"a": 3}).value())
+    view.on_record(ResolvedRecord("s", 1, 1, position(1), {}, full=True, state={"a": 1, "b": 2}).value())
+    view.on_record(ResolvedRecord("s", 2, 2, position(2), {}, full=False, state={"a": 3}).value())
     assert view.newest is not None
     assert view.newest.state == {"a": 3}
 
@@ -191,7 +193,7 @@ def test_a_topic_of_several_sources_has_a_sequence_and_ends_of_each() -> None:
     view = ResolvedView()
     for number, source in enumerate(("shop", "shop", "depot", "shop"), 1):
         record, _ = say(writers[source], number, {("t", 0): number}, sources=both)
-        assert Resolved.parse(record.value()) == record
+        assert ResolvedRecord.parse(record.value()) == record
         assert view.on_record(record.value()) is not None
         assert (view.ends() is None) == (number < 3), "of all of them only when each is known"
     assert [view.of(source).sequence for source in both] == [1, 3]  # type: ignore[union-attr]

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.policy.masks import Hash, KeepLast, Mask, Null, masked_column, parse_mask
+from include.policy.masks import HashMask, KeepLastMask, Mask, NullMask, masked_column, parse_mask
 from include.record.schema import Column
 
 SALT = "0123456789abcdef"
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-MASKS_ = st.one_of(st.builds(Hash, st.just(SALT)), st.just(Null()), st.builds(KeepLast, st.integers(0, 8)))
+MASKS_ = st.one_of(st.builds(HashMask, st.just(SALT)), st.just(NullMask()), st.builds(KeepLastMask, st.integers(0, 8)))
 
 
 @given(MASKS_, TEXT)
@@ -31,7 +31,7 @@ def test_null_stays_null(mask: Mask) -> None:
 
 @given(TEXT, st.integers(0, 8))
 def test_keep_last_keeps_the_length_and_the_end_alone(text: str, count: int) -> None:
-    found = KeepLast(count).of_text(text)
+    found = KeepLastMask(count).of_text(text)
     assert found is not None
     kept = min(count, len(text))
     assert len(found) == len(text)
@@ -42,26 +42,26 @@ def test_keep_last_keeps_the_length_and_the_end_alone(text: str, count: int) -> 
 def test_a_hash_is_sha256_of_salt_and_text_as_sql_computes_it() -> None:
     # SELECT SHA2(CONCAT('0123456789abcdef', 'ann@example.org'), 256)
     expected = "cd0c1bd112652d6605ec5daeca3daf75e9e6faff68c4dc1ee60cc2512b9d449e"
-    assert Hash(SALT).of_text("ann@example.org") == expected
-    assert Hash(SALT).of(b"\xff\x00") == hashlib.sha256(SALT.encode() + b"\xff\x00").hexdigest().encode()
+    assert HashMask(SALT).of_text("ann@example.org") == expected
+    assert HashMask(SALT).of(b"\xff\x00") == hashlib.sha256(SALT.encode() + b"\xff\x00").hexdigest().encode()
 
 
 def test_equal_values_have_equal_hashes_and_another_salt_gives_others() -> None:
-    assert Hash(SALT).of_text("a") == Hash(SALT).of_text("a") != Hash(SALT[::-1]).of_text("a")
+    assert HashMask(SALT).of_text("a") == HashMask(SALT).of_text("a") != HashMask(SALT[::-1]).of_text("a")
 
 
 def test_a_salt_is_never_printed() -> None:
-    assert SALT not in repr(Hash(SALT)) + str(Hash(SALT))
+    assert SALT not in repr(HashMask(SALT)) + str(HashMask(SALT))
 
 
 @pytest.mark.parametrize(
     ("written", "mask"),
     [
-        ("hash", Hash()),
-        ("null", Null()),
-        (None, Null()),
-        ({"keep_last": 4}, KeepLast(4)),
-        ({"keep_last": 0}, KeepLast(0)),
+        ("hash", HashMask()),
+        ("null", NullMask()),
+        (None, NullMask()),
+        ({"keep_last": 4}, KeepLastMask(4)),
+        ({"keep_last": 0}, KeepLastMask(0)),
     ],
 )
 def test_masks_are_read_as_files_write_them(written: object, mask: Mask) -> None:
@@ -82,10 +82,10 @@ def test_what_is_no_mask_is_refused(written: object) -> None:
     [Column("c", "int", unsigned=True), Column("c", "decimal", precision=9, scale=2), Column("c", "blob")],
 )
 def test_a_hashed_column_is_text_and_others_stay_as_they_are(column: Column) -> None:
-    hashed = masked_column(column, Hash(SALT))
+    hashed = masked_column(column, HashMask(SALT))
     assert (hashed.name, hashed.type, hashed.avro()) == ("c", "varchar", "string")
-    assert masked_column(column, Null()) == column
-    assert masked_column(column, KeepLast(2)) == column
+    assert masked_column(column, NullMask()) == column
+    assert masked_column(column, KeepLastMask(2)) == column
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,6 @@ def test_a_hashed_column_is_text_and_others_stay_as_they_are(column: Column) -> 
     ],
 )
 def test_keep_last_is_for_text_and_the_others_for_all(kind: str, fits: bool) -> None:
-    assert KeepLast(1).fits(Column("c", kind)) is fits
-    assert Hash(SALT).fits(Column("c", kind))
-    assert Null().fits(Column("c", kind))
+    assert KeepLastMask(1).fits(Column("c", kind)) is fits
+    assert HashMask(SALT).fits(Column("c", kind))
+    assert NullMask().fits(Column("c", kind))

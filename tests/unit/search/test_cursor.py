@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from include.clock import iso
 from include.errors import SettingsError
-from include.search.cursor import Distance, ListPlace, field_of, moment_us
+from include.search.cursor import DistanceCursor, ListPlace, field_of, moment_us
 
 US = st.integers(0, 4_102_444_800_000_000)
 
@@ -18,7 +18,7 @@ def test_the_end_of_a_page_reads_as_it_was_written(at_us: int, doc_id: str) -> N
 
 @given(st.floats(0, 3e7), st.text(min_size=1))
 def test_the_end_of_a_page_by_distance_keeps_every_digit(metres: float, doc_id: str) -> None:
-    assert Distance.parse(str(Distance(metres, doc_id))) == Distance(metres, doc_id)
+    assert DistanceCursor.parse(str(DistanceCursor(metres, doc_id))) == DistanceCursor(metres, doc_id)
 
 
 @given(US)
@@ -41,7 +41,7 @@ def test_a_text_that_ends_no_page_is_refused_with_the_next_step(text: str) -> No
 @pytest.mark.parametrize("text", ["", '["x","1"]', '[true,"1"]', "[1.5,2]"])
 def test_a_text_that_ends_no_page_by_distance_is_refused(text: str) -> None:
     with pytest.raises(SettingsError):
-        Distance.parse(text)
+        DistanceCursor.parse(text)
 
 
 def test_a_document_without_the_moment_comes_last() -> None:

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from include.clock import ManualClock
 from include.document.assembler import Assembler
-from include.document.definition import Computed
+from include.document.definition import ComputedField
 from include.document.reading.tables import MemoryTables, Tables
 from include.errors import BackPressure, InvalidRecord, SettingsError
 from include.record.key import doc_id
 from include.record.position import SourcePosition
 from include.record.schema import Column
 from include.search.database import DatabaseDocuments
-from include.search.definition import Fresh, SearchTarget
+from include.search.definition import FreshReads, SearchTarget
 from tests.support.search.order_document import DOCUMENT
 from tests.unit.search.test_fresh import position
 
@@ -59,7 +59,7 @@ class Positioned:
 
 class Shop:
     def __init__(self, target: SearchTarget, **fresh: float) -> None:
-        search = target.search.model_copy(update={"fresh": Fresh.model_validate({"connections": 1, **fresh})})
+        search = target.search.model_copy(update={"fresh": FreshReads.model_validate({"connections": 1, **fresh})})
         self.clock = ManualClock()
         self.made: list[Positioned] = []
         self.rows: list[dict[str, Any]] = []
@@ -223,7 +223,7 @@ def test_a_column_that_was_altered_is_looked_at_again_once(target: SearchTarget)
 
 
 def test_a_document_whose_hook_fails_is_unfinished_and_not_gone(target: SearchTarget) -> None:
-    broken = DOCUMENT.model_copy(update={"computed": {"odd": Computed(hook=f"{__name__}.fails", type="long")}})
+    broken = DOCUMENT.model_copy(update={"computed": {"odd": ComputedField(hook=f"{__name__}.fails", type="long")}})
     shop = Shop(target)
     shop.documents._assembler = Assembler(broken)
     shop.order(1)

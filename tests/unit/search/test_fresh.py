@@ -17,7 +17,7 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.search.answer import CompleteTo, Hit, Page
 from include.search.cursor import ListPlace
 from include.search.database import DatabaseRead
-from include.search.definition import Fresh, SearchTarget
+from include.search.definition import FreshReads, SearchTarget
 from include.search.fresh import FreshSearch
 from include.search.serving import NoIndex, ServingIndex
 
@@ -146,7 +146,7 @@ steps = st.lists(
 def test_a_reader_that_names_its_write_sees_it_whatever_the_index_has(
     target: SearchTarget, changes: list[tuple[str, str, bool]], size: int
 ) -> None:
-    hasty = target.search.model_copy(update={"fresh": Fresh(patience_ms=0)})
+    hasty = target.search.model_copy(update={"fresh": FreshReads(patience_ms=0)})
     world = Harness(dataclasses.replace(target, search=hasty))
     search = world.search()
     for doc_id, what, indexed in changes:

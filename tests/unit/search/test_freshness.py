@@ -6,7 +6,7 @@ from include.clock import ManualClock
 from include.errors import Terminal
 from include.record.gtid import parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
-from include.search.freshness import NotYet, covers, next_step
+from include.search.freshness import UnindexedIds, covers, next_step
 
 
 def at(gtids: str) -> SourcePosition:
@@ -38,7 +38,7 @@ def test_a_read_waits_as_long_as_it_has_patience_and_then_asks_the_database() ->
 
 def test_that_there_is_no_document_yet_is_kept_for_a_while_only() -> None:
     clock = ManualClock()
-    kept = NotYet(60, clock)
+    kept = UnindexedIds(60, clock)
     kept.add("7")
     clock.advance(59)
     assert "7" in kept
@@ -50,7 +50,7 @@ def test_that_there_is_no_document_yet_is_kept_for_a_while_only() -> None:
 
 
 def test_of_many_ids_without_a_document_the_oldest_give_way() -> None:
-    kept = NotYet(60, ManualClock(), most=2)
+    kept = UnindexedIds(60, ManualClock(), most=2)
     for doc_id in ("1", "2", "1", "3"):
         kept.add(doc_id)
     assert [doc_id in kept for doc_id in ("1", "2", "3")] == [True, False, True]

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from include.errors import SettingsError
-from include.search.cursor import Distance, ListPlace
+from include.search.cursor import DistanceCursor, ListPlace
 from include.search.definition import SearchTarget
 from include.search.queries import Box, Circle, Filters, Pieces, by_text, listed, nearest, ranking
 
@@ -61,7 +61,7 @@ def test_places_are_asked_for_by_box_and_by_circle(target: SearchTarget) -> None
     corners = {"top": 53, "left": 179, "bottom": 52, "right": -179}
     assert box == {"geo_bounding_box": {"order.delivery_address.location": corners}}
     assert circle["geo_distance"]["distance"] == "500m"  # type: ignore[index]
-    sort = nearest(target, Circle(52.5, 13.4, 500), Filters(), 20, Distance(1.5, "7"))
+    sort = nearest(target, Circle(52.5, 13.4, 500), Filters(), 20, DistanceCursor(1.5, "7"))
     assert sort["sort"][0]["_geo_distance"]["order"] == "asc"
     assert sort["search_after"] == [1.5, "7"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from include.record.schema import Column
 from include.source.database.preflight import short_horizon
-from include.source.database.purge import Horizon
+from include.source.database.purge import PurgeHorizon
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
 from include.source.database.warnings import needs_care
@@ -98,8 +98,8 @@ def test_a_table_without_a_key_is_warned_of() -> None:
 
 
 def test_a_server_that_keeps_less_than_a_day_is_warned_of() -> None:
-    (found,) = short_horizon(Horizon(3.0, "its limit of time"))
+    (found,) = short_horizon(PurgeHorizon(3.0, "its limit of time"))
     assert (found.place, found.level) == ("binlog", "warn")
     assert "after 3.0 h" in found.problem
-    assert short_horizon(Horizon(24.0, "its limit of time")) == []
-    assert short_horizon(Horizon(None, "never")) == []
+    assert short_horizon(PurgeHorizon(24.0, "its limit of time")) == []
+    assert short_horizon(PurgeHorizon(None, "never")) == []

@@ -11,7 +11,7 @@ from include.policy.policy import Policy
 from include.record.schema import Column
 from include.source.binlog.step import RowsEvent
 from include.source.catalog.catalog import TableCatalog
-from include.source.catalog.description import Misfit, TableDescriber
+from include.source.catalog.description import ColumnMismatch, TableDescriber
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
 from include.source.rows.layout import Layout
@@ -125,9 +125,11 @@ def test_a_description_of_today_says_why_it_does_not_fit_a_map() -> None:
     found = describer.today(MAP, today)
     assert isinstance(found, Layout)
     assert found.shape == describer.shape(today)
-    assert describer.today(MAP, None) == Misfit("", "the table is gone")
-    assert describer.today(replace(MAP, key=(0, 1)), today) == Misfit("", "its primary key was id, part")
-    assert describer.today(MAP, info("t", Column("w", "int"))) == Misfit("", "the map has 3 columns, the table 4")
+    assert describer.today(MAP, None) == ColumnMismatch("", "the table is gone")
+    assert describer.today(replace(MAP, key=(0, 1)), today) == ColumnMismatch("", "its primary key was id, part")
+    assert describer.today(MAP, info("t", Column("w", "int"))) == ColumnMismatch(
+        "", "the map has 3 columns, the table 4"
+    )
 
 
 def test_rows_of_another_primary_key_are_read_by_their_own_map() -> None:

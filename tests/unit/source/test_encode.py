@@ -11,7 +11,7 @@ from include.record.key import partition_of
 from include.record.schema import Column, TableSchema
 from include.source.rows.avro import long_piece, sized
 from include.source.rows.encode import Stamp, TableEncoder
-from include.source.rows.shape import Image
+from include.source.rows.shape import EncodedImage
 
 SCHEMA = TableSchema("shop", "t", (Column("id", "int"), Column("v", "varchar")), ("id",))
 ENVELOPE = SCHEMA.envelope_avro("s")
@@ -20,9 +20,9 @@ longs = st.integers(0, 2**62)
 texts = st.text(max_size=20)
 
 
-def image(number: int, text: str | None, by: bytes | None = None) -> Image:
+def image(number: int, text: str | None, by: bytes | None = None) -> EncodedImage:
     piece = b"\0" if text is None else b"\x02" + sized(text.encode())
-    return Image(long_piece(number) + piece, long_piece(number)[1:], by)
+    return EncodedImage(long_piece(number) + piece, long_piece(number)[1:], by)
 
 
 def encoder(partitions: int = 4) -> TableEncoder:

@@ -19,7 +19,7 @@ from include.source.rows.images import RowImages
 from include.source.rows.layout import layout
 from include.source.rows.other_types import inet6_text
 from include.source.rows.render import json_row
-from include.source.rows.shape import Image, TableShape
+from include.source.rows.shape import EncodedImage, TableShape
 from include.source.rows.text import row_reader
 
 I = Column("id", "int")  # noqa: E741 - the key of every table here
@@ -50,7 +50,7 @@ def body(width: int, *images: bytes, sides: int = 1, present: bytes | None = Non
     return bytes((width,)) + full * sides + b"".join(images)
 
 
-def shown(images: RowImages, image: Image | None) -> dict[str, Any]:
+def shown(images: RowImages, image: EncodedImage | None) -> dict[str, Any]:
     """The row as text shows it, after fastavro has read the same bytes to their end."""
     assert image is not None
     schema = images.shape.schema.envelope_avro("s")["fields"][0]["type"][1]

@@ -8,14 +8,14 @@ from include.clock import ManualClock
 from include.errors import Fenced, Terminal, Transient
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.source.database.purge import Horizon
+from include.source.database.purge import PurgeHorizon
 from include.source.incidents import CaptureIncidents, next_command
 from include.source.state.capture_state import CaptureState, TableSetAside, WaitingXa
 from include.source.state.job import GAP_OF_TOPIC
 from tests.support.run_folder import MemoryRunFolder
 
 WHY = TableSetAside("0-1-7", "bin.000001:9", "a row cannot be read", 1)
-SHORT, LONG = Horizon(3.0, "its limit of time"), Horizon(48.0, "its limit of time")
+SHORT, LONG = PurgeHorizon(3.0, "its limit of time"), PurgeHorizon(48.0, "its limit of time")
 
 
 class Scenario:
@@ -71,7 +71,12 @@ def test_a_short_horizon_is_one_incident_until_it_has_recovered() -> None:
     scene.incidents.on_horizon(SHORT)
     (first,) = scene.ids
     scene.clock.advance(3600)
-    for horizon in (Horizon(30.0, "its limit of time"), SHORT, Horizon(None, "unknown: it does not tell"), SHORT):
+    for horizon in (
+        PurgeHorizon(30.0, "its limit of time"),
+        SHORT,
+        PurgeHorizon(None, "unknown: it does not tell"),
+        SHORT,
+    ):
         scene.incidents.on_horizon(horizon)
         assert scene.ids == [first]
     scene.restart()
@@ -80,7 +85,7 @@ def test_a_short_horizon_is_one_incident_until_it_has_recovered() -> None:
     assert scene.ids == []
     scene.incidents.on_horizon(SHORT)
     assert scene.ids != [first]
-    scene.incidents.on_horizon(Horizon(None, "never: the server purges nothing by itself"))
+    scene.incidents.on_horizon(PurgeHorizon(None, "never: the server purges nothing by itself"))
     assert scene.ids == []
 
 

@@ -16,7 +16,7 @@ from include.source.binlog.reader import Event, EventType
 from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import SourceTransaction
 from include.source.database import transaction_stream as subject
-from include.source.database.transaction_stream import BinlogIdle, Inflow
+from include.source.database.transaction_stream import BinlogIdle, TransactionStream
 from include.source.definition import SourceDefinition
 from include.source.state.capture_state import CaptureState, WaitingXa
 from tests.support.binlog.builder import FILE, SID, Log, xid_body
@@ -32,7 +32,7 @@ class Fed:
         self.asked: list[SourcePosition] = []
         monkeypatch.setattr(subject, "dump", lambda _source, _id, at: self.asked.append(at))
         self.clock = ManualClock(1_000 * SECOND_US)
-        self.inflow = Inflow(SOURCE, 7, position, waiting, lambda *_: False, self.clock)
+        self.inflow = TransactionStream(SOURCE, 7, position, waiting, lambda *_: False, self.clock)
         self._events: deque[Event | None] = deque()
         self.inflow._packets = self  # type: ignore[assignment]
         self.inflow._events = self  # type: ignore[assignment]

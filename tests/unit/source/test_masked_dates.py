@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from include.policy.masks import Hash, Mask, Null
+from include.policy.masks import HashMask, Mask, NullMask
 from include.policy.policy import TablePolicy
 from include.record.schema import Column
 from include.source.binlog.table_map import TableMap
@@ -16,7 +16,7 @@ from include.source.rows.decoder import NativeImages
 from include.source.rows.images import RowImages
 from include.source.rows.layout import layout
 from include.source.rows.leaving import shape_of
-from include.source.rows.shape import Image, TableShape
+from include.source.rows.shape import EncodedImage, TableShape
 from include.source.rows.text import row_reader
 
 SALT = "0123456789abcdef"
@@ -37,7 +37,9 @@ def shape(**masks: Mask) -> TableShape:
 
 def row(*values: bytes | str | None) -> bytes:
     return b"".join(
-        NULL if v is None else b"\x02" + (sized((Hash(SALT).of_text(v) or "").encode()) if isinstance(v, str) else v)
+        NULL
+        if v is None
+        else b"\x02" + (sized((HashMask(SALT).of_text(v) or "").encode()) if isinstance(v, str) else v)
         for v in values
     )
 
@@ -62,7 +64,7 @@ def logged() -> bytes:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_its_text_is_hashed_and_told_nowhere_else(way: str) -> None:
-    told = shape(born=Hash(SALT), seen=Hash(SALT))
+    told = shape(born=HashMask(SALT), seen=HashMask(SALT))
     invalid = b"\x02\x02" + sized(b"on") + sized(b"2026-02-31") + b"\0"
     expected = [
         row(b"\x02", "0000-00-00", "2026-02-31 10:00:00", None) + invalid,
@@ -73,7 +75,7 @@ def test_its_text_is_hashed_and_told_nowhere_else(way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_it_is_null_where_the_mask_says_so_and_told_nowhere_else(way: str) -> None:
-    told = shape(born=Null(), seen=Null(), on=Null())
+    told = shape(born=NullMask(), seen=NullMask(), on=NullMask())
     assert rows_of(told, way) == [row(b"\x02", None, None, None) + NULL, row(b"\x04", None, None, None) + NULL]
 
 
@@ -90,8 +92,8 @@ def rows_of(told: TableShape, way: str) -> list[bytes]:
     return [after.row for _, after in pairs if after is not None]
 
 
-def compiled(told: TableShape) -> list[Image]:
-    reader, found = text_rows_of(told), list[Image]()
+def compiled(told: TableShape) -> list[EncodedImage]:
+    reader, found = text_rows_of(told), list[EncodedImage]()
     assert reader is not None
     packets = b""
     for number, texts in enumerate(TEXTS):

@@ -212,6 +212,6 @@ def test_images_are_the_same_tuples_that_python_makes() -> None:
     for pair in found:
         for image in pair:
             assert image is not None
-            assert type(image).__name__ == "Image"
+            assert type(image).__name__ == "EncodedImage"
             assert image._fields == ("row", "key", "by")
     assert hash(found[0]) == hash(native.plain.rows("u", body)[0])

@@ -24,7 +24,7 @@ from include.source.replicator import Replicator
 from include.source.rows.encode import TableEncoders
 from include.source.rows.images import RowImages
 from include.source.rows.records import of_today
-from include.source.rows.shape import Image
+from include.source.rows.shape import EncodedImage
 from include.source.state.capture_state import CaptureState
 from tests.support.binlog.decoded_recording import info_of, selected, server_of, transactions
 from tests.support.binlog.recorded_mariadb import MAP
@@ -110,17 +110,17 @@ def test_rows_of_before_an_alter_are_read_by_their_map_or_refused(server: str, c
 
 
 def test_rows_of_the_past_change_nothing_and_a_row_that_goes_there_is_deleted() -> None:
-    def image(until_us: int, key: bytes) -> Image:
+    def image(until_us: int, key: bytes) -> EncodedImage:
         number = until_us << 1
         varint = b""
         while number > 0x7F:
             varint, number = varint + bytes((number & 0x7F | 0x80,)), number >> 7
-        return Image(b"row", varint + bytes((number,)) + key, None)
+        return EncodedImage(b"row", varint + bytes((number,)) + key, None)
 
     endless, long_endless = (1 << 31) * 1_000_000 - 1, (1 << 32) * 1_000_000 - 1
     today, tomorrow = image(endless, b"k"), image(long_endless, b"k")
     past, soon = image(1, b"k"), image(endless - 1, b"k")
-    plain = Image(b"row", b"k", None)
+    plain = EncodedImage(b"row", b"k", None)
     assert of_today([(None, past), (past, None), (past, soon)]) == []
     assert of_today([(today, soon), (tomorrow, past)]) == [(plain, None)] * 2
     assert of_today([(None, today), (today, tomorrow), (past, today)]) == [(None, plain), (plain, plain), (None, plain)]

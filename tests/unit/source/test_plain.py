@@ -26,7 +26,7 @@ from include.source.binlog.step import PlainRun, RowsEvent, SourceTransaction
 from include.source.binlog.transaction import TransactionBuilder
 from include.source.binlog.unpack import BinlogInput
 from include.source.database import transaction_stream as subject
-from include.source.database.transaction_stream import Inflow
+from include.source.database.transaction_stream import TransactionStream
 from include.source.definition import SourceDefinition
 from tests.support.binlog.builder import builder, description, image, query_body, raw, rows_body, table_map_body
 from tests.support.binlog.mutations import cut, flipped, recordings
@@ -134,7 +134,7 @@ def test_transactions_are_the_same_wherever_the_network_cuts_them(name: str, see
 def of_wire(pieces: Sequence[bytes], plain: bool) -> list[object]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subject, "dump", lambda *_: Wire(pieces))
-        inflow = Inflow(SOURCE, 7, START, (), lambda *_: False, ManualClock(0))
+        inflow = TransactionStream(SOURCE, 7, START, (), lambda *_: False, ManualClock(0))
     if not plain:
         inflow._builder._plain = None
     found: list[object] = []

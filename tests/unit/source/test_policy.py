@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from include.errors import SettingsError
 from include.policy.checks import TableColumns, check_columns, check_key, findings
-from include.policy.masks import Hash, KeepLast, Mask, Null
+from include.policy.masks import HashMask, KeepLastMask, Mask, NullMask
 from include.policy.policy import Policy, PolicyVerdict, TableFilter
 from include.record.schema import Column
 from include.settings.deployment import Deployment
@@ -116,7 +116,7 @@ def test_the_example_of_the_documentation_does_what_it_says(tmp_path: Path) -> N
     assert not source.captures("old", "sessions")
     users = source.policy.of("old", "users")
     assert users.ignored == {"notes"}
-    assert users.masks == {"email": Hash(SALT), "birthday": Null(), "phone": KeepLast(3)}
+    assert users.masks == {"email": HashMask(SALT), "birthday": NullMask(), "phone": KeepLastMask(3)}
     assert not source.policy.of("shop", "users").whole
     assert source.policy.of("shop", "orders").whole
 
@@ -143,7 +143,7 @@ def test_under_drop_a_listed_table_passes_without_its_ignored_columns(tmp_path: 
 def test_letters_case_does_not_let_a_column_out(tmp_path: Path) -> None:
     users = loaded(tmp_path, POLICY).policy.of("shop", "users")
     assert users.ignores("Notes")
-    assert users.mask("EMAIL") == Hash(SALT)
+    assert users.mask("EMAIL") == HashMask(SALT)
     assert users.mask("id") is None
 
 

@@ -13,7 +13,7 @@ from include.errors import Terminal
 from include.record.position import BinlogPosition
 from include.source.database.binlog_files import read_retention
 from include.source.database.preflight import short_horizon
-from include.source.database.purge import Horizon, ListedBinlogFile, Retention, horizon, lag_bytes
+from include.source.database.purge import ListedBinlogFile, PurgeHorizon, Retention, horizon, lag_bytes
 from include.source.database.server import Server
 
 HOUR_US = 3_600_000_000
@@ -52,7 +52,7 @@ def test_a_file_is_purged_when_its_last_write_is_too_old() -> None:
 
 def test_the_file_that_is_being_written_has_the_whole_time_before_it() -> None:
     found = horizon(FILES, DAYS_2, at(9), untold, NOW_US)
-    assert found == Horizon(48.0, "its limit of time; the file is still being written")
+    assert found == PurgeHorizon(48.0, "its limit of time; the file is still being written")
     assert not found.short
 
 
@@ -94,7 +94,7 @@ def test_what_is_not_known_is_said_to_be_so(
 
 
 def test_a_purged_position_has_no_hours_left() -> None:
-    assert horizon(FILES, DAYS_2, at(6), BEGAN.get, NOW_US) == Horizon(0.0, "the server has purged the file")
+    assert horizon(FILES, DAYS_2, at(6), BEGAN.get, NOW_US) == PurgeHorizon(0.0, "the server has purged the file")
 
 
 @given(

@@ -17,13 +17,13 @@ from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column, TableSchema
 from include.source.database.table_info import TableInfo
 from include.source.definition import SourceDefinition
-from include.source.rows.shape import Image, TableShape
+from include.source.rows.shape import EncodedImage, TableShape
 from include.source.snapshot.chunk import Chunk, ChunkFailed, ChunkPiece
 from include.source.snapshot.held import SpooledRows
-from include.source.snapshot.reader import Described, Measure
+from include.source.snapshot.reader import DescribedTable, Measure
 from include.source.snapshot.readers import ChunkReaders
 from include.source.snapshot.table_reading import TableReading
-from include.source.snapshot.watermark_window import Now, Span
+from include.source.snapshot.watermark_window import SnapshotSpan, StreamPlace
 from include.source.state.key_range import WHOLE
 
 COLUMNS = (Column("id", "int"), Column("other", "int"))
@@ -54,28 +54,28 @@ class Reader:
     def __init__(self, server: Server, number: int) -> None:
         self.server, self.number, self.opened = server, number, False
 
-    def describe(self, database: str, table: str) -> Described:
+    def describe(self, database: str, table: str) -> DescribedTable:
         self.server.on_describe(self.number, self.opened)
         info = TableInfo(database, table)
         info.columns, info.key = list(COLUMNS), (self.server.key,)
-        return Described(info, self.server.key)
+        return DescribedTable(info, self.server.key)
 
     def measure(self, *_: str) -> Measure:
         return Measure(40, 400)
 
-    def open(self, _beyond: SourcePosition) -> Span:
+    def open(self, _beyond: SourcePosition) -> SnapshotSpan:
         self.server.on_open(self.number)
         self.opened = True
-        return Span(AT, AT)
+        return SnapshotSpan(AT, AT)
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
         """The key that ends a chunk: its tenth row's."""
         after = int(sql.partition(" > ")[2].split()[0]) if " > " in sql else 0
         return [(after + 10,)] if after + 10 < 40 else []
 
-    def select(self, sql: str, _shape: TableShape) -> Iterator[list[Image]]:
+    def select(self, sql: str, _shape: TableShape) -> Iterator[list[EncodedImage]]:
         for _ in range(self.server.lists):
-            yield [Image(sql.encode(), b"", None)]
+            yield [EncodedImage(sql.encode(), b"", None)]
 
     def end(self) -> None:
         self.opened = False
@@ -93,7 +93,7 @@ def readers(server: Server, workers: int) -> ChunkReaders:
         host="h", port=1, user="u", password=SecretStr("p"), databases=["s"], snapshot_workers=workers
     )
     reading = TableReading("s.t", (WHOLE,), "", "", 10, 1 << 20)
-    return ChunkReaders(source, SystemClock(), [reading], 0, lambda _info: SHAPE, Now(0, AT), server.reader)
+    return ChunkReaders(source, SystemClock(), [reading], 0, lambda _info: SHAPE, StreamPlace(0, AT), server.reader)
 
 
 def within_patience(action: Callable[[], Any]) -> bool:
@@ -187,9 +187,10 @@ def test_no_snapshot_is_open_while_a_chunk_waits_for_the_stream() -> None:
 
 def test_a_chunk_larger_than_memory_waits_on_disk_and_comes_out_whole(tmp_path: Path) -> None:
     held = SpooledRows(1000, str(tmp_path))
-    chunk = Chunk("s.t", WHOLE, Now(0, AT))
+    chunk = Chunk("s.t", WHOLE, StreamPlace(0, AT))
     pieces = [
-        ChunkPiece(chunk, [Image(b"%d" % n * 300, b"key%d" % n, None if n % 2 else b"")] * 2, AT) for n in range(9)
+        ChunkPiece(chunk, [EncodedImage(b"%d" % n * 300, b"key%d" % n, None if n % 2 else b"")] * 2, AT)
+        for n in range(9)
     ] + [ChunkPiece(chunk, [], AT, last=True)]
     for piece in pieces:
         held.append(piece)
@@ -202,4 +203,4 @@ def test_a_chunk_larger_than_memory_waits_on_disk_and_comes_out_whole(tmp_path: 
 def test_a_disk_that_cannot_hold_a_chunk_is_told_with_its_folder(tmp_path: Path) -> None:
     held = SpooledRows(0, str(tmp_path / "missing"))
     with pytest.raises(Transient, match="missing"):
-        held.append(ChunkPiece(Chunk("s.t", WHOLE, Now(0, AT)), [Image(b"row", b"key", None)], AT))
+        held.append(ChunkPiece(Chunk("s.t", WHOLE, StreamPlace(0, AT)), [EncodedImage(b"row", b"key", None)], AT))

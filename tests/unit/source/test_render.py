@@ -15,7 +15,7 @@ from include.record.value_texts import shortest
 from include.source.rows.avro import NULL, decimal, long_piece
 from include.source.rows.columns import column_of
 from include.source.rows.other_types import vector_piece
-from include.source.rows.render import Renderer, text_of
+from include.source.rows.render import RowRenderer, text_of
 from include.source.rows.shape import TableShape
 
 
@@ -39,7 +39,7 @@ def test_floats_at_the_edges_have_few_digits(bits: int, text: str) -> None:
 
 @pytest.mark.parametrize(("value", "text"), [(math.nan, "NaN"), (math.inf, "Infinity"), (-math.inf, "-Infinity")])
 def test_numbers_that_json_does_not_have_are_texts(value: float, text: str) -> None:
-    renderer = Renderer(shape(Column("f", "float"), Column("d", "double"), Column("v", "vector", length=1)))
+    renderer = RowRenderer(shape(Column("f", "float"), Column("d", "double"), Column("v", "vector", length=1)))
     row = (
         b"\x02" + struct.pack("<f", value) + b"\x02" + struct.pack("<d", value) + vector_piece(struct.pack("<f", value))
     )
@@ -66,6 +66,6 @@ def test_pieces_have_the_texts_of_select(kind: str, piece: bytes, text: bytes | 
 
 
 def test_pieces_that_are_not_there_are_left_out_and_odd_dates_are_their_text() -> None:
-    renderer = Renderer(shape(Column("a", "int"), Column("b", "date"), Column("c", "date")))
+    renderer = RowRenderer(shape(Column("a", "int"), Column("b", "date"), Column("c", "date")))
     assert renderer.cells([None, NULL, None], [("b", "2026-02-31")]) == {"b": "2026-02-31"}
     assert renderer.cells([long_piece(7), NULL, long_piece(0)], []) == {"a": 7, "b": None, "c": "1970-01-01"}

@@ -13,10 +13,10 @@ from pydantic import SecretStr
 
 from include.clock import ManualClock
 from include.errors import Terminal, Transient
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.ports import LogWriter, Record, Versioned
-from include.log.resolved import Resolved, ResolvedView
+from include.log.resolved import ResolvedRecord, ResolvedView
 from include.log.topics import change, control, source_resolved
 from include.record.codec import Decoder
 from include.record.gtid import MariadbGtidSet
@@ -166,7 +166,7 @@ def _without_time(world: Harness, record: Record) -> str:
     return repr({name: value[name] for name in ("op", "before", "after", "source", "transaction")})
 
 
-def resolved(world: Harness) -> list[Resolved]:
+def resolved(world: Harness) -> list[ResolvedRecord]:
     view = ResolvedView()
     return [found for record in world.records(source_resolved("s")) if (found := view.on_record(record.value))]
 
@@ -246,8 +246,8 @@ def test_truncate_writes_the_floor_in_the_same_transaction() -> None:
     world = Harness()
     world.replicate([transaction(1, rows("c", (1, 1, "a")), "TRUNCATE TABLE t", rows("c", (2, 1, "b")))], group=9)
     (record,) = world.records(control("s"))
-    floor = Control.parse(record.value or b"").floor
-    assert Control.parse(record.value or b"").kind == "truncate"
+    floor = ControlRecord.parse(record.value or b"").floor
+    assert ControlRecord.parse(record.value or b"").kind == "truncate"
     versions = {world.value(r)["after"]["id"]: from_headers(r.headers) for r in world.records(TOPIC)}
     assert versions[1] < floor < versions[2]
     assert len(resolved(world)) == 1
@@ -256,7 +256,7 @@ def test_truncate_writes_the_floor_in_the_same_transaction() -> None:
 def test_a_dropped_table_gets_a_floor_and_is_forgotten() -> None:
     world = Harness()
     world.replicate([transaction(1, "DROP TABLE t")])
-    assert [Control.parse(r.value or b"").kind for r in world.records(control("s"))] == ["drop"]
+    assert [ControlRecord.parse(r.value or b"").kind for r in world.records(control("s"))] == ["drop"]
     assert resolved(world)[-1].state["tables"] == {}
 
 
@@ -334,7 +334,7 @@ def test_a_table_made_of_a_query_as_text_is_owed_its_rows() -> None:
 def test_a_truncate_with_settings_of_its_own_writes_the_floor() -> None:
     world = Harness()
     world.replicate([transaction(1, rows("c", (1, 1, "a")), "SET STATEMENT max_statement_time=100 FOR TRUNCATE t")])
-    assert [Control.parse(r.value or b"").kind for r in world.records(control("s"))] == ["truncate"]
+    assert [ControlRecord.parse(r.value or b"").kind for r in world.records(control("s"))] == ["truncate"]
 
 
 def nameless(op: RowOp, *images: Any) -> RowsEvent:

@@ -14,7 +14,7 @@ from include.errors import Fenced, Transient
 from include.metrics.exporter import Metrics
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.source.database.purge import Horizon
+from include.source.database.purge import PurgeHorizon
 from include.source.database.purge_watch import PurgeWatch
 from include.source.definition import SourceDefinition
 from include.source.incidents import CaptureIncidents
@@ -27,11 +27,11 @@ SOURCE = SourceDefinition(host="h", port=1, user="u", password=SecretStr("p"), d
 
 
 class Scenario:
-    def __init__(self, horizon: Horizon | None = None) -> None:
+    def __init__(self, horizon: PurgeHorizon | None = None) -> None:
         self.folder, self.clock, self.metrics = MemoryRunFolder(), ManualClock(10_000_000), Metrics("capture-s")
         self.looks: list[BinlogPosition] = []
 
-        def look(_source: SourceDefinition, position: BinlogPosition) -> Horizon:
+        def look(_source: SourceDefinition, position: BinlogPosition) -> PurgeHorizon:
             self.looks.append(position)
             if horizon is None:
                 raise Transient("the server does not answer", system="mysql")
@@ -92,7 +92,7 @@ def test_a_snapshot_is_shown_while_it_reads() -> None:
 
 
 def test_another_server_is_looked_at_from_the_next_commit_on() -> None:
-    scene = Scenario(Horizon(2.5, "its limit of time"))
+    scene = Scenario(PurgeHorizon(2.5, "its limit of time"))
     scene.commit()
     scene.watch.look_once()
     scene.reporter.on_server(SOURCE)
@@ -132,7 +132,7 @@ def test_a_table_set_aside_is_reported_with_the_command_that_resumes_it() -> Non
 
 
 def test_a_short_purge_horizon_is_reported_from_the_position_of_the_last_commit() -> None:
-    scene = Scenario(Horizon(2.5, "its limit of time"))
+    scene = Scenario(PurgeHorizon(2.5, "its limit of time"))
     scene.watch.look_once()
     assert scene.looks == []
     assert scene.commit()["incidents"] == []
@@ -164,9 +164,9 @@ def test_a_take_over_is_reported_before_the_end() -> None:
 
 
 def test_the_watch_looks_from_its_own_thread_until_it_is_closed() -> None:
-    found = Horizon(100.0, "its limit of time")
+    found = PurgeHorizon(100.0, "its limit of time")
 
-    def look(_source: SourceDefinition, _position: BinlogPosition) -> Horizon:
+    def look(_source: SourceDefinition, _position: BinlogPosition) -> PurgeHorizon:
         watch.close()
         return found
 
@@ -181,7 +181,7 @@ def test_the_watch_looks_from_its_own_thread_until_it_is_closed() -> None:
 
 
 def test_the_purge_horizon_is_that_of_the_oldest_prepared_transaction() -> None:
-    scene = Scenario(Horizon(30.0, "its limit of time"))
+    scene = Scenario(PurgeHorizon(30.0, "its limit of time"))
     after = SourcePosition("mariadb", MariadbGtidSet(), BinlogPosition("bin.000000", 70), 1)
     scene.commit(state=CaptureState(waiting=(WaitingXa("X'61',X'',1", "0-1-4", after),)))
     scene.watch.look_once()

@@ -6,12 +6,12 @@ from typing import Any
 
 from include.log.memory import MemoryLog
 from include.log.requests.records import Answer, Request
-from include.log.resolved import Resolved
+from include.log.resolved import ResolvedRecord
 from include.log.topics import source_answers, source_requests
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.binlog_files import BinlogLook
-from include.source.database.purge import Horizon
+from include.source.database.purge import PurgeHorizon
 from include.source.log.direct_log import ensure_topics
 from include.source.state.capture_state import CaptureState, TableSetAside, WaitingXa
 from include.source.state.job import Job
@@ -19,7 +19,7 @@ from include.source.status import lines_of, open_requests, refused_requests, sta
 
 NOW_US = 1_000_000_000
 AT = SourcePosition("mariadb", MariadbGtidSet.parse("0-1-5"), BinlogPosition("bin.000001", 700), NOW_US - 2_500_000)
-LOOK = BinlogLook(1234, Horizon(20.0, "its limit of time"), 5.5)
+LOOK = BinlogLook(1234, PurgeHorizon(20.0, "its limit of time"), 5.5)
 PROGRESS = {
     "at_us": NOW_US,
     "started_us": NOW_US - 60_000_000,
@@ -31,8 +31,8 @@ PROGRESS = {
 }
 
 
-def resolved(state: CaptureState) -> Resolved:
-    return Resolved(
+def resolved(state: CaptureState) -> ResolvedRecord:
+    return ResolvedRecord(
         source="shop",
         sequence=7,
         version=41,

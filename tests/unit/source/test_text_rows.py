@@ -17,7 +17,7 @@ from include.errors import Terminal
 from include.record.schema import Column, TableSchema
 from include.source.rows import text_rows
 from include.source.rows.avro import NULL
-from include.source.rows.shape import Image, TableShape
+from include.source.rows.shape import EncodedImage, TableShape
 from include.source.rows.text import row_reader, text_charset
 from include.source.rows.text_rows import select_rows
 from tests.support.binlog.decoded_recording import converted, shape_of
@@ -121,7 +121,7 @@ class ScriptedConnection:
         return size
 
 
-def read(told: TableShape, rows: list[Row], random: Random | None = None) -> list[Image]:
+def read(told: TableShape, rows: list[Row], random: Random | None = None) -> list[EncodedImage]:
     talk: Any = ScriptedConnection(result(len(told.columns) - len(told.skipped), rows), random)
     found = [image for images in select_rows(talk, "SELECT", told) for image in images]
     assert not talk.closed
@@ -129,7 +129,7 @@ def read(told: TableShape, rows: list[Row], random: Random | None = None) -> lis
     return found
 
 
-def outcome(told: TableShape, rows: list[Row], compiled: bool) -> list[Image] | str:
+def outcome(told: TableShape, rows: list[Row], compiled: bool) -> list[EncodedImage] | str:
     try:
         return read(told, rows) if compiled else [row_reader(told)(row) for row in rows]
     except Terminal as error:
@@ -234,8 +234,8 @@ def test_keys_partitions_masks_and_ignored_columns_are_those_of_the_shape() -> N
     told = TableShape(columns, schema, ("who",), {"day": lambda piece: b"\2\2!" + piece})
     rows: list[Row] = [(b"7", b"2026-02-31", b"-3", None), (b"8", None, b"4", b"5")]
     assert read(told, rows) == [
-        Image(b"\2\x0e" + b"\2\2!\0" + b"\2\5" + b"\0" + NULL, b"\0\x0e", b"\5"),
-        Image(b"\2\x10" + b"\2\2!\0" + b"\2\x08" + b"\2\x0a" + NULL, b"\2\x0a\x10", b"\x08"),
+        EncodedImage(b"\2\x0e" + b"\2\2!\0" + b"\2\5" + b"\0" + NULL, b"\0\x0e", b"\5"),
+        EncodedImage(b"\2\x10" + b"\2\2!\0" + b"\2\x08" + b"\2\x0a" + NULL, b"\2\x0a\x10", b"\x08"),
     ]
     with pytest.raises(Terminal, match="holds no value") as refused:
         read(told, [(b"7", None, None, None)])
@@ -245,7 +245,7 @@ def test_keys_partitions_masks_and_ignored_columns_are_those_of_the_shape() -> N
 def test_a_masked_key_is_read_by_python() -> None:
     column = Column("id", "int")
     told = TableShape((column,), TableSchema("shop", "t", (column,), ("id",)), masks={"id": lambda _: b"\2\0"})
-    assert read(told, [(b"7",)]) == [Image(b"\2\0", b"\x0e", None)]
+    assert read(told, [(b"7",)]) == [EncodedImage(b"\2\0", b"\x0e", None)]
 
 
 @pytest.mark.parametrize("server", sorted({server for server, _ in names()}))

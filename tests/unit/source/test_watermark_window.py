@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.source.rows.shape import Image
-from include.source.snapshot.watermark_window import Now, Span, WatermarkWindow
+from include.source.rows.shape import EncodedImage
+from include.source.snapshot.watermark_window import SnapshotSpan, StreamPlace, WatermarkWindow
 
 
 def at(number: int) -> SourcePosition:
@@ -22,15 +22,15 @@ def at(number: int) -> SourcePosition:
     return SourcePosition("mariadb", gtids, BinlogPosition("bin.000001", 4 + number), 0)
 
 
-def image(key: int, value: int) -> Image:
-    return Image(b"%d" % value, b"%d" % key, None)
+def image(key: int, value: int) -> EncodedImage:
+    return EncodedImage(b"%d" % value, b"%d" % key, None)
 
 
 @dataclass
 class UnderWay:
-    since: Now
-    span: Span
-    images: list[Image]
+    since: StreamPlace
+    span: SnapshotSpan
+    images: list[EncodedImage]
 
 
 @settings(max_examples=300)
@@ -80,7 +80,9 @@ def test_no_key_ever_steps_back_and_the_topic_ends_as_the_table(
                 value = states[chance.randint(low, high)][key]
                 if value is not None:
                     images.append(image(key, value))
-            waiting.append(UnderWay(Now(window.number, place(position)), Span(place(low), place(high)), images))
+            waiting.append(
+                UnderWay(StreamPlace(window.number, place(position)), SnapshotSpan(place(low), place(high)), images)
+            )
             read_at_all += 1
         elif waiting:
             chunk = chance.choice(waiting)
@@ -102,45 +104,45 @@ def test_no_key_ever_steps_back_and_the_topic_ends_as_the_table(
 
 def test_a_chunk_of_before_an_alter_that_the_stream_has_passed_is_read_again() -> None:
     window = WatermarkWindow(["s.t", "s.u"])
-    since = Now(window.number, at(0))
+    since = StreamPlace(window.number, at(0))
     window.on_transaction("0-1-1", at(1).binlog)
     window.on_alter("s.t")
-    assert window.verdict("s.t", since, Span(at(0), at(0)), at(1)) == "again"
-    assert window.verdict("s.t", since, Span(at(1), at(1)), at(1)) == "go"
-    assert window.verdict("s.u", since, Span(at(0), at(0)), at(1)) == "go"
-    assert window.verdict("s.t", since, Span(at(2), at(2)), at(1)) == "wait"
+    assert window.verdict("s.t", since, SnapshotSpan(at(0), at(0)), at(1)) == "again"
+    assert window.verdict("s.t", since, SnapshotSpan(at(1), at(1)), at(1)) == "go"
+    assert window.verdict("s.u", since, SnapshotSpan(at(0), at(0)), at(1)) == "go"
+    assert window.verdict("s.t", since, SnapshotSpan(at(2), at(2)), at(1)) == "wait"
 
 
 def test_notes_of_more_changes_than_memory_should_hold_are_lost_and_chunks_of_before_read_again() -> None:
     window = WatermarkWindow(["s.t", "s.u"], most_bytes=100_000)
-    since = Now(window.number, at(0))
+    since = StreamPlace(window.number, at(0))
     window.on_transaction("0-1-1", at(1).binlog)
     window.on_key("s.u", b"123457")
     for key in range(1_001):
         window.on_key("s.t", b"12345%d" % key)
     window.prune(0, at(1))
     # The stream has overtaken this one: what it changed since is not known.
-    assert window.verdict("s.t", since, Span(at(0), at(0)), at(1)) == "again"
+    assert window.verdict("s.t", since, SnapshotSpan(at(0), at(0)), at(1)) == "again"
     # This one shows the transaction already, wherever the stream is.
-    assert window.verdict("s.t", since, Span(at(1), at(1)), at(1)) == "go"
-    assert window.verdict("s.t", since, Span(at(2), at(2)), at(1)) == "wait"
-    assert window.verdict("s.t", Now(window.number, at(1)), Span(at(1), at(1)), at(1)) == "go"
+    assert window.verdict("s.t", since, SnapshotSpan(at(1), at(1)), at(1)) == "go"
+    assert window.verdict("s.t", since, SnapshotSpan(at(2), at(2)), at(1)) == "wait"
+    assert window.verdict("s.t", StreamPlace(window.number, at(1)), SnapshotSpan(at(1), at(1)), at(1)) == "go"
     # Another table lost nothing.
-    assert window.verdict("s.u", since, Span(at(0), at(0)), at(1)) == "go"
+    assert window.verdict("s.u", since, SnapshotSpan(at(0), at(0)), at(1)) == "go"
     assert window.fresh("s.u", since, at(0), [image(7, 1), image(8, 1)]) == [image(8, 1)]
 
 
 def test_more_transactions_than_memory_should_hold_are_lost_as_notes_are() -> None:
     window = WatermarkWindow(["s.t"], most_transactions=10)
-    since = Now(window.number, at(0))
+    since = StreamPlace(window.number, at(0))
     window.on_transaction("0-1-1", at(1).binlog)
     window.on_alter("s.t")
     for number in range(2, 13):
         window.on_transaction(f"0-1-{number}", at(number).binlog)
         window.on_key("s.t", b"12345%d" % number)
     window.prune(0, at(12))
-    assert window.verdict("s.t", since, Span(at(11), at(11)), at(12)) == "again"
-    assert window.verdict("s.t", since, Span(at(12), at(12)), at(12)) == "go"
+    assert window.verdict("s.t", since, SnapshotSpan(at(11), at(11)), at(12)) == "again"
+    assert window.verdict("s.t", since, SnapshotSpan(at(12), at(12)), at(12)) == "go"
     window.on_transaction("0-1-13", at(13).binlog)
     window.on_key("s.t", b"123457")
     assert window.fresh("s.t", since, at(12), [image(7, 1), image(8, 1)]) == [image(8, 1)]
@@ -165,4 +167,4 @@ def test_without_chunks_under_way_nothing_is_remembered() -> None:
     window.on_transaction("0-1-1", at(1).binlog)
     window.on_key("s.t", b"123457")
     window.prune(window.number, at(1))
-    assert window.fresh("s.t", Now(0, at(0)), at(0), [image(7, 1)]) == [image(7, 1)]
+    assert window.fresh("s.t", StreamPlace(0, at(0)), at(0), [image(7, 1)]) == [image(7, 1)]

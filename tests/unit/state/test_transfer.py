@@ -14,7 +14,7 @@ from include.record.key import partition_of
 from include.state.memory import MemoryEngine
 from include.state.opening import StatePlace, open_bucket
 from include.state.pointer import BucketPointer
-from include.state.transfer import BucketId, Transferred, exported, imported
+from include.state.transfer import BucketId, TransferResult, exported, imported
 from include.store.memory import MemoryStore
 
 pytestmark = pytest.mark.unit
@@ -53,10 +53,10 @@ class Harness:
                 found[each] = dict(bucket.scan(b""))
         return found
 
-    def out(self, pointers: dict[BucketId, bytes], name: str, of: str = "t") -> Transferred:
+    def out(self, pointers: dict[BucketId, bytes], name: str, of: str = "t") -> TransferResult:
         return exported(self.place, self.store, pointers, self.folder / name, of=of, engine=MemoryEngine.open)
 
-    def back(self, name: str, buckets: int, of: str = "t") -> tuple[dict[BucketId, bytes], Transferred]:
+    def back(self, name: str, buckets: int, of: str = "t") -> tuple[dict[BucketId, bytes], TransferResult]:
         return imported(self.place, self.store, self.folder / name, home_of(buckets), of=of, engine=MemoryEngine.open)
 
 

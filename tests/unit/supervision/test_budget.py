@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.budget import Down, Restart, RestartBudget
+from supervision.budget import CrashLoop, Restart, RestartBudget
 
 S = 1_000_000
 
@@ -38,11 +38,11 @@ def test_a_clock_that_went_back_grants_no_more_than_before() -> None:
 
 
 SLOWLY = RestartBudget(most=1, window_s=60, then_every_s=100)
-IS_DOWN = Down(since_us=20 * S, next_us=120 * S, well_after_s=60)
+IS_DOWN = CrashLoop(since_us=20 * S, next_us=120 * S, well_after_s=60)
 
 
 def crash(
-    history: list[int], now_s: int, *, down: Down | None = None, ran_s: int = 0, budget: RestartBudget = SLOWLY
+    history: list[int], now_s: int, *, down: CrashLoop | None = None, ran_s: int = 0, budget: RestartBudget = SLOWLY
 ) -> Restart:
     return budget.after_crash(history, now_s * S, down=down, ran_us=ran_s * S, idle_us=0)
 
@@ -56,7 +56,7 @@ def test_where_the_budget_does_not_help_it_is_tried_again_slowly() -> None:
 
 
 def test_what_is_down_gets_no_new_budget_by_waiting_and_stays_down_since_then() -> None:
-    assert crash([10 * S], 170, down=IS_DOWN, ran_s=50) == Restart(270 * S, [10 * S], Down(20 * S, 270 * S, 60))
+    assert crash([10 * S], 170, down=IS_DOWN, ran_s=50) == Restart(270 * S, [10 * S], CrashLoop(20 * S, 270 * S, 60))
 
 
 def test_what_was_down_and_ran_for_the_window_is_well_and_has_its_budget_again() -> None:

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from supervision.budget import Down
+from supervision.budget import CrashLoop
 from supervision.decisions import (
     AwaitEnd,
-    Elsewhere,
     Event,
     FailTry,
     Finish,
     GiveUp,
     HandOver,
     Launch,
-    Launched,
+    LaunchedGeneration,
+    OnAnotherHost,
     Reconnect,
     Refuse,
     Restarts,
@@ -33,18 +33,18 @@ from supervision.decisions import (
 from supervision.decisions import (
     on_start as decided_at_start,
 )
-from supervision.processes import Place
-from supervision.run_folder import Ended, Observed, Run
+from supervision.processes import HostBoot
+from supervision.run_folder import GenerationEnd, ObservedFolder, Run
 
 ME, OTHER = "dag|run|task|-1", "dag|other|task|-1"
-HERE, THERE = Place("a", "boot-1"), Place("b", "boot-7")
+HERE, THERE = HostBoot("a", "boot-1"), HostBoot("b", "boot-7")
 LEASED_US, LIVES_ON_S = 1_000_000_000, 680.0
 OVER_US = LEASED_US + 680_000_000
 
 
 def on_start(
-    view: Observed, owner: str, *, now_us: int = LEASED_US, launched: Launched | None = None
-) -> Launch | Reconnect | AwaitEnd | Refuse | Elsewhere:
+    view: ObservedFolder, owner: str, *, now_us: int = LEASED_US, launched: LaunchedGeneration | None = None
+) -> Launch | Reconnect | AwaitEnd | Refuse | OnAnotherHost:
     return decided_at_start(view, owner, here=HERE, now_us=now_us, launched=launched)
 
 
@@ -54,13 +54,13 @@ def seen(
     stop: bool = False,
     token: str | None = "t1",
     owner: str = ME,
-    ended: Ended | None = None,
-    place: Place = HERE,
-) -> Observed:
+    ended: GenerationEnd | None = None,
+    place: HostBoot = HERE,
+) -> ObservedFolder:
     run = (
         Run(token, owner, guardian_pid=10, pid=11, started_us=0, place=place, lives_on_s=LIVES_ON_S) if token else None
     )
-    return Observed(held=held, stop=stop, run=run, ended=ended, leased_us=LEASED_US)
+    return ObservedFolder(held=held, stop=stop, run=run, ended=ended, leased_us=LEASED_US)
 
 
 def test_a_free_lock_is_launched_upon_whatever_the_files_say() -> None:
@@ -88,34 +88,36 @@ def test_a_guardian_that_has_not_said_who_it_is_is_waited_for() -> None:
 
 @pytest.mark.parametrize("held", [False, True])
 def test_what_may_live_on_another_host_is_refused_by_that_host_s_name(held: bool) -> None:
-    assert on_start(seen(held=held, place=THERE), ME) == Elsewhere("b", OVER_US)
-    assert on_start(seen(held=held, place=THERE), ME, now_us=OVER_US - 1) == Elsewhere("b", OVER_US)
+    assert on_start(seen(held=held, place=THERE), ME) == OnAnotherHost("b", OVER_US)
+    assert on_start(seen(held=held, place=THERE), ME, now_us=OVER_US - 1) == OnAnotherHost("b", OVER_US)
 
 
 def test_what_ended_on_another_host_or_ran_out_of_its_lease_there_is_started_here() -> None:
-    assert on_start(seen(held=False, place=THERE, ended=Ended("t1", 0, "asked", None)), ME) == Launch()
+    assert on_start(seen(held=False, place=THERE, ended=GenerationEnd("t1", 0, "asked", None)), ME) == Launch()
     assert on_start(seen(held=False, place=THERE), ME, now_us=OVER_US) == Launch()
     # The end of an earlier generation says nothing of this one.
-    assert on_start(seen(held=False, place=THERE, ended=Ended("t0", 0, None, None)), ME) == Elsewhere("b", OVER_US)
+    assert on_start(seen(held=False, place=THERE, ended=GenerationEnd("t0", 0, None, None)), ME) == OnAnotherHost(
+        "b", OVER_US
+    )
 
 
-@pytest.mark.parametrize("place", [Place("a", "boot-2"), Place("container-9", "boot-1"), Place()])
-def test_a_restarted_host_another_container_of_it_and_an_old_run_json_are_this_host(place: Place) -> None:
+@pytest.mark.parametrize("place", [HostBoot("a", "boot-2"), HostBoot("container-9", "boot-1"), HostBoot()])
+def test_a_restarted_host_another_container_of_it_and_an_old_run_json_are_this_host(place: HostBoot) -> None:
     assert on_start(seen(held=False, place=place), ME) == Launch()
     assert on_start(seen(place=place), ME) == Reconnect("t1")
 
 
 def test_hosts_that_do_not_share_their_folders_are_told_apart_by_what_the_task_keeps() -> None:
-    launched = Launched("t1", THERE, LIVES_ON_S)
+    launched = LaunchedGeneration("t1", THERE, LIVES_ON_S)
     empty = seen(held=False, token=None)
     refused = on_start(empty, ME, launched=launched)
-    assert refused == Elsewhere("b", OVER_US)
+    assert refused == OnAnotherHost("b", OVER_US)
     # From its first refusal on nobody renews the lease there, so that it ends by a known time.
-    again = Launched("t1", THERE, LIVES_ON_S, until_us=OVER_US)
-    assert on_start(empty, ME, now_us=OVER_US - 1, launched=again) == Elsewhere("b", OVER_US)
+    again = LaunchedGeneration("t1", THERE, LIVES_ON_S, until_us=OVER_US)
+    assert on_start(empty, ME, now_us=OVER_US - 1, launched=again) == OnAnotherHost("b", OVER_US)
     assert on_start(empty, ME, now_us=OVER_US, launched=again) == Launch()
-    assert on_start(empty, ME, launched=Launched("t1", HERE, LIVES_ON_S)) == Launch()
-    assert on_start(seen(token="t2", held=False), ME, launched=launched) == Elsewhere("b", OVER_US)
+    assert on_start(empty, ME, launched=LaunchedGeneration("t1", HERE, LIVES_ON_S)) == Launch()
+    assert on_start(seen(token="t2", held=False), ME, launched=launched) == OnAnotherHost("b", OVER_US)
 
 
 def test_a_trigger_on_another_host_is_a_refusal_that_ends_the_task() -> None:
@@ -127,10 +129,10 @@ def test_a_trigger_on_another_host_is_a_refusal_that_ends_the_task() -> None:
     assert "host b" in outcome.incident["text"]
     assert "host a" in outcome.incident["text"]
     assert elsewhere("t1", HERE, HERE) is None
-    assert elsewhere("t1", Place(), HERE) is None
+    assert elsewhere("t1", HostBoot(), HERE) is None
 
 
-def poll(view: Observed, silent_s: float = 0) -> Event | None:
+def poll(view: ObservedFolder, silent_s: float = 0) -> Event | None:
     return on_poll(view, "t1", silent_s=silent_s, stall_after_s=60)
 
 
@@ -143,7 +145,7 @@ def test_silence_is_a_stall_but_not_while_it_drains() -> None:
     assert poll(seen(stop=True), silent_s=600) is None
 
 
-def await_end(view: Observed, awaited_s: float = 0) -> Event | None:
+def await_end(view: ObservedFolder, awaited_s: float = 0) -> Event | None:
     return on_poll(view, "t1", silent_s=600, stall_after_s=60, due=True, end_within_s=100, awaited_s=awaited_s)
 
 
@@ -158,13 +160,13 @@ def test_of_one_that_was_asked_to_end_nothing_but_its_end_is_awaited() -> None:
 @pytest.mark.parametrize(
     ("view", "what"),
     [
-        (seen(held=False, ended=Ended("t1", 1, "asked", None, gave_up={"text": "gone"})), "exited"),
-        (seen(held=False, ended=Ended("t1", 0, None, None)), "exited"),
+        (seen(held=False, ended=GenerationEnd("t1", 1, "asked", None, gave_up={"text": "gone"})), "exited"),
+        (seen(held=False, ended=GenerationEnd("t1", 0, None, None)), "exited"),
         (seen(held=False), "exited"),
         (seen(token="t2"), "replaced"),
     ],
 )
-def test_however_it_ended_the_next_one_starts_without_cost(view: Observed, what: str) -> None:
+def test_however_it_ended_the_next_one_starts_without_cost(view: ObservedFolder, what: str) -> None:
     event = await_end(view, awaited_s=1000)
     assert event is not None
     assert event.what == what
@@ -172,7 +174,7 @@ def test_however_it_ended_the_next_one_starts_without_cost(view: Observed, what:
 
 
 def test_one_that_runs_well_is_due_for_a_new_run_when_its_own_is_old() -> None:
-    def when_due(view: Observed, silent_s: float = 0) -> Event | None:
+    def when_due(view: ObservedFolder, silent_s: float = 0) -> Event | None:
         return on_poll(view, "t1", silent_s=silent_s, stall_after_s=60, due=True)
 
     assert when_due(seen()) == Event("due", "t1")
@@ -185,12 +187,12 @@ def test_one_that_runs_well_is_due_for_a_new_run_when_its_own_is_old() -> None:
 
 
 def test_an_end_is_told_with_its_status_and_reason() -> None:
-    ended = Ended("t1", rc=3, why=None, problem=None)
+    ended = GenerationEnd("t1", rc=3, why=None, problem=None)
     assert poll(seen(held=False, ended=ended)) == Event("exited", "t1", 3, None)
 
 
-@pytest.mark.parametrize("ended", [None, Ended("t0", 0, None, None)])
-def test_an_end_that_nobody_recorded_is_a_killed_guardian(ended: Ended | None) -> None:
+@pytest.mark.parametrize("ended", [None, GenerationEnd("t0", 0, None, None)])
+def test_an_end_that_nobody_recorded_is_a_killed_guardian(ended: GenerationEnd | None) -> None:
     event = poll(seen(held=False, ended=ended))
     assert event is not None
     assert (event.what, event.rc) == ("exited", None)
@@ -199,38 +201,40 @@ def test_an_end_that_nobody_recorded_is_a_killed_guardian(ended: Ended | None) -
 
 def test_one_whose_guardian_is_killed_while_it_waits_goes_on_waiting_without_cost() -> None:
     run = Run("t1", ME, guardian_pid=10, pid=None, started_us=0, start_after_s=600)
-    killed = poll(Observed(held=False, stop=False, run=run, ended=None))
+    killed = poll(ObservedFolder(held=False, stop=False, run=run, ended=None))
     assert killed is not None
     outcome = on_event(killed)
     assert isinstance(outcome, StartAgain)
     assert (outcome.spends, outcome.waits_on) == (False, True)
     # One that was asked to end while it waited is started at once by who still wants it.
-    asked = poll(Observed(held=False, stop=False, run=run, ended=Ended("t1", 0, "asked", None)))
+    asked = poll(ObservedFolder(held=False, stop=False, run=run, ended=GenerationEnd("t1", 0, "asked", None)))
     assert asked is not None
     assert on_event(asked) == StartAgain("it was made to end: asked", spends=False)
 
 
 def test_one_that_is_killed_after_its_slow_try_began_is_a_crash() -> None:
     run = Run("t1", ME, guardian_pid=10, pid=11, started_us=0, start_after_s=600)
-    killed = poll(Observed(held=False, stop=False, run=run, ended=None))
+    killed = poll(ObservedFolder(held=False, stop=False, run=run, ended=None))
     assert killed is not None
     assert on_event(killed) == StartAgain("its guardian was killed, and it with it", spends=True)
 
 
 def downs(
-    *, held: bool, pid: int | None = None, ended: Ended | None = None, owner: str = ME, noted: bool = True
+    *, held: bool, pid: int | None = None, ended: GenerationEnd | None = None, owner: str = ME, noted: bool = True
 ) -> bool:
     run = Run("t1", owner, guardian_pid=10, pid=pid, started_us=0, start_after_s=600)
-    return is_down(Observed(held=held, stop=False, run=run, ended=ended), Down(1, 2, 600) if noted else None, "dag")
+    return is_down(
+        ObservedFolder(held=held, stop=False, run=run, ended=ended), CrashLoop(1, 2, 600) if noted else None, "dag"
+    )
 
 
 def test_what_waits_for_its_slow_try_is_down_and_what_runs_is_not() -> None:
     assert downs(held=True)
     assert not downs(held=True, pid=11)
     # Another guardian has the lock, and has not said yet who it is.
-    assert not downs(held=True, ended=Ended("t1", 0, "asked", None))
-    assert downs(held=True, ended=Ended("t0", 3, None, None))
-    assert not is_down(Observed(held=True, stop=False, run=None, ended=None), Down(1, 2, 600), "dag")
+    assert not downs(held=True, ended=GenerationEnd("t1", 0, "asked", None))
+    assert downs(held=True, ended=GenerationEnd("t0", 3, None, None))
+    assert not is_down(ObservedFolder(held=True, stop=False, run=None, ended=None), CrashLoop(1, 2, 600), "dag")
 
 
 @pytest.mark.parametrize("pid", [None, 11])
@@ -238,17 +242,17 @@ def test_what_waits_for_its_slow_try_is_down_and_what_runs_is_not() -> None:
     ("ended", "down"),
     [
         (None, True),
-        (Ended("t0", 0, "asked", None), True),
-        (Ended("t1", 3, None, None), True),
-        (Ended("t1", 0, "stalled", None), True),
-        (Ended("t1", 0, "lease expired", None), True),
-        (Ended("t1", 0, "asked", None), False),
-        (Ended("t1", 0, None, None), False),
-        (Ended("t1", 1, None, None, {"id": "stopped:1"}), False),
+        (GenerationEnd("t0", 0, "asked", None), True),
+        (GenerationEnd("t1", 3, None, None), True),
+        (GenerationEnd("t1", 0, "stalled", None), True),
+        (GenerationEnd("t1", 0, "lease expired", None), True),
+        (GenerationEnd("t1", 0, "asked", None), False),
+        (GenerationEnd("t1", 0, None, None), False),
+        (GenerationEnd("t1", 1, None, None, {"id": "stopped:1"}), False),
     ],
 )
 def test_between_two_slow_tries_it_is_down_while_its_task_wants_it(
-    ended: Ended | None, down: bool, pid: int | None
+    ended: GenerationEnd | None, down: bool, pid: int | None
 ) -> None:
     assert downs(held=False, pid=pid, ended=ended) == down
     assert not downs(held=False, pid=pid, ended=ended, noted=False)
@@ -287,7 +291,7 @@ GAVE_UP = {"id": "stopped:1", "kind": "stopped", "text": "it was purged", "fix":
 
 
 def test_an_application_that_gave_up_is_not_started_again() -> None:
-    ended = Ended("t1", rc=1, why=None, problem=None, gave_up=GAVE_UP)
+    ended = GenerationEnd("t1", rc=1, why=None, problem=None, gave_up=GAVE_UP)
     event = poll(seen(held=False, ended=ended))
     assert event == Event("exited", "t1", 1, gave_up=GAVE_UP)
     assert on_event(event) == GiveUp(GAVE_UP)
@@ -336,13 +340,13 @@ def to_tell(
     *,
     ran_s: int = 60,
     told: tuple[int, int] = (0, 0),
-    down: Down | None = None,
+    down: CrashLoop | None = None,
     held: bool = True,
     stop: bool = False,
 ) -> Restarts | None:
     # It was started long ago: what it has reported counts.
     run = Run("t1", ME, guardian_pid=10, pid=11, started_us=NOW - HOUR)
-    view = Observed(held=held, stop=stop, run=run, ended=None)
+    view = ObservedFolder(held=held, stop=stop, run=run, ended=None)
     return restarts_to_tell(view, exits, told=told, down=down, ran_us=ran_s * S, now_us=NOW)
 
 
@@ -374,7 +378,7 @@ def test_ends_of_days_ago_are_no_news() -> None:
 
 
 def test_of_what_is_down_one_mail_has_told() -> None:
-    assert to_tell([KILLED, CRASHED], down=Down(since_us=0, next_us=0, well_after_s=600)) is None
+    assert to_tell([KILLED, CRASHED], down=CrashLoop(since_us=0, next_us=0, well_after_s=600)) is None
 
 
 def test_a_clock_that_was_set_back_keeps_no_restart_silent() -> None:

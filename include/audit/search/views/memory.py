@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from typing_extensions import override
 
-from include.audit.search.bounds import Bounds
+from include.audit.search.bounds import AuditBounds
 from include.audit.search.iblt import Histogram, add_up
 from include.audit.search.scrub import Marks, StoredDocument, StoredDocuments
 from include.audit.search.views import state_view
@@ -27,7 +27,7 @@ class MemoryView(IndexView):
     requests: int = 0
     received: int = 0
 
-    def __init__(self, index: MemoryIndex, name: str, topic: str, bounds: Bounds) -> None:
+    def __init__(self, index: MemoryIndex, name: str, topic: str, bounds: AuditBounds) -> None:
         self._index = index
         self._name = name
         self._topic = topic
@@ -35,7 +35,7 @@ class MemoryView(IndexView):
         self.narrow(bounds)
 
     @override
-    def narrow(self, bounds: Bounds) -> None:
+    def narrow(self, bounds: AuditBounds) -> None:
         self._ids = sorted(each.doc_id for each in self._living if bounds.counted(each))
         judged = (each for each in self._living if bounds.looked_at(each) and not bounds.unproven(each))
         above = (each for each in judged if bounds.above(each))
@@ -76,7 +76,7 @@ class MemoryStates(StateView):
     requests: int = 0
     received: int = 0
 
-    def __init__(self, index: MemoryIndex, name: str, topic: str, bounds: Bounds) -> None:
+    def __init__(self, index: MemoryIndex, name: str, topic: str, bounds: AuditBounds) -> None:
         self._index = index
         self._name = name
         self._topic = topic
@@ -84,7 +84,7 @@ class MemoryStates(StateView):
         self.narrow(bounds)
 
     @override
-    def narrow(self, bounds: Bounds) -> None:
+    def narrow(self, bounds: AuditBounds) -> None:
         states = [state for state in self._states if bounds.looked_at(state)]
         living = [state for state in states if not state.deleted]
         self._living = [state for state in living if not bounds.unproven(state)]

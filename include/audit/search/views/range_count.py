@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from include.audit.search.bounds import Bounds
+from include.audit.search.bounds import AuditBounds
 from include.audit.search.views.key_range import DocIdRange
 
 __all__ = ["IndexView", "SeenDocument"]
@@ -41,7 +41,7 @@ class IndexView(Protocol):
     def received(self) -> int:
         """Bytes of the answers, as they came over the wire."""
 
-    def narrow(self, bounds: Bounds) -> None:
+    def narrow(self, bounds: AuditBounds) -> None:
         """Count by these bounds from now on; no request."""
 
     def above(self) -> Mapping[int, int]:

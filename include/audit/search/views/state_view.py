@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from include.audit.search.bounds import Bounds
+from include.audit.search.bounds import AuditBounds
 from include.audit.search.iblt import Histogram
 from include.errors import Transient
 
@@ -66,7 +66,7 @@ class StateView(Protocol):
     def received(self) -> int:
         """Bytes of the answers, as they came over the wire."""
 
-    def narrow(self, bounds: Bounds) -> None:
+    def narrow(self, bounds: AuditBounds) -> None:
         """Go by these bounds from now on; no request."""
 
     def unproven(self) -> int:

@@ -17,9 +17,9 @@ from include.index.deployed import DeployedIndex
 from include.index.feed import Feed
 from include.index.generations.rebuild.fill import RangePool
 from include.index.generations.rebuild.plan import RebuildPlan, make_plan
-from include.index.generations.rebuild.run import ProgressReporter, RebuildContext, Rebuilt, rebuild
+from include.index.generations.rebuild.run import ProgressReporter, RebuildContext, RebuiltGeneration, rebuild
 from include.index.mapping.declared import creation
-from include.index.mapping.evolving import Evolves
+from include.index.mapping.evolving import MappingEvolution
 from include.index.mapping.file import mapping_of
 from include.index.progress.document import IndexProgress
 from include.index.server.port import IndexInfo
@@ -65,7 +65,7 @@ def plan_of(on: DeployedIndex, *, new: bool = False) -> RebuildPlan:
 
 def carry_out(
     on: DeployedIndex, plan: RebuildPlan, pool_of: PoolOf, tell: ProgressReporter, *, within_s: float
-) -> Rebuilt:
+) -> RebuiltGeneration:
     """`run.rebuild` on the deployment's servers; raises what that raises."""
     kafka = on.deployment.one("kafka", Kafka)
     admin = KafkaAdmin(kafka.bootstrap, dict(kafka.options))
@@ -96,7 +96,7 @@ def _worker_plan(on: DeployedIndex, info: IndexInfo, progress: Mapping[str, Inde
         elasticsearch=deployment.one("elasticsearch", Elasticsearch),
         registry=deployment.one("registry", Registry),
         bulk_bytes=definition.bulk_bytes,
-        evolves=Evolves.of(info, definition, mapping_of(deployment, definition)),
+        evolves=MappingEvolution.of(info, definition, mapping_of(deployment, definition)),
     )
 
 

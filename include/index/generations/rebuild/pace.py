@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from include.clock import Clock
 
-__all__ = ["Pace", "Reached"]
+__all__ = ["Pace", "RebuildProgress"]
 
 _WINDOW_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class RebuildProgress:
     """How far it is: offsets done of `total`, how many a second lately, seconds to the end (None: not known yet)."""
 
     done: int
@@ -41,7 +41,7 @@ class Pace:
         self._clock = clock
         self._seen: deque[tuple[float, int]] = deque()
 
-    def reached(self, done: int, total: int) -> Reached:
+    def reached(self, done: int, total: int) -> RebuildProgress:
         """Note that `done` of `total` are done by now."""
         now_s = self._clock.monotonic_s()
         self._seen.append((now_s, done))
@@ -50,7 +50,7 @@ class Pace:
         since_s, before = self._seen[0]
         per_s = (done - before) / (now_s - since_s) if now_s > since_s else 0.0
         left_s = 0.0 if done >= total else (total - done) / per_s if per_s > 0 else None
-        return Reached(done, total, per_s, left_s)
+        return RebuildProgress(done, total, per_s, left_s)
 
 
 def _hours(seconds: float) -> str:

@@ -13,7 +13,7 @@ from include.index.generations.rebuild_note import RebuildNote, declared_hash, r
 from include.index.name import IndexName
 from include.index.progress.document import read_progress
 from include.index.server.admin import IndexAdmin
-from include.index.server.port import Note, SearchIndex
+from include.index.server.port import IndexNote, SearchIndex
 
 __all__ = ["RebuildPlan", "make_plan", "unsettled"]
 
@@ -40,7 +40,7 @@ class RebuildPlan:
     application: str
     serving: str | None
     note: RebuildNote
-    last: Note | None
+    last: IndexNote | None
     body: Mapping[str, Any]
     work: Work
     begun: bool = False

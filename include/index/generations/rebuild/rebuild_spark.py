@@ -10,7 +10,7 @@ from include.index.deployed import DeployedIndex
 from include.index.generations.rebuild.deployed import carry_out
 from include.index.generations.rebuild.fill import FillAnswer, lost_range
 from include.index.generations.rebuild.plan import RebuildPlan
-from include.index.generations.rebuild.run import ProgressReporter, Rebuilt
+from include.index.generations.rebuild.run import ProgressReporter, RebuiltGeneration
 from include.index.worker import NumberedRange, WorkerPlan, work_off_range
 from include.log.running.batches_spark import session
 from include.log.running.job_pool_spark import SparkJobPool
@@ -23,7 +23,9 @@ def spark_pool(spark: SparkSession, plan: WorkerPlan) -> SparkJobPool[NumberedRa
     return SparkJobPool(spark, partial(work_off_range, plan), lost_range)
 
 
-def rebuild_by_spark(on: DeployedIndex, plan: RebuildPlan, tell: ProgressReporter, *, within_s: float) -> Rebuilt:
+def rebuild_by_spark(
+    on: DeployedIndex, plan: RebuildPlan, tell: ProgressReporter, *, within_s: float
+) -> RebuiltGeneration:
     """Carry out `plan`, its ranges on as many cores as Spark has; raises as `run.rebuild`."""
     spark = session("rebuild_index")
     try:

@@ -30,7 +30,7 @@ from include.index.feed import Feed
 from include.index.generations.active import change_fed, read_fed
 from include.index.generations.promote import caught_up
 from include.index.generations.rebuild.fill import RangePool, fill
-from include.index.generations.rebuild.pace import Pace, Reached
+from include.index.generations.rebuild.pace import Pace, RebuildProgress
 from include.index.generations.rebuild.plan import RebuildPlan, unsettled
 from include.index.generations.rebuild.ranges import ranges_of, size_of
 from include.index.generations.rebuild_note import read_rebuild, write_rebuild
@@ -42,11 +42,11 @@ from include.index.progress.steps import of_cluster, resumed, seen_by_searches
 from include.index.server.admin import IndexAdmin
 from include.index.server.auto_create import require_no_auto_create
 from include.index.server.port import IndexInfo, SearchIndex
-from include.index.server_wait import Patience
+from include.index.server_wait import ServerRetry
 from include.log.planning.slices import Slice
 from include.log.ports import LogReader, TopicAdmin
 
-__all__ = ["FILLING", "ProgressReporter", "RebuildContext", "Rebuilt", "rebuild"]
+__all__ = ["FILLING", "ProgressReporter", "RebuildContext", "RebuiltGeneration", "rebuild"]
 
 FILLING: Final[Mapping[str, Any]] = {"refresh_interval": "-1", "number_of_replicas": 0}
 """Settings of an index while it is filled."""
@@ -79,12 +79,12 @@ class RebuildContext:
 class ProgressReporter:
     """Hears how far a rebuild is, and what it waits for."""
 
-    reached: Callable[[Reached], None]
+    reached: Callable[[RebuildProgress], None]
     waits: Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Rebuilt:
+class RebuiltGeneration:
     """A generation that has everything and is followed; `counts`: what became of the records of its topics so far."""
 
     plan: RebuildPlan
@@ -120,7 +120,7 @@ def rebuild(
     tell: ProgressReporter,
     *,
     within_s: float,
-) -> Rebuilt:
+) -> RebuiltGeneration:
     """Carries out steps 1 to 7. Begun again, it goes on.
 
     Args:
@@ -169,7 +169,7 @@ def rebuild(
         what: sum(of.get(what, 0) for each in found if each for of in each.counts.values())
         for what in ("read", *SETTLED)
     }
-    return Rebuilt(plan, info, means.clock.monotonic_s() - begun_s, counts)
+    return RebuiltGeneration(plan, info, means.clock.monotonic_s() - begun_s, counts)
 
 
 def _make(plan: RebuildPlan, means: RebuildContext) -> IndexInfo:
@@ -234,7 +234,7 @@ def _rounds(
     floors = Floors(means.index, info.name, means.reader, means.clock, lambda _: None)
     ids = {topic: of.topic_ids.get(topic, "") for topic, of in settlement.progress.items()}
     pace = Pace(means.clock)
-    patience = Patience(
+    patience = ServerRetry(
         means.clock, longest_s=_OUTAGE_S, on_wait=lambda error, _: tell.waits(str(error)), stopped=lambda: False
     )
     done = 0

@@ -17,7 +17,7 @@ from operator import add
 from struct import Struct
 from typing import BinaryIO, Final
 
-from include.lake.formats.port import Closed, FileIdentity
+from include.lake.formats.port import ClosedFile, FileIdentity
 from include.lake.formats.sequence.codecs import Codec
 from include.lake.formats.sequence.key_layout import KeyLayout
 from include.lake.formats.sequence.sequence_header import (
@@ -111,12 +111,12 @@ class _Body(ABC):
             self._digest.update(data)
             self._count(data)
 
-    def close(self) -> Closed:
+    def close(self) -> ClosedFile:
         """Finish the file; its stream stays open."""
         self._flush()
         while self._found > len(self._marks):
             self._replace_marker()
-        return Closed(self._records, self._position, self._digest.hexdigest())
+        return ClosedFile(self._records, self._position, self._digest.hexdigest())
 
 
 class RecordWriter(_Body):

@@ -15,7 +15,7 @@ from include.source.ports import OutgoingRecord
 from include.source.rows.compiled.program import by_of, keys_of, ops_of
 from include.source.rows.compiled.text_program import text_columns
 from include.source.rows.layout import Layout
-from include.source.rows.shape import Image, TableShape
+from include.source.rows.shape import EncodedImage, TableShape
 
 if TYPE_CHECKING:
     from include.source.native import _decoder
@@ -41,7 +41,7 @@ StampMaker = Callable[
 ]
 """(server_id, file, pos, commit_us, made_us, gtid, snapshot, thread) → a stamp's attributes, or None: not for it."""
 
-SnapshotMaker = Callable[[list[Image], bytes, bytes], list[tuple[bytes, int, bytes]]]
+SnapshotMaker = Callable[[list[EncodedImage], bytes, bytes], list[tuple[bytes, int, bytes]]]
 """(images, head, tail) → (key, partition, value) of each: the value is `head`, the image's row and `tail`."""
 
 OutputMaker = Callable[[list[Any], str, int, type[OutgoingRecord]], tuple[list[OutgoingRecord], int, int]]
@@ -54,17 +54,17 @@ RunMaker = Callable[
 """See `run_outputs` of `_decoder.pyi`."""
 
 
-def decoder_of(layout: Layout) -> _decoder.Decoder[Image] | None:
+def decoder_of(layout: Layout) -> _decoder.Decoder[EncodedImage] | None:
     """The compiled decoder of a layout; None where there is none, or for a layout that Python decodes."""
     ops = None if WHY_NOT else ops_of(layout)
     if ops is None:
         return None
     from include.source.native._decoder import Decoder
 
-    return Decoder(ops, keys_of(layout), by_of(layout), layout.shape.dates, Image)
+    return Decoder(ops, keys_of(layout), by_of(layout), layout.shape.dates, EncodedImage)
 
 
-def text_rows_of(shape: TableShape) -> _decoder.TextRows[Image] | None:
+def text_rows_of(shape: TableShape) -> _decoder.TextRows[EncodedImage] | None:
     """The compiled reader of a SELECT's rows; None where there is none, or for a shape that Python reads."""
     columns = None if WHY_NOT else text_columns(shape)
     if columns is None:
@@ -72,7 +72,7 @@ def text_rows_of(shape: TableShape) -> _decoder.TextRows[Image] | None:
     from include.source.native._decoder import TextRows
 
     try:
-        return TextRows(*columns, shape.dates, Image)
+        return TextRows(*columns, shape.dates, EncodedImage)
     except ValueError:
         return None
 
@@ -87,7 +87,7 @@ def envelope_of(key_head: bytes, value_head: bytes, partitions: int) -> _decoder
 
 
 def target_of(
-    decoder: _decoder.Decoder[Image], envelope: _decoder.Envelope, topic: str, who: bytes, table: bytes
+    decoder: _decoder.Decoder[EncodedImage], envelope: _decoder.Envelope, topic: str, who: bytes, table: bytes
 ) -> _decoder.Target:
     """The target of rows of runs that this decoder reads."""
     from include.source.native._decoder import Target

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from include.index.bulk.sender import Delivered
+from include.index.bulk.sender import DeliveryResult
 from include.index.server.port import BulkAnswer, ItemAnswer
 from tests.support.faults.elasticsearch.node import in_memory
 from tests.support.faults.elasticsearch.simulation import NAME, Send, Simulation, Stage
@@ -73,7 +73,7 @@ def _first_items(real: Send) -> Send:
     return send
 
 
-def _counted(out: Delivered) -> int:
+def _counted(out: DeliveryResult) -> int:
     return len(out.done) + len(out.stale) + len(out.dead)
 
 

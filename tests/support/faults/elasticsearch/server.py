@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from include.index.server.memory import MemoryIndex
-from include.index.server.port import IndexInfo, Note
+from include.index.server.port import IndexInfo, IndexNote
 from tests.support.faults.elasticsearch.node import FaultyNode, Reply
 
 __all__ = ["accepting", "main", "serving"]
@@ -212,7 +212,7 @@ def _note(index: MemoryIndex, name: str, note_id: str, asked: dict[str, str], bo
         return 404, _NO_INDEX
     last = None
     if "if_seq_no" in asked:
-        last = Note({}, int(asked["if_seq_no"]), int(asked["if_primary_term"]))
+        last = IndexNote({}, int(asked["if_seq_no"]), int(asked["if_primary_term"]))
     written = index.write_note(name, note_id, body, last)
     if written is None:
         return 409, _CONFLICT

@@ -17,7 +17,7 @@ from typing import Any, Final
 from include.clock import ManualClock
 from include.index.bulk.request import BulkLine
 from include.index.bulk.scheduler import Concurrency
-from include.index.bulk.sender import Delivered, Delivery
+from include.index.bulk.sender import Delivery, DeliveryResult
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import BulkAnswer, ItemAnswer
 from tests.support.faults.elasticsearch.fate import RandomFates
@@ -26,7 +26,7 @@ from tests.support.faults.elasticsearch.node import FaultyNode, in_memory
 __all__ = ["NAME", "Send", "Simulation", "Stage"]
 
 Send = Callable[[bytes], BulkAnswer]
-Stage = Callable[[Delivered], int | None]
+Stage = Callable[[DeliveryResult], int | None]
 """How many lines a stage takes for settled, by what it was told; None: as many as it gave."""
 
 NAME: Final = "orders-v1"

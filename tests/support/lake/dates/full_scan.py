@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.lake.dates.event_hours import Period
+from include.lake.dates.event_hours import CalendarPeriod
 from include.lake.dates.kept import folders_of
 from include.lake.finalising.mark import _judge, _standing
 from include.lake.finalising.plan import TopicPlan
@@ -37,7 +37,7 @@ def _gathered(world: DatesHarness, topic: str) -> tuple[TopicDates, dict[Folder,
                 commit, head = cut.commit, cut.commit.next
                 for file in commit.files:
                     names = cut.chain.parse_data(file.key, commit.first).names
-                    period = Period.of(names)
+                    period = CalendarPeriod.of(names)
                     if file.records and period is not None:
                         times.append(NamedTimes(period, file.records, file.min_ts, file.max_ts))
                         one = DatedObject(
@@ -72,7 +72,7 @@ def listed_fully(
             for chain, commit in read_cuts(world.store, life, pointer, partition):
                 for file in commit.files:
                     key = chain.parse_data(file.key, commit.first)
-                    chosen = _chosen(file, Period.of(key.names), dates, dates.span_ms)  # type: ignore[arg-type]
+                    chosen = _chosen(file, CalendarPeriod.of(key.names), dates, dates.span_ms)  # type: ignore[arg-type]
                     if file.records and key.refused is refused and chosen is not None:
                         of_cut = (partition, chain.generation, commit.first, commit.next, file.bytes, file.records)
                         found.append(ListedObject(file.key, *of_cut, file.sha256, file.min_ts, file.max_ts, chosen))

@@ -9,7 +9,7 @@ from typing import Any
 
 from include.lake.definition import LakeGroup
 from include.lake.finalising.mark import acknowledge, finalise_groups
-from include.lake.finalising.marker import LateArrivals, Success
+from include.lake.finalising.marker import LateArrivals, SuccessMarker
 from include.lake.finalising.report import TopicReport, together
 from include.store.object_store import ObjectStore
 from tests.support.lake.backfill_harness import BackfillHarness
@@ -89,10 +89,10 @@ class DatesHarness(BackfillHarness):
         acknowledge(store or self.store, together([report]))
         return [f"{date.folder} {date.change} {date.edition}" for date in report.dates]
 
-    def success(self, folder: str) -> Success | None:
+    def success(self, folder: str) -> SuccessMarker | None:
         key = f"by_date/events/{folder}/_SUCCESS"
         found = self.store.get(key)
-        return Success.parse(found.body, key) if found else None
+        return SuccessMarker.parse(found.body, key) if found else None
 
     def late(self, folder: str) -> LateArrivals | None:
         key = f"by_date/events/{folder}/_LATE"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.audit.documents.judge import DocumentBody, DocumentDifference, Judged, Stand, differing, judged
+from include.audit.documents.judge import DocumentBody, DocumentDifference, JudgedKeys, NewestRecord, differing, judged
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 
@@ -49,14 +49,14 @@ class Harness:
         self._go_on()
         return at(self.now), {key: found.get(key, (0, None))[1] for key in keys}
 
-    def newest(self, keys: Collection[str], position: SourcePosition) -> Mapping[str, Stand]:
+    def newest(self, keys: Collection[str], position: SourcePosition) -> Mapping[str, NewestRecord]:
         self._go_on()
         number = max(position.commit_us, self.now - 1)
         self.spoken = number
-        found = {key: Stand(*each) for key, each in self._of(number).items() if key in keys}
+        found = {key: NewestRecord(*each) for key, each in self._of(number).items() if key in keys}
         for key in self.wrong.keys() & set(keys):
             value = self.wrong[key]
-            found[key] = Stand(found.get(key, Stand()).version, None if value is None else {"v": value})
+            found[key] = NewestRecord(found.get(key, NewestRecord()).version, None if value is None else {"v": value})
         return found
 
 
@@ -98,7 +98,7 @@ def test_a_document_that_never_keeps_still_is_said_to_be_unsure_and_one_that_nob
 
     # The topic is wrong about it all the time, and another change comes in each round.
     world = Restless([("a", n % 2) for n in range(100)], [(1, 0)] * 100, {"a": 7})
-    assert judged("ab", world, world) == Judged([], ["a"], ["b"])
+    assert judged("ab", world, world) == JudgedKeys([], ["a"], ["b"])
 
 
 def test_fields_are_named_within_objects() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from include.audit.documents.judge import DocumentDifference
 from include.audit.documents.report import DocumentFinding, DocumentsReport, finding, tables_of
-from include.audit.history import KeptRun
+from include.audit.history import StoredRun
 from include.audit.history_rows import rows_of
 from include.audit.nothing import NothingJudged, exit_status
 from include.document.definition import DocumentDefinition
@@ -136,7 +136,7 @@ def test_a_part_of_the_keys_without_a_document_is_not_clean() -> None:
     assert part.verdict == "incomplete"
     assert "  no document of the database falls into this part: nothing was compared" in part.lines()
     assert exit_status([part]) == 0
-    (row,) = rows_of("document", KeptRun("run", 0, {"documents": {"assembled_order": part.to_json()}}))
+    (row,) = rows_of("document", StoredRun("run", 0, {"documents": {"assembled_order": part.to_json()}}))
     assert (row.clean, row.incomplete, row.details) == (
         False,
         True,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from include.audit.documents.judge import Stand
+from include.audit.documents.judge import NewestRecord
 from include.audit.documents.sides import TopicDocuments, complete
 from include.document.behind import values_text
 from include.errors import Transient
@@ -81,7 +81,7 @@ def test_only_keys_that_are_asked_about_are_kept_and_what_nobody_can_read_is_cou
         TOPIC,
         "shop",
         Decoder(world.registry.schema),
-        {wanted: Stand()},
+        {wanted: NewestRecord()},
         at,
         world.clock,
         60,

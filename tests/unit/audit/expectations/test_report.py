@@ -9,14 +9,20 @@ from typing import Any
 
 import pytest
 
-from include.audit.expectations.report import ExpectationsReport, Result, TopicFigures, UnexpectedDocument, results_of
+from include.audit.expectations.report import (
+    ExpectationResult,
+    ExpectationsReport,
+    TopicFigures,
+    UnexpectedDocument,
+    results_of,
+)
 from include.audit.expectations.run_params import windows_in, windows_of
 from include.errors import SettingsError
 
 
-def result(**changes: Any) -> Result:
+def result(**changes: Any) -> ExpectationResult:
     given: dict[str, Any] = {"topic": "docs", "name": "once", "kind": "ExpectX", "arguments": {}, "success": False}
-    return Result(**{**given, **changes})
+    return ExpectationResult(**{**given, **changes})
 
 
 def test_results_survive_their_json() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.audit.join_state.report import StateReport
-from include.audit.join_state.rows import HeldRow, StoodRow, held_rows, stood
+from include.audit.join_state.rows import HeldRow, RecordedRow, held_rows, stood
 from include.join.algorithm.row import Row, incomplete_key, row_key
 from include.log.ports import Record
 from include.record.key import partition_of
@@ -27,7 +27,7 @@ def test_rows_that_records_bring_are_the_rows_that_buckets_hold(grouped: bool) -
         setup = set_up(history)
         run = AvroRun(setup)
         run.to_the_end()
-        newest: dict[tuple[int, bytes], StoodRow] = {}
+        newest: dict[tuple[int, bytes], RecordedRow] = {}
         for i, reader in enumerate(setup.readers):
             for partition, log in enumerate(history.logs[i]):
                 for offset, record in enumerate(log):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from include.audit.history import KeptRun
+from include.audit.history import StoredRun
 from include.audit.history_rows import rows_of
 from include.audit.joins.cut import JoinCut
 from include.audit.joins.report import JoinReport
@@ -45,7 +45,7 @@ def test_a_report_names_what_is_wrong_and_the_next_command() -> None:
     assert clean.lines()[0] == "audit sales: clean"
     assert not clean.next_command
     told = {"audits": {"sales": wrong.to_json(), "other": clean.to_json()}}
-    other, row = rows_of("join", KeptRun("run", 0, told))
+    other, row = rows_of("join", StoredRun("run", 0, told))
     assert (row.clean, row.said, row.position) == (False, "2 missing, 30 stale", "shop 0-1-7")
     assert row.details[0] == "missing: missing0, missing1"
     assert (other.clean, other.said) == (True, "clean: 10 outputs")
@@ -60,7 +60,7 @@ def test_a_join_whose_inputs_have_no_record_yet_has_judged_nothing() -> None:
     nothing = empty.or_nothing
     assert isinstance(nothing, NothingJudged)
     assert (nothing.what, nothing.topic, nothing.clean, exit_status([nothing])) == ("sales", "shop.sales", False, 4)
-    (row,) = rows_of("join", KeptRun("run", 0, {"audits": {"sales": nothing.to_json()}}))
+    (row,) = rows_of("join", StoredRun("run", 0, {"audits": {"sales": nothing.to_json()}}))
     assert (row.said, row.clean, row.nothing) == ("nothing to judge yet", False, True)
     # Inputs of which nothing joins were judged: the topic must hold nothing.
     judged = replace(empty, records=3)
@@ -75,7 +75,7 @@ def test_a_part_of_the_outputs_into_which_none_falls_is_not_clean() -> None:
     assert part.or_nothing is part
     assert part.lines()[0] == "audit sales (one of 16 outputs): incomplete"
     assert "  no output of either side falls into this part: nothing was compared" in part.lines()
-    (row,) = rows_of("join", KeptRun("run", 0, {"audits": {"sales": part.to_json()}}))
+    (row,) = rows_of("join", StoredRun("run", 0, {"audits": {"sales": part.to_json()}}))
     assert (row.clean, row.incomplete, row.said) == (False, True, "incomplete: 0 outputs")
     assert row.details == ("no output of either side falls into this part: nothing was compared",)
     # All that the join reads makes no output, and the topic holds none: that was compared.

@@ -16,7 +16,7 @@ from include.record.gtid import MysqlGtidSet
 from include.record.position import BinlogPosition, SourcePosition
 from include.record.schema import Column
 from include.source.hashes.columns import ComparedColumn
-from include.source.hashes.scan import Scanned
+from include.source.hashes.scan import ScannedRange
 from include.source.hashes.sums import HashSum, leaf_of
 from include.source.state.key_range import KeyRange
 from tests.support.tables.sides_in_memory import History, Now, Then, at, hashed
@@ -91,11 +91,13 @@ def test_a_row_that_never_keeps_still_is_said_to_be_unsure() -> None:
 class Twice(Then):
     """Has one key twice, as the sums know and a mapping of rows by key does not."""
 
-    def leaves(self, asked: Sequence[AsOfRange], bits: int) -> list[Scanned]:
+    def leaves(self, asked: Sequence[AsOfRange], bits: int) -> list[ScannedRange]:
         found = super().leaves(asked, bits)
         leaf, one = leaf_of(b"5", bits), HashSum.of(hashed("5", "a"))
         return [
-            Scanned(each.span, {**each.leaves, leaf: each.leaves[leaf].plus(one)}) if part.rows == PARTS[1] else each
+            ScannedRange(each.span, {**each.leaves, leaf: each.leaves[leaf].plus(one)})
+            if part.rows == PARTS[1]
+            else each
             for part, each in zip(asked, found, strict=True)
         ]
 

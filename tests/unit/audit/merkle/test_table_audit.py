@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from include.audit.expectations.report import Result
-from include.audit.history import KeptRun
+from include.audit.expectations.report import ExpectationResult
+from include.audit.history import StoredRun
 from include.audit.history_rows import rows_of
 from include.audit.merkle import run as tables_run
 from include.audit.merkle.bases import lake_base
@@ -95,7 +95,9 @@ ROWS = ComparedRows.of(
 FOUND = RowFinding.of(DifferingRow("altered", "7;2;\u00e9", ("v",)), ROWS)
 
 
-FAILED = Result("cdc.shop.shop.orders", "cheap", "ExpectColumnMaxToBeBetween", {}, success=False, observed=9).to_json()
+FAILED = ExpectationResult(
+    "cdc.shop.shop.orders", "cheap", "ExpectColumnMaxToBeBetween", {}, success=False, observed=9
+).to_json()
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,7 @@ def test_several_tables_come_to_one_line() -> None:
     missing = replace(REPORT, position="", nothing=True, error="there is no such topic yet")
     assert summary([REPORT, missing]) == "2 tables: 1 nothing, 1 clean (shop at 0-1-7)"
     assert missing.lines() == ["shop.orders: nothing to judge: there is no such topic yet"]
-    (row,) = rows_of("table", KeptRun("run", 0, {"tables": {"shop shop.orders": missing.to_json()}}))
+    (row,) = rows_of("table", StoredRun("run", 0, {"tables": {"shop shop.orders": missing.to_json()}}))
     assert (row.what, row.said, row.clean, row.nothing) == ("shop.orders", "nothing to judge yet", False, True)
 
 

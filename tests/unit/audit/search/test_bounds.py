@@ -8,7 +8,7 @@ import pytest
 
 from include.audit.search import audit as search
 from include.audit.search.audit import AuditMode
-from include.audit.search.bounds import Bounds
+from include.audit.search.bounds import AuditBounds
 from include.audit.search.digest import digest
 from include.audit.search.views.state_view import IndexState
 from include.errors import Terminal, Transient
@@ -127,7 +127,7 @@ def test_what_a_former_topic_left_is_not_judged_once_the_log_lets_records_go(
 
 def test_an_unkeyed_topic_says_nothing_of_the_records_of_a_former_one() -> None:
     former, own = (IndexState("a", 1, 0, 5, False, None, generation=n) for n in (1, 2))
-    keyed = Bounds({0: 3}, 2)
+    keyed = AuditBounds({0: 3}, 2)
     assert [keyed.unproven(former), keyed.above(former), keyed.counted(former)] == [False, False, True]
     assert replace(keyed, keyed=False).unproven(former)
     assert [keyed.unproven(own), keyed.above(own), keyed.counted(own)] == [False, True, False]
@@ -197,7 +197,7 @@ def test_states_that_come_out_by_chance_again_and_again_leave_the_audit_incomple
     world: AuditHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.lose("7")
-    view = world.states(world.name, world.spec, Bounds({0: 1000}))
+    view = world.states(world.name, world.spec, AuditBounds({0: 1000}))
     expected = world._following.upto({0: 100}, world.reading(world.progress()))
     monkeypatch.setattr(type(expected), "find", lambda self, states: [])
     monkeypatch.setattr("include.audit.search.digest._MOST_LISTED", -1)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from include.audit.definition import SearchAuditSpec
 from include.audit.search import audit as search
 from include.audit.search.audit import AuditMode
-from include.audit.search.bounds import Bounds, PartitionShare, parts_of
+from include.audit.search.bounds import AuditBounds, PartitionShare, parts_of
 from include.audit.search.cut import AuditCut
-from include.audit.search.expected import Expected
+from include.audit.search.expected import ExpectedSide
 from include.audit.search.report import SearchReport
 from include.audit.search.views import state_view
 from include.audit.search.views.state_view import FarAhead, StateView
@@ -124,7 +124,7 @@ def test_each_partition_is_in_one_part_or_in_none(above: dict[int, int], most: i
     assert left == {partition for partition, count in above.items() if count > most}
     for part in parts:
         assert sum(count for partition, count in above.items() if part.has(partition)) <= most
-    assert Bounds({}).part is None
+    assert AuditBounds({}).part is None
     assert not PartitionShare(frozenset({1}), inside=False).has(1)
 
 
@@ -136,13 +136,13 @@ class Slow(AuditHarness):
         self.calls: list[str] = []
         self.meanwhile = meanwhile
 
-    def expected(self, spec: SearchAuditSpec, at: AuditCut) -> Expected:
+    def expected(self, spec: SearchAuditSpec, at: AuditCut) -> ExpectedSide:
         found = super().expected(spec, at)
         self.calls.append(f"folded below {at.window[0]}")
         self.meanwhile()
         return found
 
-    def states(self, name: str, spec: SearchAuditSpec, bounds: Bounds) -> StateView:
+    def states(self, name: str, spec: SearchAuditSpec, bounds: AuditBounds) -> StateView:
         self.calls.append("opened")
         return super().states(name, spec, bounds)
 

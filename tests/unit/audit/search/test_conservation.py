@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from include.audit.history import KeptRun
+from include.audit.history import StoredRun
 from include.audit.history_rows import rows_of
 from include.audit.search.audit import AuditMode
 from include.audit.search.conservation import unaccounted
@@ -96,7 +96,7 @@ def test_an_index_of_several_topics_is_looked_at_once(world: AuditHarness) -> No
 def test_what_is_beside_stands_in_the_history_with_its_words(world: AuditHarness) -> None:
     count(world, read=11, indexed=9)
     kept = orjson.loads(orjson.dumps(together([world.audit()])))
-    (row,) = rows_of("search", KeptRun("run", 0, kept))
+    (row,) = rows_of("search", StoredRun("run", 0, kept))
     assert not row.clean
     assert row.said == "documents clean, 1 finding beside"
     assert row.details == ("partition 0: 11 records read, 9 accounted for (9 indexed)",)

@@ -9,7 +9,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.audit.search.bounds import Bounds
+from include.audit.search.bounds import AuditBounds
 from include.audit.search.generations import ALL, Equality, equality
 from include.audit.search.views.memory import MemoryStates
 from include.index.bulk.request import document_line
@@ -46,7 +46,7 @@ class Harness:
     def compare(self, levels: tuple[int, ...] = (14, 16)) -> Equality:
         for name in (OLD, NEW):
             self.index.refresh(name)
-        views = [MemoryStates(self.index, name, "docs", Bounds({0: ALL})) for name in (NEW, OLD)]
+        views = [MemoryStates(self.index, name, "docs", AuditBounds({0: ALL})) for name in (NEW, OLD)]
         self.between()
         return equality(
             "docs",

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from include.audit.search.last_audit import LastAuditNote
-from include.audit.search.scrub import SHARES, Scrubbed, Scrubber, ScrubMode, StoredDocument, is_altered
+from include.audit.search.scrub import SHARES, Scrubber, ScrubMode, ScrubResult, StoredDocument, is_altered
 from include.audit.search.views.memory import MemoryDocuments
 from include.index.digest import bucket, state_hash
 from include.record.json.body import canonical
@@ -35,7 +35,7 @@ def forge(world: AuditHarness, doc_id: str, *, raised: int = 0) -> None:
     world.write([orjson.dumps(action) + b"\n" + orjson.dumps(document) + b"\n"])
 
 
-def scrub(world: AuditHarness, mode: ScrubMode = "changed", *, keep: bool = True) -> Scrubbed:
+def scrub(world: AuditHarness, mode: ScrubMode = "changed", *, keep: bool = True) -> ScrubResult:
     note = LastAuditNote(world.index, world.info, TOPIC)
     scrubber = Scrubber(note.last, world.documents(world.name, world.spec))
     found = scrubber.run(mode)

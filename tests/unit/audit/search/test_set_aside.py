@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from include.audit.history import KeptRun
+from include.audit.history import StoredRun
 from include.audit.history_rows import rows_of
 from include.audit.search.audit import AuditMode
 from include.audit.search.report import together
@@ -127,5 +127,5 @@ def test_a_repair_leaves_it_and_a_nightly_audit_fails(world: AuditHarness) -> No
 
 def test_the_history_names_it(world: AuditHarness) -> None:
     set_aside(world, 4, 100)
-    (row,) = rows_of("search", KeptRun("run", 0, together([world.audit()])))
+    (row,) = rows_of("search", StoredRun("run", 0, together([world.audit()])))
     assert (row.clean, row.said, row.details) == (False, "both sides equal, 1 set aside", ("set aside: 4",))

@@ -12,15 +12,15 @@ import pytest
 from include.clock import ManualClock, SystemClock
 from include.errors import Terminal
 from include.index.bulk.request import BulkLine
-from include.index.bulk.scheduler import BulkRequest, Concurrency, Flight
+from include.index.bulk.scheduler import BulkRequest, Concurrency, InFlight
 from include.index.bulk.sender import Delivery
 from include.index.server.port import BulkAnswer, ItemAnswer
 
 DONE = ItemAnswer(201)
 
 
-def flight(concurrency: Concurrency, *, patience_s: float = 60) -> Flight:
-    return Flight(
+def flight(concurrency: Concurrency, *, patience_s: float = 60) -> InFlight:
+    return InFlight(
         index="orders-v1", bulk_bytes=10, patience_s=patience_s, concurrency=concurrency, jitter=random.Random(1)
     )
 
@@ -29,7 +29,7 @@ def lines(count: int) -> list[BulkLine]:
     return [BulkLine(n, b"0123456789") for n in range(count)]
 
 
-def under_way(machine: Flight, now_s: float) -> list[BulkRequest]:
+def under_way(machine: InFlight, now_s: float) -> list[BulkRequest]:
     found = []
     while (request := machine.next(now_s)) is not None:
         found.append(request)
@@ -187,7 +187,7 @@ def poisoned(count: int) -> list[BulkLine]:
 
 
 def flown(
-    machine: Flight, answer: Callable[[BulkLine], ItemAnswer], probe: Callable[[], ItemAnswer], most: int
+    machine: InFlight, answer: Callable[[BulkLine], ItemAnswer], probe: Callable[[], ItemAnswer], most: int
 ) -> list[BulkRequest]:
     """Feeds a machine that sends one request at a time with answers to each line, until it is idle."""
     sent: list[BulkRequest] = []
@@ -206,8 +206,8 @@ def flown(
 BROKEN = ItemAnswer(500, "null_pointer_exception", "a pipeline's bug")
 
 
-def wide(patience_s: float = 3600) -> Flight:
-    return Flight(
+def wide(patience_s: float = 3600) -> InFlight:
+    return InFlight(
         index="orders-v1",
         bulk_bytes=10_000,
         patience_s=patience_s,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from include.clock import ManualClock
 from include.errors import Terminal
 from include.index.bulk.request import BulkLine, document_line
-from include.index.bulk.sender import Delivered, Delivery
+from include.index.bulk.sender import Delivery, DeliveryResult
 from include.index.identity import DocumentIdentity
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import BulkAnswer, ItemAnswer
@@ -40,7 +40,7 @@ def lines(count: int) -> list[BulkLine]:
     return [document_line(n, DocumentIdentity(f"k{n}", 1), "order", b"{}", b"{}") for n in range(count)]
 
 
-def deliver(server: Server, count: int, clock: ManualClock | None = None, **more: float) -> Delivered:
+def deliver(server: Server, count: int, clock: ManualClock | None = None, **more: float) -> DeliveryResult:
     delivery = Delivery(
         server.send,
         clock or ManualClock(),

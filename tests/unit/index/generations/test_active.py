@@ -14,7 +14,7 @@ from include.index.mapping.declared import creation
 from include.index.name import IndexName
 from include.index.progress.document import NOTES
 from include.index.server.memory_admin import MemoryAdmin
-from include.index.server.port import IndexInfo, Note
+from include.index.server.port import IndexInfo, IndexNote
 from tests.support.documents.topic import MAPPING, one_topic
 
 DEFINITION = one_topic("t")
@@ -55,7 +55,9 @@ def test_a_crash_between_the_index_and_its_note_is_mended_by_the_next_call() -> 
     class Dying(MemoryAdmin):
         dies = True
 
-        def write_note(self, name: str, note_id: str, source: Mapping[str, Any], last: Note | None) -> Note | None:
+        def write_note(
+            self, name: str, note_id: str, source: Mapping[str, Any], last: IndexNote | None
+        ) -> IndexNote | None:
             if self.dies:
                 raise Transient("killed")
             return super().write_note(name, note_id, source, last)
@@ -108,7 +110,9 @@ def test_changes_of_two_processes_at_once_both_count() -> None:
     class Racing(MemoryAdmin):
         other: list[int] | None = None
 
-        def write_note(self, name: str, note_id: str, source: Mapping[str, Any], last: Note | None) -> Note | None:
+        def write_note(
+            self, name: str, note_id: str, source: Mapping[str, Any], last: IndexNote | None
+        ) -> IndexNote | None:
             if self.other is not None:
                 number, self.other = self.other, None
                 change_fed(self, "orders", add=number)
@@ -122,7 +126,9 @@ def test_changes_of_two_processes_at_once_both_count() -> None:
 
 def test_a_note_that_changes_for_ever_is_told() -> None:
     class Restless(MemoryAdmin):
-        def write_note(self, name: str, note_id: str, source: Mapping[str, Any], last: Note | None) -> Note | None:
+        def write_note(
+            self, name: str, note_id: str, source: Mapping[str, Any], last: IndexNote | None
+        ) -> IndexNote | None:
             return None
 
     with pytest.raises(Transient, match="changes all the time"):

@@ -16,7 +16,7 @@ from include.index.batch_split import PartSize
 from include.index.generations.active import change_fed
 from include.index.generations.promote import drop_generation
 from include.index.generations.startup import TooOld
-from include.index.generations.target import FedGeneration
+from include.index.generations.target import ActiveGeneration
 from include.index.name import IndexName
 from include.index.progress.document import ProgressKeeper
 from include.index.server.port import BulkAnswer
@@ -82,7 +82,7 @@ def test_a_generation_that_is_dropped_within_a_batch_ends_nobody_and_is_not_made
         life.batch()
         second = life.indexing.live[1]
 
-        def drop(*said: Any, life: Life = life, second: FedGeneration = second, taken: str = taken) -> Any:
+        def drop(*said: Any, life: Life = life, second: ActiveGeneration = second, taken: str = taken) -> Any:
             """The generation is dropped just as its share is worked off, or has been."""
             if taken == "tasks" and said[0].index != "orders-v2":
                 return Life.tasks(life, *said)

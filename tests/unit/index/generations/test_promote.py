@@ -18,7 +18,7 @@ from include.index.mapping.declared import creation
 from include.index.name import IndexName
 from include.index.progress.document import IndexProgress, ProgressKeeper, read_progress
 from include.index.server.memory_admin import MemoryAdmin
-from include.index.server.port import Note
+from include.index.server.port import IndexNote
 from tests.support.documents.topic import MAPPING, one_topic
 
 DEFINITION = one_topic("t", application="index_orders")
@@ -149,7 +149,9 @@ class Dying(MemoryAdmin):
         if self.left < 0:
             raise Transient("killed", system="test")
 
-    def write_note(self, name: str, note_id: str, source: Mapping[str, Any], last: Note | None) -> Note | None:
+    def write_note(
+        self, name: str, note_id: str, source: Mapping[str, Any], last: IndexNote | None
+    ) -> IndexNote | None:
         self._step()
         return super().write_note(name, note_id, source, last)
 

@@ -21,9 +21,9 @@ from include.index.generations.create import first_index
 from include.index.generations.promote import promote, standing
 from include.index.generations.rebuild.deployed import ending_on_sigterm
 from include.index.generations.rebuild.fill import FillAnswer
-from include.index.generations.rebuild.pace import Reached
+from include.index.generations.rebuild.pace import RebuildProgress
 from include.index.generations.rebuild.plan import RebuildPlan, make_plan
-from include.index.generations.rebuild.run import ProgressReporter, RebuildContext, Rebuilt, rebuild
+from include.index.generations.rebuild.run import ProgressReporter, RebuildContext, RebuiltGeneration, rebuild
 from include.index.generations.rebuild_note import read_rebuild
 from include.index.mapping.declared import creation
 from include.index.name import IndexName
@@ -31,12 +31,12 @@ from include.index.outcome import TaskOutcome
 from include.index.progress.document import IndexProgress, ProgressKeeper, read_progress
 from include.index.progress.steps import resumed
 from include.index.server.memory_admin import MemoryAdmin
-from include.index.server.port import BulkAnswer, IndexInfo, Note
+from include.index.server.port import BulkAnswer, IndexInfo, IndexNote
 from include.index.states import States, feed_of
 from include.index.task import IndexTask, raw_of
 from include.index.worker import NumberedRange
 from include.log import topics
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.planning.slices import Slice
 from include.log.publishing.dead_letter import DeadLetterLimit
@@ -83,7 +83,9 @@ class Server(MemoryAdmin):
         self._step()
         super().put_settings(name, settings)
 
-    def write_note(self, name: str, note_id: str, source: Mapping[str, Any], last: Note | None) -> Note | None:
+    def write_note(
+        self, name: str, note_id: str, source: Mapping[str, Any], last: IndexNote | None
+    ) -> IndexNote | None:
         self._step()
         self.on_note(note_id)
         return super().write_note(name, note_id, source, last)
@@ -102,7 +104,7 @@ class Harness:
         first_index(self.server, self.server, IndexName("orders", 1), BODY)
         self.runs = 0
         self.live = True
-        self.told: list[Reached] = []
+        self.told: list[RebuildProgress] = []
         self.waits: list[str] = []
         self.range_done: Callable[[], None] = lambda: None
 
@@ -169,7 +171,7 @@ class Harness:
             new=new,
         )
 
-    def rebuild(self, **how: Any) -> Rebuilt:
+    def rebuild(self, **how: Any) -> RebuiltGeneration:
         self.runs += 1
         self.log.admin().ensure(topics.document_spec(self.dead, 1))
         means = RebuildContext(
@@ -506,7 +508,7 @@ def test_rows_below_a_tables_floor_are_not_brought_back() -> None:
     world.log.admin().ensure(topics.document_spec(control, 1))
     writer = world.log.writer("capture")
     writer.begin()
-    said = Control("truncate", "shop", "orders", floor=4)
+    said = ControlRecord("truncate", "shop", "orders", floor=4)
     writer.append(control, said.key(), said.value(), partition=0)
     writer.commit()
     world.server.delete("orders-v1")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from include.errors import InvalidRecord, Terminal
-from include.index.mapping.evolving import Evolves
+from include.index.mapping.evolving import MappingEvolution
 from include.index.server.memory_admin import MemoryAdmin
 from include.index.server.port import IndexInfo
 from include.log.memory import MemoryRegistry
@@ -28,7 +28,7 @@ class Harness:
         info = self.admin.describe(NAME)
         assert info is not None
         definition = one_topic("docs", coerced=["order.note"])
-        evolves = Evolves.of(info, definition, MAPPING)
+        evolves = MappingEvolution.of(info, definition, MAPPING)
         values = Values(self.registry, "plain")
         puts = self.admin.put_mapping
         self.bodies = evolves.bodies(values, self._described, puts, self.registry, "docs", "order", "plain")
@@ -63,7 +63,7 @@ def test_the_mapping_has_a_new_field_before_the_first_body_that_has_it_is_handed
 
 def test_another_generation_grows_likewise(world: Harness) -> None:
     there = world.admin.create("orders-v2", {"mappings": copy.deepcopy(MAPPING)})
-    first = Evolves("orders-v1", "u", json.dumps(MAPPING), ("order.note",))
+    first = MappingEvolution("orders-v1", "u", json.dumps(MAPPING), ("order.note",))
     second = first.on(there)
     assert (second.index, second.uuid) == ("orders-v2", there.uuid)
     values = Values(world.registry, "plain")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from include.index.progress.completeness import Completeness
 from include.index.progress.document import IndexProgress
 from include.log.ports import Record
-from include.log.resolved import Resolved, ResolvedWriter
+from include.log.resolved import ResolvedRecord, ResolvedWriter
 from tests.support.documents.topic import position
 
 TOPIC = "docs"
@@ -54,7 +54,7 @@ def test_a_hole_says_nothing_until_the_next_full_map() -> None:
     found.on_records([one])
     found.on_records([three])
     assert complete(found.apply(IndexProgress(TOPIC, acked={0: 99, 1: 99}))) == "0-1-1"
-    full = Resolved("shop", 4, 4, position(4), {(TOPIC, 0): 11, (TOPIC, 1): 5}, full=True)
+    full = ResolvedRecord("shop", 4, 4, position(4), {(TOPIC, 0): 11, (TOPIC, 1): 5}, full=True)
     found.on_records([Record("docs.resolved", 0, 9, full.key, full.value())])
     assert complete(found.apply(IndexProgress(TOPIC, acked={0: 99, 1: 99}))) == "0-1-4"
 

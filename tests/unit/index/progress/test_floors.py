@@ -19,7 +19,7 @@ from include.index.server.memory import MemoryIndex
 from include.index.states import States, feed_of
 from include.index.task import IndexTask, raw_of
 from include.log import topics
-from include.log.control import Control, ControlKind
+from include.log.control import ControlKind, ControlRecord
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.record.codec import frame
 from include.record.version import to_header
@@ -52,7 +52,7 @@ class Harness:
             self._write(TOPIC, key.encode(), None, version)
 
     def control(self, kind: ControlKind, floor: int, table: str = "orders") -> None:
-        said = Control(kind, "db", table, floor)
+        said = ControlRecord(kind, "db", table, floor)
         self._write(CONTROL, said.key(), said.value(), floor)
 
     def feed(self, progress: IndexProgress) -> Feed:

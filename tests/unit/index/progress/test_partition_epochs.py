@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from include.errors import SettingsError, Terminal
 from include.index.feed import PartitionNumber
-from include.index.progress.partition_epochs import Eras, known_numbers
+from include.index.progress.partition_epochs import PartitionEpochs, known_numbers
 from include.record.key import partition_of
 from include.record.version import epoch_of
 
@@ -35,7 +35,7 @@ class GrowingTopic:
         self.written.setdefault(key, []).append((p, offset))
 
     def versions(self, numbers: list[PartitionNumber] | None = None) -> dict[bytes, list[int]]:
-        eras = Eras("t", 1, self.numbers if numbers is None else numbers)
+        eras = PartitionEpochs("t", 1, self.numbers if numbers is None else numbers)
         return {key: [eras.version(key, p, offset) for p, offset in at] for key, at in self.written.items()}
 
 
@@ -79,7 +79,7 @@ def test_a_key_that_no_known_number_explains_is_named_with_what_to_declare() -> 
 
 def test_a_late_producer_that_counts_by_the_old_number_writes_an_older_state() -> None:
     key = next(k for k in (b"k%d" % n for n in range(99)) if partition_of(k, 3) != partition_of(k, 7))
-    eras = Eras("t", 1, [PartitionNumber(3, dict.fromkeys(range(3), 10)), PartitionNumber(7)])
+    eras = PartitionEpochs("t", 1, [PartitionNumber(3, dict.fromkeys(range(3), 10)), PartitionNumber(7)])
     assert eras.version(key, partition_of(key, 3), 500) < eras.version(key, partition_of(key, 7), 0)
 
 
@@ -89,10 +89,10 @@ def test_a_key_that_came_back_to_a_partition_is_told_apart_by_the_end_it_had_and
     )
     p = partition_of(back, 3)
     known = [PartitionNumber(3, {p: 10}), PartitionNumber(7), PartitionNumber(9)]
-    eras = Eras("t", 1, known)
+    eras = PartitionEpochs("t", 1, known)
     assert eras.version(back, p, 9) < eras.version(back, partition_of(back, 7), 0) < eras.version(back, p, 10)
     with pytest.raises(Terminal, match="left it and came back"):
-        Eras("t", 1, known_numbers([3, 7, 9], [])).version(back, p, 9)
+        PartitionEpochs("t", 1, known_numbers([3, 7, 9], [])).version(back, p, 9)
 
 
 def test_a_growth_that_nobody_saw_makes_no_older_state_win() -> None:
@@ -105,7 +105,7 @@ def test_a_growth_that_nobody_saw_makes_no_older_state_win() -> None:
     noticed = [PartitionNumber(3, dict(topic.ends)), PartitionNumber(7)]
     numbers = known_numbers([3, 5, 7], noticed)
     assert [each.number for each in numbers] == [3, 5, 7]
-    eras = Eras("t", 1, numbers)
+    eras = PartitionEpochs("t", 1, numbers)
     back = {key for key in topic.written if partition_of(key, 3) == partition_of(key, 7) != partition_of(key, 5)}
     assert len(topic.written) > len(back) > 0
     for key, places in topic.written.items():
@@ -129,13 +129,13 @@ def test_versions_stay_what_they_are_when_the_topic_grows_again() -> None:
 
 
 def test_a_raised_generation_wins_over_every_offset_before() -> None:
-    assert Eras("t", 2).version(None, 0, 0) > Eras("t", 1).version(None, 3, (1 << 40) - 1)
-    assert epoch_of(Eras("t", 2).version(None, 0, 7)) == 2
+    assert PartitionEpochs("t", 2).version(None, 0, 0) > PartitionEpochs("t", 1).version(None, 3, (1 << 40) - 1)
+    assert epoch_of(PartitionEpochs("t", 2).version(None, 0, 7)) == 2
 
 
 def test_an_offset_that_does_not_fit_is_refused() -> None:
     with pytest.raises(Terminal, match="does not fit"):
-        Eras("t", 1).version(None, 0, 1 << 40)
+        PartitionEpochs("t", 1).version(None, 0, 1 << 40)
 
 
 def test_numbers_come_from_the_declaration_and_from_what_was_seen() -> None:
@@ -148,4 +148,4 @@ def test_numbers_come_from_the_declaration_and_from_what_was_seen() -> None:
 
 def test_a_topic_may_grow_fifteen_times() -> None:
     with pytest.raises(Terminal, match="too often"):
-        Eras("t", 1, [PartitionNumber(n) for n in range(1, 18)])
+        PartitionEpochs("t", 1, [PartitionNumber(n) for n in range(1, 18)])

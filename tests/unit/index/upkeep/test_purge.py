@@ -21,14 +21,14 @@ from include.index.progress.document import NOTES, ProgressKeeper
 from include.index.server.memory import MemoryIndex
 from include.index.server.port import BulkAnswer, ItemAnswer
 from include.index.states import States
-from include.index.upkeep.purge import Protected, Purge, Purged, horizon_ms, protected
+from include.index.upkeep.purge import ProtectedDocuments, Purge, PurgeResult, horizon_ms, protected
 from include.log.memory import MemoryLog, MemoryRegistry
 from tests.support.documents.topic import MAPPING, DocumentTopic
 
 NAME, TOPIC = "orders-v1", "docs"
 DAY_S = 86_400
 WEEK_MS = 7 * DAY_S * 1000
-NOTHING = Protected()
+NOTHING = ProtectedDocuments()
 
 
 class Harness:
@@ -65,7 +65,9 @@ class Harness:
         )
         self.keeper.save(self.progress)
 
-    def purge(self, *, keeps: Protected = NOTHING, dry_run: bool = False, per_second: int = 10**6) -> Purged:
+    def purge(
+        self, *, keeps: ProtectedDocuments = NOTHING, dry_run: bool = False, per_second: int = 10**6
+    ) -> PurgeResult:
         purge = Purge(self.index, self.info, TOPIC, self.clock, per_second=per_second)
         return purge.run(WEEK_MS, keeps=lambda: keeps, on_progress=lambda _: None, dry_run=dry_run)
 
@@ -196,7 +198,7 @@ def test_what_dead_letters_are_of_stays_and_all_behind_one_that_nobody_can_read(
     world = Harness()
     world.purge()
     world.week()
-    out = world.purge(keeps=Protected(frozenset({"2"}), {0: 6}))
+    out = world.purge(keeps=ProtectedDocuments(frozenset({"2"}), {0: 6}))
     assert (out.past_use, out.purged, out.kept) == (3, 2, 1)
     assert world.there() == {"1", "2", "3", "5", "6", "7", "8", "9"}
 
@@ -209,7 +211,7 @@ def test_dead_letters_protect_their_documents_and_unreadable_keys_their_partitio
     reader = log.reader()
     records = [r for p, end in reader.end_offsets(TOPIC).items() for r in reader.read(TOPIC, p, 0, end)]
     states = States(Feed(TopicOrigin("c", "t", TOPIC, 1), IndexTopic(entity="order")), registry)
-    assert protected(records, states) == Protected(frozenset({"7", "3"}))
+    assert protected(records, states) == ProtectedDocuments(frozenset({"7", "3"}))
     broken = dataclasses.replace(records[0], key=b"\x01", offset=40)
     later = dataclasses.replace(broken, offset=50)
     assert protected([later, broken], states).behind == {broken.partition: 40}

@@ -8,7 +8,7 @@ import pytest
 
 from include.audit.chain.audit import audit_chain
 from include.errors import Terminal, Transient
-from include.lake.backfill.expiry import Expiry, Unread, expire, plan_expiry
+from include.lake.backfill.expiry import Expiry, UnreadObject, expire, plan_expiry
 from include.lake.backfill.promotion import promote
 from include.lake.backfill.run_registry import begin, run_named, standing
 from include.lake.backfill.selection import BackfillSelection
@@ -101,7 +101,7 @@ def test_an_object_that_is_read_is_not_removed_whatever_the_plan_says(world: Bac
     world.rewrite(run)
     promote(world.store, run)
     key = next(info for info in world.store.list("by_date/events/") if "/2_" in info.key)
-    unread = Unread(ObjectKey.parse(key.key, "by_date"), key.size_bytes)
+    unread = UnreadObject(ObjectKey.parse(key.key, "by_date"), key.size_bytes)
     wrong = Expiry(world.topic_key(), 2, (unread,), 0, gives_up=False)
     with pytest.raises(Terminal, match="readers read is not removed"):
         expire(world.store, world.store, wrong)

@@ -18,7 +18,7 @@ from include.lake.backfill.plan import BackfillPlan
 from include.lake.backfill.planning import missing_offsets
 from include.lake.backfill.request import BackfillRequest
 from include.lake.backfill.selection import BackfillSelection, Days, parse_offsets, span_ms
-from include.lake.dates.event_hours import Period
+from include.lake.dates.event_hours import CalendarPeriod
 from include.lake.parsing.zones import zone
 from include.lake.protocol.cut import Commit, Gap
 from include.store.memory import MemoryStore
@@ -234,10 +234,10 @@ def test_the_span_of_days_has_every_instant_of_them(first: dt.date, more: int, n
     def day(ms: int) -> dt.date:
         return (dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=ms)).astimezone(zone(name)).date()
 
-    assert begin < end or Period(first).end_ms(name) is None
+    assert begin < end or CalendarPeriod(first).end_ms(name) is None
     if begin < end:
         assert day(begin - 1) < first
-        assert day(end) > asked_days.last or Period(asked_days.last).end_ms(name) is None
+        assert day(end) > asked_days.last or CalendarPeriod(asked_days.last).end_ms(name) is None
         assert day(end - 1) <= asked_days.last
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.lake.dates.event_hours import Period, folder_of
+from include.lake.dates.event_hours import CalendarPeriod, folder_of
 from include.lake.parsing.zones import zone
 
 MINUTE = dt.timedelta(minutes=1)
@@ -34,15 +34,15 @@ def ms(moment: dt.datetime) -> int:
     return (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
 
 
-def minutes(name: str, first: str, last: str) -> dict[Period, dt.datetime]:
+def minutes(name: str, first: str, last: str) -> dict[CalendarPeriod, dt.datetime]:
     """Each day and hour that occurs → the end of its last minute."""
-    where, ends = zone(name), defaultdict[Period, dt.datetime](lambda: dt.datetime.min.replace(tzinfo=dt.UTC))
+    where, ends = zone(name), defaultdict[CalendarPeriod, dt.datetime](lambda: dt.datetime.min.replace(tzinfo=dt.UTC))
     # A day on both sides, so that the first and last days are seen whole.
     at = dt.datetime.fromisoformat(first).replace(tzinfo=dt.UTC) - dt.timedelta(days=2)
     until = dt.datetime.fromisoformat(last).replace(tzinfo=dt.UTC) + dt.timedelta(days=3)
     while at < until:
         local = at.astimezone(where)
-        ends[Period(local.date(), local.hour)] = ends[Period(local.date())] = at + MINUTE
+        ends[CalendarPeriod(local.date(), local.hour)] = ends[CalendarPeriod(local.date())] = at + MINUTE
         at += MINUTE
     return ends
 
@@ -52,15 +52,15 @@ def test_ends_equal_those_of_every_minute_of_the_zone(name: str, first: str, las
     ends = minutes(name, first, last)
     day, last_day = dt.date.fromisoformat(first), dt.date.fromisoformat(last)
     while day <= last_day:
-        for period in (Period(day), *(Period(day, hour) for hour in range(24))):
+        for period in (CalendarPeriod(day), *(CalendarPeriod(day, hour) for hour in range(24))):
             expected = ms(ends[period]) if period in ends else None
             assert period.end_ms(name) == expected, period
         day += dt.timedelta(days=1)
 
 
 def length_h(day: str, name: str) -> float:
-    period = Period(dt.date.fromisoformat(day))
-    before = Period(period.day - dt.timedelta(days=1))
+    period = CalendarPeriod(dt.date.fromisoformat(day))
+    before = CalendarPeriod(period.day - dt.timedelta(days=1))
     end, start = period.end_ms(name), before.end_ms(name)
     assert end is not None
     assert start is not None
@@ -74,19 +74,19 @@ def test_days_have_23_and_25_hours() -> None:
 
 
 def test_an_hour_that_happens_twice_is_over_after_the_second() -> None:
-    end = Period(dt.date(2024, 10, 27), 2).end_ms("Europe/Berlin")
+    end = CalendarPeriod(dt.date(2024, 10, 27), 2).end_ms("Europe/Berlin")
     assert end == ms(dt.datetime(2024, 10, 27, 2, tzinfo=dt.UTC))
 
 
 def test_hours_and_days_that_never_were_have_no_end() -> None:
-    assert Period(dt.date(2024, 3, 31), 2).end_ms("Europe/Berlin") is None
-    assert Period(dt.date(2011, 12, 30)).end_ms("Pacific/Apia") is None
+    assert CalendarPeriod(dt.date(2024, 3, 31), 2).end_ms("Europe/Berlin") is None
+    assert CalendarPeriod(dt.date(2011, 12, 30)).end_ms("Pacific/Apia") is None
 
 
 def test_a_day_that_is_entered_again_is_over_the_second_time() -> None:
     # At 00:01 of the 29th the clock went back to 23:01 of the 28th.
     end, begun = (
-        Period(dt.date(2006, 10, 28)).end_ms("America/St_Johns"),
+        CalendarPeriod(dt.date(2006, 10, 28)).end_ms("America/St_Johns"),
         dt.datetime(2006, 10, 29, 2, 30, tzinfo=dt.UTC),
     )
     assert end == ms(begun + dt.timedelta(hours=1))
@@ -100,36 +100,36 @@ def test_a_day_that_is_entered_again_is_over_the_second_time() -> None:
 def test_no_instant_has_a_name_that_is_over(moment: dt.datetime, name: str) -> None:
     instant = moment.replace(tzinfo=dt.UTC, microsecond=999_000)
     local = instant.astimezone(zone(name))
-    for period in (Period(local.date(), local.hour), Period(local.date())):
+    for period in (CalendarPeriod(local.date(), local.hour), CalendarPeriod(local.date())):
         end = period.end_ms(name)
         assert end is not None
         assert ms(instant) < end <= ms(instant) + 50 * 3_600_000
         later = dt.datetime.fromtimestamp(end / 1000, dt.UTC).astimezone(zone(name))
-        assert Period(later.date(), later.hour if period.hour is not None else None) != period
+        assert CalendarPeriod(later.date(), later.hour if period.hour is not None else None) != period
 
 
 def test_the_edges_of_the_calendar_have_ends() -> None:
-    assert Period(dt.date.min).end_ms("Europe/Berlin") is not None
-    assert Period(dt.date.max, 23).end_ms("Pacific/Apia") is not None
+    assert CalendarPeriod(dt.date.min).end_ms("Europe/Berlin") is not None
+    assert CalendarPeriod(dt.date.max, 23).end_ms("Pacific/Apia") is not None
 
 
 @pytest.mark.parametrize(
     ("names", "period"),
     [
-        (("dt=2024-05-01", "hr=07"), Period(dt.date(2024, 5, 1), 7)),
-        (("country=de", "dt=2024-05-01"), Period(dt.date(2024, 5, 1))),
-        (("dt=2024-05-01", "country=de"), Period(dt.date(2024, 5, 1))),
-        (("2024-05-01", "07"), Period(dt.date(2024, 5, 1), 7)),
-        (("2024-05-01", "hr=07"), Period(dt.date(2024, 5, 1))),
-        (("2024-05-01", "hr=77"), Period(dt.date(2024, 5, 1))),
+        (("dt=2024-05-01", "hr=07"), CalendarPeriod(dt.date(2024, 5, 1), 7)),
+        (("country=de", "dt=2024-05-01"), CalendarPeriod(dt.date(2024, 5, 1))),
+        (("dt=2024-05-01", "country=de"), CalendarPeriod(dt.date(2024, 5, 1))),
+        (("2024-05-01", "07"), CalendarPeriod(dt.date(2024, 5, 1), 7)),
+        (("2024-05-01", "hr=07"), CalendarPeriod(dt.date(2024, 5, 1))),
+        (("2024-05-01", "hr=77"), CalendarPeriod(dt.date(2024, 5, 1))),
         (("dt=2024-02-30",), None),
         (("dt=__HIVE_DEFAULT_PARTITION__",), None),
         (("offset=3000000",), None),
         ((), None),
     ],
 )
-def test_names_tell_their_period(names: tuple[str, ...], period: Period | None) -> None:
-    assert Period.of(names) == period
+def test_names_tell_their_period(names: tuple[str, ...], period: CalendarPeriod | None) -> None:
+    assert CalendarPeriod.of(names) == period
 
 
 def test_success_stands_where_the_period_does() -> None:
@@ -141,4 +141,4 @@ def test_success_stands_where_the_period_does() -> None:
 
 def test_a_zone_that_there_is_not_is_refused() -> None:
     with pytest.raises(ValueError, match="no time zone"):
-        Period(dt.date(2024, 1, 1)).end_ms("Europe/Nowhere")
+        CalendarPeriod(dt.date(2024, 1, 1)).end_ms("Europe/Nowhere")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.lake.dates.event_hours import Period
+from include.lake.dates.event_hours import CalendarPeriod
 from include.lake.dates.finalised import CommittedTimes, PartitionProgress, came_late, finished, passed
 from include.lake.parsing.zones import zone
 
@@ -134,7 +134,7 @@ def test_what_is_over_gets_no_more_records(name: str, now: int, lateness_h: int)
 
 
 def _end_s(names: tuple[str, ...], name: str) -> int:
-    period = Period.of(names)
+    period = CalendarPeriod.of(names)
     end = period.end_ms(name) if period else None
     assert end is not None
     return end // 1000

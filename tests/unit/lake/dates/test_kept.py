@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.clock import ManualClock
-from include.lake.dates.event_hours import Period
+from include.lake.dates.event_hours import CalendarPeriod
 from include.lake.dates.finalised import PartitionProgress, passed
 from include.lake.dates.kept import DateIndex, NamedTimes, latest
 from include.lake.dates.reading import catch_up, partitions_of
@@ -31,7 +31,9 @@ from tests.unit.lake.finalising.test_crashes import late_world
 
 MAY = Dates(dt.date(2024, 4, 20), dt.date(2024, 5, 20))
 TIMES = st.builds(
-    lambda day, hour, records, stamps: NamedTimes(Period(dt.date(2024, 3, day), hour), records, *sorted(stamps)),
+    lambda day, hour, records, stamps: NamedTimes(
+        CalendarPeriod(dt.date(2024, 3, day), hour), records, *sorted(stamps)
+    ),
     st.integers(29, 31),
     st.integers(0, 4),
     st.integers(1, 3),

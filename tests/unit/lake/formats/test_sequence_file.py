@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from include.errors import Terminal
-from include.lake.formats.port import Closed, FileIdentity
+from include.lake.formats.port import ClosedFile, FileIdentity
 from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.formats.sequence.sequence_writer import SYNC_INTERVAL, sync_markers
 from include.lake.message import Message
@@ -40,7 +40,7 @@ def written(format_: SequenceFile, *batches: list[Message], markers: Iterator[by
         writer.write(batch)
     closed = writer.close()
     data = stream.getvalue()
-    assert closed == Closed(sum(map(len, batches)), len(data), hashlib.sha256(data).hexdigest())
+    assert closed == ClosedFile(sum(map(len, batches)), len(data), hashlib.sha256(data).hexdigest())
     return data
 
 

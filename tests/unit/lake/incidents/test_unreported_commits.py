@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from include.errors import LyrebirdError, Terminal, Transient
-from include.lake.incidents.unreported_commits import UntoldCuts
+from include.lake.incidents.unreported_commits import UnreportedCuts
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Commit
 from include.lake.reading.group_log import TopicIdPartition
@@ -27,7 +27,7 @@ class Chain:
     def __init__(self) -> None:
         self.fails: LyrebirdError | None = None
         self.heard: dict[str, int] = {}
-        self.untold = UntoldCuts(self.heard, "raw:", self.read)
+        self.untold = UnreportedCuts(self.heard, "raw:", self.read)
 
     def read(self, _chain: ChainKey, since: int) -> Iterable[Commit]:
         for first in range(since, 100, 10):

@@ -13,7 +13,7 @@ from include.lake.definition import LakeGroup
 from include.lake.inspect.status import BAD, GroupStatus, PartitionStatus, group_status, standing_of
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.reading.group_log import GroupLog, TopicIdPartition
-from include.log.planning.survey import Hidden
+from include.log.planning.survey import HiddenOffsets
 from include.log.ports import LogWriter, TopicInfo
 from include.store.memory import MemoryStore
 from include.store.object_store import ObjectInfo
@@ -47,7 +47,7 @@ class Edges:
         assert self.changed is not None
         return dict.fromkeys(tps, self.changed)
 
-    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, Hidden]:
+    def hidden(self, tps: Iterable[TopicIdPartition]) -> dict[TopicIdPartition, HiddenOffsets]:
         return {}
 
     def begun_ms(self, tp: TopicIdPartition, offset: int) -> int:

@@ -13,7 +13,7 @@ from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.commit_protocol import PlannedEnd
 from include.lake.protocol.cut import Commit
-from include.lake.protocol.runner import Runner, Sending
+from include.lake.protocol.runner import Runner, UploadConcurrency
 from include.lake.protocol.steps import LocalCut, LocalFile, PutFile, PutFiles, ReadRange
 from include.store.memory import MemoryStore
 from include.store.object_store import PART_BYTES
@@ -139,10 +139,10 @@ def test_an_unfinished_cut_is_found_and_finished_as_it_was_promised(tmp_path: Pa
 @pytest.mark.parametrize("mood", ["lost before", "lost after", "full"])
 def test_any_one_call_may_go_wrong(tmp_path: Path, mood: str) -> None:
     calm = Moody()
-    Chain(calm, KEY, sending=Sending(1)).advance(plan(25), Numbers(tmp_path, most=10), lambda _: None)
+    Chain(calm, KEY, sending=UploadConcurrency(1)).advance(plan(25), Numbers(tmp_path, most=10), lambda _: None)
     for number in range(len(calm.calls)):
         store, patient = Moody({number: mood}), Patient()
-        chain = Chain(store, KEY, pause=patient, sending=Sending(1))
+        chain = Chain(store, KEY, pause=patient, sending=UploadConcurrency(1))
         chain.advance(plan(25), Numbers(tmp_path, most=10), lambda _: None)
         assert patient.waits == [1]
         assert {key: found.body for key, found in store._objects.items()} == {
@@ -153,7 +153,7 @@ def test_any_one_call_may_go_wrong(tmp_path: Path, mood: str) -> None:
 def test_without_patience_the_stores_error_is_raised_and_another_run_goes_on(tmp_path: Path) -> None:
     store = Moody({4: "lost after"})
     with pytest.raises(Transient):
-        Chain(store, KEY, sending=Sending(1)).advance(plan(25), Numbers(tmp_path), lambda _: None)
+        Chain(store, KEY, sending=UploadConcurrency(1)).advance(plan(25), Numbers(tmp_path), lambda _: None)
     assert Chain(store, KEY).advance(plan(25), Numbers(tmp_path), lambda _: None).next == 25
 
 
@@ -321,7 +321,7 @@ def test_big_files_go_up_in_parts(tmp_path: Path) -> None:
 
     found: list[Any] = []
     for _ in range(2):
-        Runner(store, chain_module.give_up, Sending(1, PART_BYTES)).run(once(found))
+        Runner(store, chain_module.give_up, UploadConcurrency(1, PART_BYTES)).run(once(found))
     assert found == [("created",), ("exists",)]
     assert store.calls[0] == "upload"
     stored = store.get("lake/big")
@@ -347,7 +347,7 @@ def test_a_local_file_that_changed_is_not_sent_and_its_cut_is_read_again(tmp_pat
 
     store, reader = MemoryStore(), Careless(tmp_path)
     reader.harmed = 1
-    chain = Chain(store, KEY, sending=Sending(2, PART_BYTES))
+    chain = Chain(store, KEY, sending=UploadConcurrency(2, PART_BYTES))
     with pytest.raises(Transient, match="not as it was closed"):
         chain.advance(plan(5), reader, lambda _: None)
     assert [info.key for info in store.list("lake/shop/even")] == []
@@ -359,7 +359,7 @@ def test_a_local_file_that_changed_is_not_sent_and_its_cut_is_read_again(tmp_pat
 def test_sending_has_bounds() -> None:
     for bad in ((0, PART_BYTES), (1, PART_BYTES - 1)):
         with pytest.raises(Terminal, match="no way to send files"):
-            Sending(*bad)
+            UploadConcurrency(*bad)
 
 
 def test_a_run_that_only_looks_reads_no_log() -> None:

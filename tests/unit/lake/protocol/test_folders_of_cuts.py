@@ -20,7 +20,7 @@ from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.commit_protocol import PlannedEnd
 from include.lake.protocol.cut import Commit
-from include.lake.writing.log_cuts import LogCuts, Logic
+from include.lake.writing.log_cuts import CutLogic, LogCuts
 from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec
 from include.store.memory import MemoryStore
@@ -50,13 +50,13 @@ class Sorted:
                 batch.kept.setdefault((f"user={folder}",), []).append(message)
         return batch
 
-    def holding(self, partition: int, first: int, timestamp_ms: int) -> Logic:
-        return Logic("c", lambda _first: self.sort, VERBATIM, VERBATIM)
+    def holding(self, partition: int, first: int, timestamp_ms: int) -> CutLogic:
+        return CutLogic("c", lambda _first: self.sort, VERBATIM, VERBATIM)
 
     def border(self, partition: int, first: int) -> int | None:
         return None
 
-    def of(self, config: str) -> Logic:
+    def of(self, config: str) -> CutLogic:
         return self.holding(0, 0, 0)
 
 

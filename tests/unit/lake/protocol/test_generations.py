@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from include.errors import Fenced, Transient
 from include.lake.protocol.chain_key import ChainKey, TopicKey
-from include.lake.protocol.generations import Live, least_generation, lives, take_over
+from include.lake.protocol.generations import LiveGeneration, least_generation, lives, take_over
 from include.lake.protocol.pointer import read_pointer
 from include.store.memory import MemoryStore
 
@@ -23,7 +23,7 @@ def heads_of(chains: Mapping[ChainKey, int]) -> dict[ChainKey, int]:
     return {chain: max(start, HEADS.get((chain.generation, chain.partition), 0)) for chain, start in chains.items()}
 
 
-def taken(store: MemoryStore, revision: int, partitions: int = 2) -> Live:
+def taken(store: MemoryStore, revision: int, partitions: int = 2) -> LiveGeneration:
     return take_over(store, TOPIC, revision, partitions, heads_of)
 
 

@@ -23,11 +23,11 @@ from include.lake.tables.runner import TablesRunner
 from include.lake.tables.task import apply_bucket, first_buckets, gather_records
 from include.lake.tables.work import TableBucketResult, TableWork
 from include.log import topics
-from include.log.control import Control
+from include.log.control import ControlRecord
 from include.log.memory import MemoryLog, MemoryRegistry
 from include.log.planning.plan import BatchPlan, Cut
 from include.log.ports import Record, TopicSpec
-from include.log.publishing.letters import LettersOnce
+from include.log.publishing.letters import DeadLetterWriter
 from include.record.codec import Decoder, Encoder
 from include.record.gtid import parse_gtid_set
 from include.record.key import partition_of
@@ -151,7 +151,7 @@ class TablesHarness:
 
     def truncate(self) -> None:
         self.version += 1
-        control = Control("truncate", "shop", "users", self.version)
+        control = ControlRecord("truncate", "shop", "users", self.version)
         self.raw(topics.control(SOURCE), control.key(), control.value(), self.version, 0)
 
     def some(self, count: int, keys: int = 12) -> None:
@@ -178,7 +178,7 @@ class TablesHarness:
         decode = Decoder(self.registry.schema)
         floor = 0
         if topic == CHANGES:
-            said = [Control.parse(each.value or b"") for each in self.records(topics.control(SOURCE))]
+            said = [ControlRecord.parse(each.value or b"") for each in self.records(topics.control(SOURCE))]
             floor = max((each.floor for each in said), default=0)
         newest: dict[bytes, tuple[int, Row | None]] = {}
         for record in self.records(topic):
@@ -228,7 +228,7 @@ class Process:
         durable = ("commit", "create", "add_columns")
         store: Any = _Wrapped(world.store, world.crashes, ("put", "put_if_absent", "put_if_match"))
         self._store = store
-        self.letters = LettersOnce(world.log.writer("dead"), world.log.reader())
+        self.letters = DeadLetterWriter(world.log.writer("dead"), world.log.reader())
         letters: Any = _Wrapped(self.letters, world.crashes, ("write",))
 
         def log_of(folder: str) -> Any:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.lake.tables.bucket_file import Rewritten, RowColumns, rewritten
+from include.lake.tables.bucket_file import RewrittenBucket, RowColumns, rewritten
 from include.lake.tables.columns import KEY, VERSION, Columns
 from include.lake.tables.rows import RowChange
 
@@ -52,7 +52,7 @@ def rows() -> RowColumns:
     return RowColumns("t", lambda _: SCHEMA)
 
 
-def apply(old: bytes | None, changes: list[RowChange], floor: int = 0) -> Rewritten:
+def apply(old: bytes | None, changes: list[RowChange], floor: int = 0) -> RewrittenBucket:
     return rewritten([old] if old else [], {each.key: each for each in changes}, floor, ARROW, rows(), "t/0")
 
 

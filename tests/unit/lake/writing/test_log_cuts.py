@@ -18,19 +18,19 @@ from include.lake.protocol.cut import Commit, Gap
 from include.lake.protocol.steps import ReadRange
 from include.lake.reading.log_ranges import MessageBatch, PortRanges
 from include.lake.writing.cut_files import whole
-from include.lake.writing.log_cuts import LogCuts, Logic
+from include.lake.writing.log_cuts import CutLogic, LogCuts
 from include.log.memory import MemoryLog
 from include.log.ports import TopicSpec
 from include.store.memory import MemoryStore
 
 VERBATIM = SequenceFile(layout="verbatim")
-FIRST, LATER = (Logic(name, lambda _first: whole(("offset=0",)), VERBATIM, VERBATIM) for name in ("first", "later"))
+FIRST, LATER = (CutLogic(name, lambda _first: whole(("offset=0",)), VERBATIM, VERBATIM) for name in ("first", "later"))
 
 
 class Two:
     """The first logic, and from offset 50 on the later one."""
 
-    def holding(self, partition: int, first: int, timestamp_ms: int) -> Logic:
+    def holding(self, partition: int, first: int, timestamp_ms: int) -> CutLogic:
         assert partition == 0
         return LATER if first >= 50 else FIRST
 
@@ -38,7 +38,7 @@ class Two:
         assert partition == 0
         return 50 if first < 50 else None
 
-    def of(self, config: str) -> Logic:
+    def of(self, config: str) -> CutLogic:
         return {"first": FIRST, "later": LATER}[config]
 
 
@@ -104,16 +104,16 @@ def test_a_cut_ends_before_the_message_that_opens_a_folder_too_many_but_not_one_
     tmp_path: Path,
 ) -> None:
     place = Place(tmp_path / "cuts", max_folders=3)
-    tens = Logic("tens", lambda _first: by_ten, VERBATIM, VERBATIM)
+    tens = CutLogic("tens", lambda _first: by_ten, VERBATIM, VERBATIM)
 
     class One:
-        def holding(self, _partition: int, _first: int, _timestamp_ms: int) -> Logic:
+        def holding(self, _partition: int, _first: int, _timestamp_ms: int) -> CutLogic:
             return tens
 
         def border(self, _partition: int, _first: int) -> int | None:
             return None
 
-        def of(self, _config: str) -> Logic:
+        def of(self, _config: str) -> CutLogic:
             return tens
 
     place.cuts = LogCuts(place.ranges, place.key, One(), tmp_path / "cuts", 1 << 20, 3)

@@ -10,7 +10,7 @@ from include.errors import SettingsError, Terminal
 from include.lake.definition import LakeGroup
 from include.lake.message import Message
 from include.lake.parsing.definition import ParserContext
-from include.lake.writing.log_cuts import Logics
+from include.lake.writing.log_cuts import CutLogics
 from include.lake.writing.topic_pipelines import logics_of
 
 MEANS = ParserContext(Path("/nowhere"))
@@ -28,7 +28,7 @@ def backup(**changes: object) -> LakeGroup:
     return LakeGroup.model_validate(declared | changes)
 
 
-def parsed(versions: list[dict[str, object]]) -> Logics:
+def parsed(versions: list[dict[str, object]]) -> CutLogics:
     group = LakeGroup.model_validate(
         {
             "kind": "partition",

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from include.errors import SettingsError, Terminal
 from include.log.planning.plan import (
+    BatchGoal,
     BatchLimits,
     BatchPlan,
     Cut,
-    Goal,
     StreamOffset,
     StreamSpec,
     batch_plan,
@@ -85,7 +85,7 @@ def test_a_limit_holds_for_each_partition_and_a_topic_may_have_its_own() -> None
 
 def test_a_later_cut_is_a_batch_though_no_record_came() -> None:
     first = StreamOffset({}, {("a", 0): 9}, IDS, cuts(3))
-    goal = Goal(cuts(4), {("a", 0): 9})
+    goal = BatchGoal(cuts(4), {("a", 0): 9})
     second = step(first, available={}, begins={}, ids=IDS, goal=goal)
     assert second is not None
     assert second.plan().cut == cut(4)
@@ -94,8 +94,8 @@ def test_a_later_cut_is_a_batch_though_no_record_came() -> None:
 
 def test_a_step_over_the_limit_is_gone_in_parts_that_are_complete_to_nothing() -> None:
     at = StreamOffset({}, {("a", 0): 9}, IDS, cuts(3))
-    far, found = Goal(cuts(4), {("a", 0): 30, ("a", 1): 5}), []
-    for goal in (far, Goal(cuts(5), {("a", 0): 90}), None):
+    far, found = BatchGoal(cuts(4), {("a", 0): 30, ("a", 1): 5}), []
+    for goal in (far, BatchGoal(cuts(5), {("a", 0): 90}), None):
         after = step(at, available={("b", 0): 7}, begins={}, ids=IDS, goal=goal, limits=BatchLimits(9))
         assert after is not None
         found.append(after)
@@ -107,7 +107,7 @@ def test_a_step_over_the_limit_is_gone_in_parts_that_are_complete_to_nothing() -
 
 
 def test_parts_of_a_bounded_size_are_of_all_partitions_that_are_behind() -> None:
-    goal = Goal(cuts(4), {("a", 0): 300, ("a", 1): 100, ("a", 2): 0})
+    goal = BatchGoal(cuts(4), {("a", 0): 300, ("a", 1): 100, ("a", 2): 0})
     found = step(StreamOffset(), available={("b", 0): 50}, begins={}, ids=IDS, goal=goal, limits=BatchLimits(total=40))
     assert found is not None
     assert found.ends == {("a", 0): 30, ("a", 1): 10, ("a", 2): 0, ("b", 0): 40}, "and of those that no cut speaks for"

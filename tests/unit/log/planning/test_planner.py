@@ -14,7 +14,7 @@ from include.log.planning.planner import BatchPlanner, bounded
 from include.log.planning.survey import Edge, PortSurvey
 from include.log.planning.tail import PortTail, ResolvedTail
 from include.log.ports import TopicInfo, TopicSpec
-from include.log.resolved import Resolved
+from include.log.resolved import ResolvedRecord
 from include.record.position import SourcePosition
 
 RESOLVED = "cdc.shop.resolved"
@@ -50,7 +50,7 @@ class Source:
 
     def resolve(self, ends: dict[Partition, int], *, full: bool = False) -> None:
         self.sequence += 1
-        record = Resolved("shop", self.sequence, self.sequence, position(self.sequence), ends, full, ("shop.x",))
+        record = ResolvedRecord("shop", self.sequence, self.sequence, position(self.sequence), ends, full, ("shop.x",))
         self.writer.begin()
         self.writer.append(RESOLVED, record.key, record.value(), partition=0)
         self.writer.commit()

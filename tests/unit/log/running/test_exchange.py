@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from include.log.running import exchange
 from include.log.running.exchange import (
-    Far,
     FramePiece,
-    Near,
+    InlineResults,
+    StoredResults,
     applied,
     frames_of,
     near,
@@ -82,8 +82,8 @@ def test_results_come_whole_and_in_order_near_or_in_shares(
     far = iter([piece for share in by_share for piece in share])
     pieces: list[Any] = []
     for result in found:
-        pieces += result.pieces if isinstance(result, Near) else [next(far) for _ in result.sizes]
-        assert isinstance(result, Far) or sum(len(piece.data) for piece in result.pieces) <= most
+        pieces += result.pieces if isinstance(result, InlineResults) else [next(far) for _ in result.sizes]
+        assert isinstance(result, StoredResults) or sum(len(piece.data) for piece in result.pieces) <= most
     assert list(whole(pieces)) == [
         (number * 10 + bucket, data) for number, task in enumerate(tasks) for bucket, data in enumerate(task)
     ]

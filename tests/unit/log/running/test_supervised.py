@@ -17,7 +17,7 @@ from include.errors import Fenced, LyrebirdError, Terminal, Transient
 from include.log.planning.plan import BatchPlan, Cut, StreamOffset
 from include.log.running.failure import first_line, lyrebird_error
 from include.log.running.spark_settings import settings
-from include.log.running.supervised import Draining, Supervised, lag_by_topic, run_beside, stop_signal
+from include.log.running.supervised import ApplicationEnding, SupervisedRun, lag_by_topic, run_beside, stop_signal
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.record.gtid import MariadbGtidSet
@@ -38,7 +38,7 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.metrics = Metrics("app")
-        self.supervised = Supervised("app", RunFolder(folder, ManualClock(5)), self.metrics, ManualClock(5))
+        self.supervised = SupervisedRun("app", RunFolder(folder, ManualClock(5)), self.metrics, ManualClock(5))
 
     def told(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / "progress.json").read_text())
@@ -103,7 +103,7 @@ def test_an_idle_query_makes_progress_too(run: Run) -> None:
 
 def test_no_batch_begins_once_it_drains(run: Run) -> None:
     run.supervised.drain()
-    with pytest.raises(Draining):
+    with pytest.raises(ApplicationEnding):
         run.supervised.batch(1, PLAN, lambda: None)
     assert run.supervised.failure is None
 

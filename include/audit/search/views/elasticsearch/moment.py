@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import override
 
-from include.audit.search.bounds import NO_LOWS, Bounds, Window
+from include.audit.search.bounds import NO_LOWS, AuditBounds, Window
 from include.audit.search.views.key_range import DocIdRange
 from include.audit.search.views.range_count import IndexView, SeenDocument
 from include.errors import Terminal, Transient
@@ -165,7 +165,7 @@ class ElasticsearchView(AtMoment, IndexView):
         index: ElasticsearchIndex,
         name: str,
         topic: str,
-        bounds: Bounds,
+        bounds: AuditBounds,
         to_id: Callable[[str], str] = str,
     ) -> None:
         self._to_id = to_id
@@ -177,7 +177,7 @@ class ElasticsearchView(AtMoment, IndexView):
         self._moment = PointInTime(index, name)
 
     @override
-    def narrow(self, bounds: Bounds) -> None:
+    def narrow(self, bounds: AuditBounds) -> None:
         self._filter = [*self._living, _counted(bounds), *of_part(bounds)]
         self._above = [*self._living, above(bounds), *of_part(bounds)]
 
@@ -210,7 +210,7 @@ class ElasticsearchView(AtMoment, IndexView):
             yield answer["hits"]
 
 
-def of_part(bounds: Bounds) -> list[dict[str, Any]]:
+def of_part(bounds: AuditBounds) -> list[dict[str, Any]]:
     """The filter for documents of the bounds' part; none where that is all."""
     if bounds.part is None:
         return []
@@ -229,12 +229,12 @@ def by_partition(moment: PointInTime, filters: Sequence[Mapping[str, Any]]) -> M
     return {int(each["key"]): int(each["doc_count"]) for each in told["buckets"]}
 
 
-def above(bounds: Bounds) -> dict[str, Any]:
+def above(bounds: AuditBounds) -> dict[str, Any]:
     """The query for documents from above the bounds that are not unproven."""
     return _not(_older(bounds), _in_window(bounds.window), unproven(bounds))
 
 
-def unproven(bounds: Bounds) -> dict[str, Any] | None:
+def unproven(bounds: AuditBounds) -> dict[str, Any] | None:
     """The query for documents that nobody can judge; None when there are none."""
     older = _older(bounds)
     gone = [_offsets(p, lt=start) for p, start in bounds.starts.items()]
@@ -244,7 +244,7 @@ def unproven(bounds: Bounds) -> dict[str, Any] | None:
     return _any(parts) if parts else None
 
 
-def _counted(bounds: Bounds) -> dict[str, Any]:
+def _counted(bounds: AuditBounds) -> dict[str, Any]:
     older, within = _older(bounds), _in_window(bounds.window, bounds.lows)
     # Documents of a former generation lie at offsets that mean nothing now.
     wanted = within if older is None else {"bool": {"filter": [within], "must_not": [older]}}
@@ -254,7 +254,7 @@ def _counted(bounds: Bounds) -> dict[str, Any]:
     return wanted if left_out is None else {"bool": {"filter": [wanted], "must_not": [left_out]}}
 
 
-def _older(bounds: Bounds) -> dict[str, Any] | None:
+def _older(bounds: AuditBounds) -> dict[str, Any] | None:
     return {"range": {"metadata.generation": {"gt": 0, "lt": bounds.generation}}} if bounds.generation > 1 else None
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from typing_extensions import override
 
-from include.audit.search.bounds import Bounds
+from include.audit.search.bounds import AuditBounds
 from include.audit.search.iblt import Histogram
 from include.audit.search.views.elasticsearch.moment import (
     DOC_ID,
@@ -60,7 +60,7 @@ class ElasticsearchStates(AtMoment, StateView):
     stateless: Sequence[IndexState] = ()
 
     def __init__(
-        self, index: ElasticsearchIndex, name: str, topic: str, bounds: Bounds, to_id: Callable[[str], str] = str
+        self, index: ElasticsearchIndex, name: str, topic: str, bounds: AuditBounds, to_id: Callable[[str], str] = str
     ) -> None:
         self._index = index
         self._name = name
@@ -71,7 +71,7 @@ class ElasticsearchStates(AtMoment, StateView):
         self._moment = PointInTime(index, name)
 
     @override
-    def narrow(self, bounds: Bounds) -> None:
+    def narrow(self, bounds: AuditBounds) -> None:
         self._unproven, self._part = unproven(bounds), of_part(bounds)
         out = [] if self._unproven is None else [{"bool": {"must_not": [self._unproven]}}]
         self._living = [*self._all_living, *out, *self._part]
