@@ -10,8 +10,9 @@ from pathlib import Path
 
 from include.clock import Clock
 from include.errors import Transient
+from include.log.running.spark_home import installed_spark, spark_home
 from include.settings.deployment import Deployment
-from include.settings.environment import PROJECT_ROOT, deployment_folder, environment, state_folder
+from include.settings.environment import PROJECT_ROOT, cache_folder, deployment_folder, environment, state_folder
 from supervision.connections import connection_fields
 from supervision.guardian import EXIT_TAKEN
 from supervision.run_folder import RunFolder
@@ -43,9 +44,10 @@ def application_environment(given: Mapping[str, str] = os.environ) -> dict[str, 
     names["PYTHONPATH"] = str(PROJECT_ROOT)
     names["PYTHONUNBUFFERED"] = "1"
     names.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = next((Path(p) / "pyspark" for p in sys.path if (Path(p) / "pyspark/bin/spark-submit").exists()), None)
-    if spark is not None:
-        names.setdefault("SPARK_HOME", str(spark))
+    if "SPARK_HOME" not in names:
+        # Another Python than ours may have no pyspark but the one in Spark's home.
+        ours = names["PYSPARK_PYTHON"] == sys.executable
+        names["SPARK_HOME"] = str(spark_home(cache_folder(names)) if ours else installed_spark())
     return names
 
 

@@ -26,6 +26,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from include.errors import SettingsError
+from include.log.running.spark_settings import driver_options
 from include.settings.environment import PROJECT_ROOT, state_folder
 from supervision.leash import leashed
 
@@ -152,12 +153,7 @@ def conf_for_master(master: str, *, memory: str, cores: int, names: Mapping[str,
         # A laptop's address changes with its network; nothing here listens to the outside.
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if master.startswith("local"):
-        # Driver and tasks share one small JVM with short tasks: the optimising compiler and parallel collectors would
-        # take more of a small machine's cores than they give back.
-        return {
-            **conf,
-            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError",
-        }
+        return {**conf, "spark.driver.extraJavaOptions": driver_options(names.get("LYREBIRD_SPARK_CLASSES", ""))}
     # A standalone master gives all its cores to the first application that sets no limit.
     conf |= {"spark.cores.max": str(cores), "spark.executor.memory": memory}
     if python := names.get("PYSPARK_PYTHON"):

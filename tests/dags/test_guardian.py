@@ -17,6 +17,7 @@ import pytest
 
 from include.clock import SystemClock
 from include.incidents.supervision import is_crash
+from include.log.running.spark_home import installed_spark
 from supervision.decisions import Reconnect, on_start
 from supervision.launch import application_environment, launch
 from supervision.processes import here, marked, start_ticks
@@ -463,4 +464,9 @@ def test_airflows_own_settings_do_not_reach_the_application() -> None:
     assert "AIRFLOW__CORE__FERNET_KEY" not in names
     assert "LYREBIRD_RUN" not in names
     assert names["LYREBIRD_KAFKA"] == "a:1"
-    assert names["SPARK_HOME"].endswith("pyspark")
+    assert (Path(names["SPARK_HOME"]) / "bin" / "spark-submit").exists()
+
+
+def test_another_python_finds_pyspark_in_sparks_own_home() -> None:
+    assert application_environment({"PYSPARK_PYTHON": "/opt/python"})["SPARK_HOME"] == str(installed_spark())
+    assert application_environment({"SPARK_HOME": "/opt/spark"})["SPARK_HOME"] == "/opt/spark"

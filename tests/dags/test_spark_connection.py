@@ -239,3 +239,14 @@ def test_names_and_values_survive_a_java_properties_file(properties: dict[str, s
 def test_executors_get_no_more_of_the_environment_than_they_need() -> None:
     held = executor_environment({"LYREBIRD_STATE": "/s", "LYREBIRD_RUN": "/r", "HOME": "/h"})
     assert held == {"spark.executorEnv.LYREBIRD_STATE": "/s"}
+
+
+def test_drivers_of_this_machine_map_the_archive_of_sparks_classes() -> None:
+    names = {"LYREBIRD_SPARK_CLASSES": "/a cache/classes.jsa"}
+    key = "spark.driver.extraJavaOptions"
+    assert (
+        '"-XX:SharedArchiveFile=/a cache/classes.jsa"'
+        in conf_for_master("local[2]", memory="1g", cores=1, names=names)[key]
+    )
+    assert "Shared" not in conf_for_master("local[2]", memory="1g", cores=1, names={})[key]
+    assert key not in conf_for_master("spark://h:7077", memory="1g", cores=1, names=names)

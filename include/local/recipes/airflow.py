@@ -10,7 +10,6 @@ import base64
 import contextlib
 import datetime as dt
 import importlib.metadata
-import importlib.util
 import json
 import os
 import sqlite3
@@ -21,11 +20,13 @@ from pathlib import Path
 from include.errors import Terminal
 from include.local.cause import cause
 from include.local.process import Launch
+from include.local.programs import spark_classes
 from include.local.programs.java import system_java
 from include.local.recipes.probe import get_json
 from include.local.records import Records, write_private
 from include.local.services import Service
 from include.local.site import Site, secret_key
+from include.log.running.spark_home import spark_home
 from include.settings.airflow_settings import JOBS_POOL, SQLITE_FILE, SUPERVISION
 
 __all__ = ["finish", "prepare", "ready"]
@@ -102,7 +103,7 @@ def _environment(site: Site) -> dict[str, str]:
         **SUPERVISION,
         "AIRFLOW_CONN_SMTP_DEFAULT": json.dumps(smtp),
         "LYREBIRD_SPARK_MASTER": "local[2]",
-        "SPARK_HOME": str(_spark_home()),
+        "SPARK_HOME": str(spark_home(site.cache)),
         "PYSPARK_PYTHON": sys.executable,
         "JAVA_HOME": str(system_java().home),
     }
@@ -116,18 +117,13 @@ def _environment(site: Site) -> dict[str, str]:
     return {**site.python_environment(), **settings, **callers}
 
 
-def _spark_home() -> Path:
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise Terminal("pyspark is not installed", fix="Run: pip install -r requirements.txt")
-    return Path(spec.origin).parent
-
-
 def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     """Write the password file, bring the metadata database to this version once, return the four processes."""
     home = site.folder(row)
     home.mkdir(parents=True, exist_ok=True)
     environment = _environment(site)
+    if classes := spark_classes.archive(site.cache, system_java(), environment):
+        environment["LYREBIRD_SPARK_CLASSES"] = str(classes)
     password = {"admin": site.secrets["LYREBIRD_AIRFLOW_PASSWORD"]}
     write_private(home / "passwords.json", json.dumps(password))
     _migrate(home, environment)

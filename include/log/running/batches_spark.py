@@ -46,11 +46,12 @@ from include.log.running.exchange import (
     whole,
 )
 from include.log.running.failure import lyrebird_error
+from include.log.running.spark_home import spark_home
 from include.log.running.spark_settings import CHECKPOINT, TALKATIVE, settings
 from include.log.running.supervised import SupervisedRun, checkpoint_folder, stop_signal
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
-from include.settings.environment import environment
+from include.settings.environment import cache_folder, environment
 
 __all__ = [
     "ROW_SCHEMA",
@@ -95,6 +96,8 @@ def session(application: str, conf: Mapping[str, str] | None = None) -> SparkSes
         # Only with its gateway attached does SparkConf see what spark-submit was given.
         SparkContext._ensure_initialized()  # noqa: SLF001
         outside = dict(SparkConf().getAll())
+    elif os.environ["PYSPARK_PYTHON"] == sys.executable:
+        os.environ.setdefault("SPARK_HOME", str(spark_home(cache_folder())))
     wanted = settings(
         application,
         given=conf or {},

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-__all__ = ["CHECKPOINT", "TALKATIVE", "settings"]
+__all__ = ["CHECKPOINT", "TALKATIVE", "driver_options", "settings"]
 
 TALKATIVE: Final = (
     # Warns of every batch that takes longer than the trigger: under load that is all of them, and metrics show it.
@@ -72,8 +72,16 @@ def settings(
         if not wanted["spark.master"].startswith("local-cluster"):
             # Other accounts of the machine reach the driver's port, too. Here alone Spark makes the secret itself.
             wanted.setdefault("spark.authenticate", "true")
-        # As Airflow's hook submits it: compilers and collectors for large heaps cost more than small batches do.
-        wanted.setdefault(
-            "spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError"
-        )
+        wanted.setdefault("spark.driver.extraJavaOptions", driver_options())
     return wanted
+
+
+def driver_options(classes: str = "") -> str:
+    """Options of the JVM of a driver that runs its tasks itself.
+
+    Driver and tasks share one small JVM with short tasks: the optimising compiler and parallel collectors would take
+    more of a small machine's cores than they give back. `classes`: an archive of Spark's classes, which a JVM that
+    cannot use it leaves alone.
+    """
+    options = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError"
+    return f'{options} "-XX:SharedArchiveFile={classes}" -Xlog:cds=off' if classes else options

@@ -13,6 +13,7 @@ import pytest
 
 from include.local import process
 from include.local.process import Launch
+from include.local.programs import spark_classes
 from include.local.recipes import airflow
 from include.local.records import Records, ServerState
 from include.local.services import SERVICES
@@ -69,6 +70,7 @@ def gets_smaller(file: Path) -> bool:
 @pytest.fixture
 def migrated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(airflow, "_migrate", lambda _home, _environment: None)
+    monkeypatch.setattr(spark_classes, "archive", lambda cache, *_more: cache / "classes.jsa")
 
 
 def test_an_old_database_is_copied_before_airflow_starts_so_that_it_can_get_smaller(site: Site, migrated: None) -> None:

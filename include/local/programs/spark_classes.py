@@ -1,0 +1,81 @@
+"""The archive of Spark's classes that drivers of the one-machine stack map when they start (JVM: AppCDS).
+
+Half of a driver's start is the reading and checking of some 15,000 classes. The archive has them as they are in memory;
+all drivers share its pages. A JVM that cannot use it, as of another Java or Spark, goes on without.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import logging
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from include.local.programs.download import free_mb
+from include.local.programs.java import Java
+
+__all__ = ["archive", "archive_path"]
+
+_LOG: Final = logging.getLogger(__name__)
+_TRAINING: Final = "include.local.programs.spark_training_spark"
+_LONGEST_S: Final = 300
+_KEPT: Final = 3
+# Some 160 MB, and as much again while it is written.
+_FREE_MB: Final = 1000
+
+
+def archive_path(cache: Path, java: Java, spark_home: str) -> Path:
+    """Where the archive for this Java and this Spark lies, or would: it holds for both as they are at their places."""
+    release = java.home / "release"
+    said = (
+        str(java.home),
+        release.read_text(encoding="utf-8") if release.exists() else str(java.release),
+        spark_home,
+        importlib.metadata.version("pyspark"),
+    )
+    return cache / f"spark-classes-{hashlib.sha256(repr(said).encode()).hexdigest()[:16]}.jsa"
+
+
+def archive(cache: Path, java: Java, environment: Mapping[str, str]) -> Path | None:
+    """The archive, made at the first call by a driver that does all kinds of work once (half a minute).
+
+    Several processes may make it at once: each writes a file of its own and renames it. The three that were made last
+    stay. None where it could not be made: drivers start without it, as well but not as fast; the log says why.
+    `environment`: of those drivers, with SPARK_HOME.
+    """
+    path = archive_path(cache, java, environment["SPARK_HOME"])
+    if path.exists():
+        return path
+    if not os.access(cache, os.W_OK) or free_mb(cache) < _FREE_MB:
+        _LOG.warning("%s has no room for Spark's classes, drivers start slower", cache)
+        return None
+    side = cache / f".{path.stem}-{secrets.token_hex(4)}.jsa"
+    try:
+        done = subprocess.run(  # noqa: S603 - our own words
+            [sys.executable, "-m", _TRAINING, str(side)],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_LONGEST_S,
+            check=False,
+        )
+        if done.returncode or not side.exists():
+            _LOG.warning("Spark's classes cannot be archived, drivers start slower: %s", done.stderr.strip()[-500:])
+            return None
+        side.chmod(0o444)
+        side.replace(path)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        _LOG.warning("Spark's classes cannot be archived, drivers start slower: %s", error)
+        return None
+    finally:
+        side.unlink(missing_ok=True)
+    for old in sorted(cache.glob("spark-classes-*.jsa"), key=os.path.getmtime)[:-_KEPT]:
+        old.unlink(missing_ok=True)
+    return path

@@ -1,0 +1,103 @@
+"""The archive of Spark's classes: when it is made, and that drivers start without it where it cannot be."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from include.local.programs import spark_classes
+from include.local.programs.java import Java
+
+Made = Callable[[list[str]], int]
+
+
+@pytest.fixture
+def java(tmp_path: Path) -> Java:
+    home = tmp_path / "java"
+    home.mkdir()
+    (home / "release").write_text('JAVA_VERSION="17.0.1"')
+    return Java(home, 17, True)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    return folder
+
+
+def training(monkeypatch: pytest.MonkeyPatch, run: Made) -> list[list[str]]:
+    """In the place of the real one; what was asked of it."""
+    asked: list[list[str]] = []
+
+    def start(words: list[str], **_more: Any) -> SimpleNamespace:
+        asked.append(words)
+        return SimpleNamespace(returncode=run(words), stderr="the cause")
+
+    monkeypatch.setattr(subprocess, "run", start)
+    return asked
+
+
+def written(words: list[str]) -> int:
+    Path(words[-1]).write_bytes(b"classes")
+    return 0
+
+
+def test_it_is_made_once_for_a_java_and_a_spark(cache: Path, java: Java, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = training(monkeypatch, written)
+    first = spark_classes.archive(cache, java, {"SPARK_HOME": "/spark"})
+    assert first is not None
+    assert first.read_bytes() == b"classes"
+    assert spark_classes.archive(cache, java, {"SPARK_HOME": "/spark"}) == first
+    assert len(asked) == 1
+    # An update of Java at the same place: its classes are others.
+    (java.home / "release").write_text('JAVA_VERSION="17.0.2"')
+    assert spark_classes.archive(cache, java, {"SPARK_HOME": "/spark"}) != first
+    assert spark_classes.archive(cache, java, {"SPARK_HOME": "/other"}) != first
+    assert len(asked) == 3
+
+
+def test_the_three_that_were_made_last_stay(cache: Path, java: Java, monkeypatch: pytest.MonkeyPatch) -> None:
+    training(monkeypatch, written)
+    made = []
+    for number in range(5):
+        path = spark_classes.archive(cache, java, {"SPARK_HOME": f"/spark{number}"})
+        assert path is not None
+        os.utime(path, (number, number))
+        made.append(path)
+    assert sorted(cache.iterdir()) == sorted(made[2:])
+
+
+@pytest.mark.parametrize("run", [lambda _words: 1, lambda _words: 0, lambda words: written(words) + 1])
+def test_drivers_start_without_one_that_could_not_be_made(
+    cache: Path, java: Java, run: Made, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    training(monkeypatch, run)
+    with caplog.at_level(logging.WARNING):
+        assert spark_classes.archive(cache, java, {"SPARK_HOME": "/spark"}) is None
+    assert "the cause" in caplog.text
+    assert not list(cache.iterdir())
+
+
+def test_a_training_that_does_not_end_is_given_up(cache: Path, java: Java, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(words: list[str]) -> int:
+        written(words)
+        raise subprocess.TimeoutExpired(words, 1)
+
+    training(monkeypatch, hang)
+    assert spark_classes.archive(cache, java, {"SPARK_HOME": "/spark"}) is None
+    assert not list(cache.iterdir())
+
+
+def test_a_full_disk_is_not_filled_further(cache: Path, java: Java, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = training(monkeypatch, written)
+    monkeypatch.setattr(spark_classes, "free_mb", lambda _folder: 999.0)
+    assert spark_classes.archive(cache, java, {"SPARK_HOME": "/spark"}) is None
+    assert not asked
