@@ -26,6 +26,8 @@ def test_it_holds_at_the_floor_and_names_the_files_that_lack_most() -> None:
 def test_too_little_or_nothing_measured_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "report"
     assert main(path) == 1
+    path.write_text("")
+    assert main(path) == 1
     path.write_text(json.dumps(report(1)))
     assert main(path) == 1
     assert "error: unit tests ran 1.0 %" in capsys.readouterr().err

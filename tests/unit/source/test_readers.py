@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -180,7 +181,11 @@ def test_no_snapshot_is_open_while_a_chunk_waits_for_the_stream() -> None:
     made = readers(server, 1)
     try:
         assert ended.wait(PATIENCE_S)
-        assert isinstance(made.take(), ChunkPiece)
+        # It is handed over only then.
+        end = time.monotonic() + PATIENCE_S
+        while (piece := made.take()) is None and time.monotonic() < end:
+            time.sleep(0.01)
+        assert isinstance(piece, ChunkPiece)
     finally:
         made.stop()
 
