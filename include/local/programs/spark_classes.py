@@ -24,7 +24,8 @@ __all__ = ["archive", "archive_path"]
 
 _LOG: Final = logging.getLogger(__name__)
 _TRAINING: Final = "include.local.programs.spark_training_spark"
-_LONGEST_S: Final = 300
+# `up` waits for Airflow for twice as long, this included.
+_LONGEST_S: Final = 150
 _KEPT: Final = 3
 # Some 160 MB, and as much again while it is written.
 _FREE_MB: Final = 1000
