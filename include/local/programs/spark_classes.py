@@ -7,7 +7,6 @@ all drivers share its pages. A JVM that cannot use it, as of another Java or Spa
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import logging
 import os
 import secrets
@@ -38,7 +37,8 @@ def archive_path(cache: Path, java: Java, spark_home: str) -> Path:
         str(java.home),
         release.read_text(encoding="utf-8") if release.exists() else str(java.release),
         spark_home,
-        importlib.metadata.version("pyspark"),
+        # A JVM leaves an archive alone whose jars are others by time or size, as after a new installation.
+        sorted((jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in Path(spark_home, "jars").glob("*")),
     )
     return cache / f"spark-classes-{hashlib.sha256(repr(said).encode()).hexdigest()[:16]}.jsa"
 

@@ -64,6 +64,16 @@ def test_it_is_made_once_for_a_java_and_a_spark(cache: Path, java: Java, monkeyp
     assert len(asked) == 3
 
 
+def test_jars_that_were_installed_anew_have_an_archive_of_their_own(java: Java, tmp_path: Path) -> None:
+    jar = tmp_path / "jars" / "spark-core.jar"
+    jar.parent.mkdir()
+    jar.write_bytes(b"jar")
+    first = spark_classes.archive_path(tmp_path, java, str(tmp_path))
+    assert spark_classes.archive_path(tmp_path, java, str(tmp_path)) == first
+    os.utime(jar, (1, 1))
+    assert spark_classes.archive_path(tmp_path, java, str(tmp_path)) != first
+
+
 def test_the_three_that_were_made_last_stay(cache: Path, java: Java, monkeypatch: pytest.MonkeyPatch) -> None:
     training(monkeypatch, written)
     made = []
