@@ -59,6 +59,9 @@ def test_an_index_is_made_filled_and_read(node: SecureNode, unique: str, way: di
     try:
         index.create(name, MAPPINGS)
         answer = index.bulk(name, LINES)
+        if "url" in way and answer.status == 0:
+            # The client looks at a node that is away again after a second. A delivery sends the request again, too.
+            answer = index.bulk(name, LINES)
         assert (answer.status, [item.status for item in answer.items or ()]) == (200, [201])
         index.refresh(name)
         found = index.get(name, "1")
