@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 import secrets
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -58,17 +59,9 @@ def archive(cache: Path, java: Java, environment: Mapping[str, str]) -> Path | N
         return None
     side = cache / f".{path.stem}-{secrets.token_hex(4)}.jsa"
     try:
-        done = subprocess.run(  # noqa: S603 - our own words
-            [sys.executable, "-m", _TRAINING, str(side)],
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_LONGEST_S,
-            check=False,
-        )
-        if done.returncode or not side.exists():
-            _LOG.warning("Spark's classes cannot be archived, drivers start slower: %s", done.stderr.strip()[-500:])
+        status, said = _trained([sys.executable, "-m", _TRAINING, str(side)], environment)
+        if status or not side.exists():
+            _LOG.warning("Spark's classes cannot be archived, drivers start slower: %s", said.strip()[-500:])
             return None
         side.chmod(0o444)
         side.replace(path)
@@ -80,3 +73,22 @@ def archive(cache: Path, java: Java, environment: Mapping[str, str]) -> Path | N
     for old in sorted(cache.glob("spark-classes-*.jsa"), key=os.path.getmtime)[:-_KEPT]:
         old.unlink(missing_ok=True)
     return path
+
+
+def _trained(words: list[str], environment: Mapping[str, str]) -> tuple[int, str]:
+    """The training's exit status and what it said; without an end in time, it and its JVM are killed."""
+    with subprocess.Popen(  # noqa: S603 - our own words
+        words,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as training:
+        try:
+            _, said = training.communicate(timeout=_LONGEST_S)
+        except BaseException:
+            os.killpg(training.pid, signal.SIGKILL)
+            raise
+    return training.returncode, said

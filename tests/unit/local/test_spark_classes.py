@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import subprocess
-from collections.abc import Callable
+import sys
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
+import psutil
 import pytest
 
 from include.local.programs import spark_classes
@@ -37,11 +39,11 @@ def training(monkeypatch: pytest.MonkeyPatch, run: Made) -> list[list[str]]:
     """In the place of the real one; what was asked of it."""
     asked: list[list[str]] = []
 
-    def start(words: list[str], **_more: Any) -> SimpleNamespace:
+    def start(words: list[str], _environment: Mapping[str, str]) -> tuple[int, str]:
         asked.append(words)
-        return SimpleNamespace(returncode=run(words), stderr="the cause")
+        return run(words), "the cause"
 
-    monkeypatch.setattr(subprocess, "run", start)
+    monkeypatch.setattr(spark_classes, "_trained", start)
     return asked
 
 
@@ -104,6 +106,20 @@ def test_a_training_that_does_not_end_is_given_up(cache: Path, java: Java, monke
     training(monkeypatch, hang)
     assert spark_classes.archive(cache, java, {"SPARK_HOME": "/spark"}) is None
     assert not list(cache.iterdir())
+
+
+def test_what_does_not_end_is_killed_with_its_jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pid = tmp_path / "pid"
+    child = f"child = subprocess.Popen(['sleep', '60']); open({str(pid)!r}, 'w').write(str(child.pid)); child.wait()"
+    monkeypatch.setattr(spark_classes, "_LONGEST_S", 3)
+    with pytest.raises(subprocess.TimeoutExpired):
+        spark_classes._trained([sys.executable, "-c", f"import subprocess; {child}"], os.environ)
+    end = time.monotonic() + 5
+    with contextlib.suppress(psutil.NoSuchProcess):
+        # Who takes it over may not have buried it yet.
+        while psutil.Process(int(pid.read_text())).status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < end
+            time.sleep(0.01)
 
 
 def test_a_full_disk_is_not_filled_further(cache: Path, java: Java, monkeypatch: pytest.MonkeyPatch) -> None:
