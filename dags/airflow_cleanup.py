@@ -22,14 +22,15 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 
-from airflow.sdk import DAG, Param, task
+from airflow.sdk import DAG, task
 
 from include.settings.airflow_settings import SQLITE_FILE
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
-from supervision.airflow_cleanup import clean
+from supervision.airflow_cleanup import CleanupRun, clean
 from supervision.alerts import default_args
 from supervision.nightly import only_at
+from supervision.params import params_of
 
 ALERTS = Deployment.load().one("alerts", Alerts)
 
@@ -41,9 +42,7 @@ with DAG(
     max_active_runs=1,
     is_paused_upon_creation=False,
     tags=["airflow"],
-    params={
-        "days": Param(30, type="integer", minimum=1, title="Days", description="what is older is removed"),
-    },
+    params=params_of(CleanupRun),
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird logs airflow-scheduler"),
 ):

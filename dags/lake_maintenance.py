@@ -17,13 +17,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG
 
+from include.lake.tables.run_params import MaintenanceRun
 from include.settings.applications import Alerts
 from include.settings.deployment import Deployment
 from supervision.alerts import default_args
 from supervision.command import LyrebirdOperator
 from supervision.nightly import only_at
+from supervision.params import params_of
 
 deployment = Deployment.load()
 ALERTS = deployment.one("alerts", Alerts)
@@ -37,11 +39,7 @@ with DAG(
     max_active_runs=1,
     is_paused_upon_creation=False,
     tags=["lake"],
-    params={
-        "topic": Param(
-            None, type=["null", "string"], title="Topic", description="whose table is maintained; all when left out"
-        ),
-    },
+    params=params_of(MaintenanceRun),
     doc_md=__doc__,
     default_args=default_args(ALERTS, run_next="lyrebird table maintain --dry-run"),
 ):

@@ -20,12 +20,13 @@ that has been away for a minute.
 
 from __future__ import annotations
 
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG
 
-from include.settings.applications import Alerts, Application
+from include.settings.applications import Alerts, Application, StreamRun
 from include.settings.deployment import Deployment
 from supervision.alerts import default_args
 from supervision.budget import RestartBudget
+from supervision.params import params_of
 from supervision.spark_operators import SparkStreamingOperator
 
 deployment = Deployment.load()
@@ -44,15 +45,7 @@ def stream(name: str, application: Application) -> DAG:
         tags=["stream"],
         doc_md=f"{__doc__}\n`{application.entry} --application {name}`\n{hosts and 'Topics:' + hosts}",
         default_args=default_args(ALERTS, run_next="lyrebird status"),
-        params={
-            "memory": Param(
-                application.memory,
-                type="string",
-                pattern="^[1-9][0-9]*[mg]$",
-                title="Memory",
-                description="Heap of the driver, and of each executor on a cluster, for this run: 512m, 2g.",
-            ),
-        },
+        params=params_of(StreamRun, defaults={"memory": application.memory}),
     ) as dag:
         SparkStreamingOperator(
             task_id="run",

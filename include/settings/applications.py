@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from include.settings.deployment import Strict
+from include.settings.run import RunParams, knob
 
-__all__ = ["Alerts", "Application", "Restarts"]
+__all__ = ["Alerts", "Application", "Restarts", "StreamRun"]
+
+_Memory = Annotated[str, Field(pattern=r"^[1-9][0-9]*[mg]$")]
 
 
 class Restarts(Strict):
@@ -29,9 +32,7 @@ class Application(Strict):
     spark: dict[str, str | int | float | bool] = Field(
         default_factory=dict, description="Spark configuration, over that of the connection spark_default"
     )
-    memory: str = Field(
-        default="512m", pattern=r"^[1-9][0-9]*[mg]$", description="heap of its driver, and of each executor"
-    )
+    memory: _Memory = Field(default="512m", description="heap of its driver, and of each executor")
     cores: int = Field(default=1, ge=1, description="cores that it takes of a cluster; local[n] has its n")
     restarts: Restarts = Field(default_factory=Restarts)
     stall_after_s: float = Field(default=120, gt=0, description="without progress for so long it is started again")
@@ -39,6 +40,12 @@ class Application(Strict):
     grace_s: float = Field(default=60, gt=0, description="what it gets to end cleanly")
     lease_ttl_s: float = Field(default=300, ge=30, description="how long it runs while Airflow is away")
     topics: list[str] = Field(default_factory=list, description="the declared topics that it hosts")
+
+
+class StreamRun(RunParams):
+    """One run of an application's DAG; what is left out is as the deployment files say."""
+
+    memory: _Memory = knob("Heap of the driver, and of each executor on a cluster, for this run: 512m, 2g.", "512m")
 
 
 class Alerts(Strict):

@@ -124,12 +124,17 @@ class RunParams(Strict):
             )
 
     @classmethod
-    def params(cls, **names: Collection[str]) -> dict[str, dict[str, Any]]:
-        """The arguments of Airflow's `Param`, by the Params' names; `names` are those that a field may take."""
+    def params(cls, defaults: Mapping[str, Any] | None = None, **names: Collection[str]) -> dict[str, dict[str, Any]]:
+        """The arguments of Airflow's `Param`, by the Params' names.
+
+        Args:
+            defaults: by field, where this deployment has others than the model does.
+            names: those that a field may take.
+        """
         params_by_name = {}
         for name, field in cls._knobs.items():
             schema = copy.deepcopy(field.schema)
-            default = schema.pop("default", field.default)
+            default = (defaults or {}).get(name, schema.pop("default", field.default))
             if chosen := list(names.get(name, ())):
                 schema.get("items", schema)["enum"] = chosen
                 default = chosen[0] if field.required else default

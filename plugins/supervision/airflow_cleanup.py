@@ -29,9 +29,10 @@ from include.clock import Clock, SystemClock
 from include.errors import Transient
 from include.settings.airflow_settings import SQLITE_FILE
 from include.settings.environment import PROJECT_ROOT
+from include.settings.run import RunParams, knob
 from supervision.leash import leashed
 
-__all__ = ["RunningRun", "clean", "give_pages_back", "main", "oldest_to_keep", "remove_older"]
+__all__ = ["CleanupRun", "RunningRun", "clean", "give_pages_back", "main", "oldest_to_keep", "remove_older"]
 
 _LOGGER: Final = logging.getLogger(__name__)
 # What depends on them comes along. Not `trigger`: its rows take deferred tasks with them, and Airflow itself removes
@@ -45,6 +46,12 @@ _PAGES: Final = 200
 _INCREMENTAL: Final = 2
 _STEP_S: Final = 0.05
 _WAIT_S: Final = 60.0
+
+
+class CleanupRun(RunParams):
+    """One run of the DAG airflow_cleanup."""
+
+    days: int = knob("What is older is removed.", 30, ge=1)
 
 
 @dataclass(frozen=True)

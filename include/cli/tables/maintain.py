@@ -9,16 +9,16 @@ import orjson
 
 from include.cli.json_option import json_option
 from include.cli.progress_bar import progress_bar
-from include.settings.completion import declared_topics
+from include.lake.tables.run_params import MaintenanceRun
 
 __all__ = ["command"]
 
 
 @click.command(name="maintain")
-@click.argument("topic", required=False, shell_complete=declared_topics)
-@click.option("--dry-run", is_flag=True, help="Say what would be removed.")
+@MaintenanceRun.options("topic", required=False, default="", metavar="[TOPIC]")
+@MaintenanceRun.options("dry_run")
 @json_option()
-def command(topic: str | None, dry_run: bool, as_json: bool) -> None:
+def command(topic: str, dry_run: bool, as_json: bool) -> None:
     """Remove files and versions of TOPIC's table, or of all, that are older than its `time_travel_days`.
 
     Never what a version within these days has: readers of them, and audits, find all their files. The DAG
@@ -33,15 +33,13 @@ def command(topic: str | None, dry_run: bool, as_json: bool) -> None:
     from include.settings.deployment import Deployment
     from include.settings.names import require_known
 
-    # The DAG gives an empty text where all are meant.
-    topic = topic or None
     deployment = Deployment.load()
     kafka = deployment.one("kafka", Kafka)
     entries, log_of = declared(deployment), logs_of(deployment)
     names = KafkaAdmin(kafka.bootstrap, kafka.options).names()
     with closing(open_store(deployment)) as store:
         kept = {name: kept_tables(store, entry, names) for name, entry in entries.items()}
-        if topic is not None:
+        if topic:
             require_known(
                 topic, {kept_topic for of in kept.values() for kept_topic in of}, "no table of this topic is kept"
             )
@@ -49,7 +47,7 @@ def command(topic: str | None, dry_run: bool, as_json: bool) -> None:
             (entries[name], kept_topic, generations)
             for name, of in kept.items()
             for kept_topic, generations in sorted(of.items())
-            if topic in (None, kept_topic)
+            if topic in ("", kept_topic)
         ]
         outcomes = []
         with progress_bar("files", len(meant), unit="tables", quiet=as_json) as bar:

@@ -50,6 +50,12 @@ def test_params_have_the_fields_text_default_and_schema() -> None:
     assert (params["taste"]["default"], params["taste"]["type"]) == (False, "boolean")
 
 
+def test_a_deployment_may_have_other_defaults() -> None:
+    params = Cooking.params({"heat": "high", "salt": 0}, cook=["ann"])
+    assert [params[name]["default"] for name in ("cook", "heat", "salt", "taste")] == ["ann", "high", 0, False]
+    assert Cooking.params()["heat"]["default"] == "low"
+
+
 def test_names_of_one_deployment_stay_out_of_another() -> None:
     Cooking.params(meals=["soup"])
     assert "enum" not in Cooking.params()["meals"]["items"]
