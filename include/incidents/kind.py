@@ -1,4 +1,4 @@
-"""A kind of incident, as its stage declares it: data, of which docs/incidents.md is made.
+"""A kind of incident, as its stage declares it: data, of which docs/incidents.md is made; and one of a kind.
 
 Declare each as a constant of the stage's module, which `tests/support/manual/incidents.py` names.
 """
@@ -7,19 +7,46 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from string import Formatter
 from typing import Any, Final, Literal
 
 from typing_extensions import override
 
-__all__ = ["IncidentKind", "Severity", "advised"]
+__all__ = ["MEANINGS", "Incident", "IncidentKind", "Severity", "advised"]
 
 Severity = Literal["critical", "error", "warning"]
-"""critical: the application has ended, or data is lost or soon will be. error: something is missing, or may be wrong,
-until a person acts; the rest goes on. warning: something waits, is late or needs care; nothing is lost."""
+MEANINGS: Final[Mapping[str, str]] = {
+    "critical": "the application has ended, or data is lost or soon will be",
+    "error": "something is missing, or may be wrong, until a person acts; the rest goes on",
+    "warning": "something waits, is late or needs care; nothing is lost",
+}
+"""What each severity says."""
 
 _COMMAND: Final = re.compile(r"`([^`]+)`")
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """One thing that a person must know. `id` is the same for as long as it lasts.
+
+    `kind` is the name of one that the stage declares, `text` says what happened, `fix` is a command. `group` is the
+    part of the application that it is about, "" for all of it. `severity` and `page` are its kind's, "" for one that an
+    earlier release opened.
+    """
+
+    id: str
+    kind: str
+    group: str
+    text: str
+    fix: str
+    severity: str = ""
+    page: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as progress.json has them."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +76,10 @@ class IncidentKind:
     def words(self, **names: object) -> tuple[str, str]:
         """What happened, and the command to run next, each name of it a word of a shell. Raises KeyError for a name."""
         return self.text.format(**names), self.command(**names)
+
+    def incident(self, id_: str, **names: object) -> Incident:
+        """One of this kind, of the whole application. Raises as `words`."""
+        return Incident(id_, self.name, "", *self.words(**names), self.severity, self.page)
 
     def command(self, **names: object) -> str:
         """The command to run next."""

@@ -6,38 +6,18 @@ Airflow mails each id that stands in `incidents` of progress.json once.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 from include.clock import Clock
-from include.incidents.kind import IncidentKind
+from include.incidents.kind import Incident, IncidentKind
 from include.metrics.progress import RunFolder
 
-__all__ = ["Incident", "IncidentLedger"]
+__all__ = ["IncidentLedger"]
 
 _FILE: Final = "incidents.json"
 _SAVE_HEARD_US: Final = 60_000_000
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class Incident:
-    """One thing that a person must know. `id` is the same for as long as it lasts.
-
-    `kind` is the name of one that the stage declares, `text` says what happened, `fix` is a command. `group` is the
-    part of the application that it is about, "" for all of it.
-    """
-
-    id: str
-    kind: str
-    group: str
-    text: str
-    fix: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, as progress.json has them."""
-        return asdict(self)
 
 
 class IncidentLedger:
@@ -97,7 +77,10 @@ class IncidentLedger:
             names["count"] = adds + (before or {}).get("count", 0)
             more = {**more, "count": names["count"]}
         text, command = kind.words(**names)
-        entry = {"at_us": at_us, "kind": kind.name, "group": group, "text": text, "fix": fix or command, **more}
+        entry = {
+            **{"at_us": at_us, "kind": kind.name, "severity": kind.severity, "page": kind.page},
+            **{"group": group, "text": text, "fix": fix or command, **more},
+        }
         if opens_us:
             entry |= {"opens_us": opens_us, "pending": opens_us > now_us}
         if lasts_us:
@@ -175,7 +158,8 @@ def _key(kind: IncidentKind, subject: str) -> str:
 
 def _incident(key: str, entry: Mapping[str, Any]) -> Incident:
     id_ = f"{key}:{entry['at_us']}" if entry.get("kept", True) else key
-    return Incident(id_, entry["kind"], entry["group"], entry["text"], entry["fix"])
+    of_kind = entry.get("severity", ""), entry.get("page", "")
+    return Incident(id_, entry["kind"], entry["group"], entry["text"], entry["fix"], *of_kind)
 
 
 def _of_capture(found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

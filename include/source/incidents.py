@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from include.clock import Clock, iso
 from include.errors import Fenced, LyrebirdError, Terminal
-from include.incidents.kind import IncidentKind, advised
-from include.incidents.ledger import Incident, IncidentLedger
+from include.incidents.kind import Incident, IncidentKind, advised
+from include.incidents.ledger import IncidentLedger
 from include.metrics.progress import RunFolder
 from include.source.database.purge import PurgeHorizon
 from include.source.state.capture_state import CaptureState, TableSetAside

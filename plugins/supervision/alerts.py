@@ -18,6 +18,7 @@ from airflow.configuration import conf
 from jinja2.sandbox import SandboxedEnvironment
 
 from include.errors import Terminal
+from include.incidents.kind import MEANINGS
 from include.outbox.folder import Mail
 from include.settings.applications import Alerts
 from supervision.posting import ensure_sender, post
@@ -52,9 +53,11 @@ _INCIDENT_SUBJECT = f"[lyrebird] INCIDENT {{{{ incident.kind }}}}: {{{{ incident
 _INCIDENT = """\
 <p><b>{{ incident.text.splitlines()[0] | e }}</b></p>
 <p>{{ application | e }}, kept running by {{ dag | e }}.{{ task | e }}, run {{ run | e }}; told once.</p>
-<p><b>Run next</b></p>
+{% if incident.severity %}<p><b>{{ incident.severity | e }}</b>: {{ meaning | e }}.</p>
+{% endif %}<p><b>Run next</b></p>
 <pre>{{ incident.fix | e }}</pre>
-<p><b>Task log</b><br><a href="{{ task_url | e }}">{{ task_url | e }}</a></p>
+{% if incident.page %}<p><b>Manual</b><br>docs/{{ incident.page | e }}</p>
+{% endif %}<p><b>Task log</b><br><a href="{{ task_url | e }}">{{ task_url | e }}</a></p>
 """
 
 
@@ -136,12 +139,16 @@ def incident_mail(alerts: Alerts, application: str, owner: str, incident: Mappin
         alerts: sender and receivers.
         application: its name.
         owner: who keeps it running, as run.json has it: dag|run|task|map_index.
-        incident: its `id`, `kind`, `text` and `fix` (a command).
+        incident: its `id`, `kind`, `text`, `fix` (a command), `severity` and `page`; of an older application not all.
     """
     dag, run, task = (*owner.split("|"), "", "", "")[:3]
     path = "/".join(("dags", quote(dag, safe=""), "runs", quote(run, safe=""), "tasks", quote(task, safe="")))
     names = {
-        "incident": {name: str(incident.get(name) or "no word of it") for name in ("kind", "text", "fix")},
+        "incident": {
+            **{name: str(incident.get(name) or "") for name in ("severity", "page")},
+            **{name: str(incident.get(name) or "no word of it") for name in ("kind", "text", "fix")},
+        },
+        "meaning": MEANINGS.get(incident.get("severity"), "see docs/incidents.md"),
         "application": application,
         "dag": dag,
         "run": run,

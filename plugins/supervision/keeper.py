@@ -125,12 +125,13 @@ def _tell_crashes(folder: RunFolder, application: str, alerts: Alerts, now_us: i
     ended_us = int(restarts.last["ended_us"])
     times = "once" if restarts.count == 1 else f"{'at least ' * restarts.more}{restarts.count} times"
     log = folder.path / "app.log.1"
-    text, fix = RESTARTED.words(
-        application=application, times=times, how=how_ended(restarts.last), at=f"{iso(ended_us)[:19]}Z", log=log
+    incident = RESTARTED.incident(
+        f"{RESTARTED.name}:{ended_us}",
+        **{"application": application, "times": times, "how": how_ended(restarts.last)},
+        **{"at": f"{iso(ended_us)[:19]}Z", "log": log},
     )
-    id_ = f"{RESTARTED.name}:{ended_us}"
-    tell(folder, alerts, [{"id": id_, "kind": RESTARTED.name, "text": text, "fix": fix}])
-    if id_ in folder.told():
+    tell(folder, alerts, [incident.to_json()])
+    if incident.id in folder.told():
         try:
             folder.note_restarts_told(ended_us, now_us)
         except OSError:

@@ -371,8 +371,7 @@ class StreamingOperator(BaseOperator):
     def _down(self, down: CrashLoop, because: str, last_words: str) -> dict[str, Any]:
         every_s, budget = self.restarts.then_every_s, self.restarts
         names = {"application": self.application, "because": because, "last_words": last_words or "none"}
-        text, fix = DOWN.words(**names, most=budget.most, every_s=every_s)
-        return {"id": f"{DOWN.name}:{down.since_us}", "kind": DOWN.name, "text": text, "fix": fix}
+        return DOWN.incident(f"{DOWN.name}:{down.since_us}", **names, most=budget.most, every_s=every_s).to_json()
 
     def _note_down(self, down: CrashLoop | None, incident: dict[str, Any] | None = None) -> None:
         try:

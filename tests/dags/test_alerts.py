@@ -9,6 +9,7 @@ import jinja2
 import pytest
 
 from include.errors import Terminal
+from include.incidents.kind import MEANINGS
 from include.outbox.folder import Mail
 from include.settings.applications import Alerts
 from supervision import alerts as alerts_module
@@ -164,6 +165,14 @@ def test_an_incident_says_what_happened_what_to_run_next_and_where_the_log_is() 
         "capture-s, kept running by d.t, run r+1",
     ):
         assert part in body
+
+
+def test_an_incident_says_how_soon_a_person_has_to_look_and_which_page_says_more() -> None:
+    _, body = incident(severity="error", page="capture.md#a-table-is-set-aside")
+    assert f"<b>error</b>: {MEANINGS['error']}." in body
+    assert "docs/capture.md#a-table-is-set-aside" in body
+    _, of_an_older_application = incident()
+    assert "Manual" not in of_an_older_application
 
 
 def test_an_incidents_text_harms_neither_subject_nor_page() -> None:

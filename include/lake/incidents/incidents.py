@@ -12,7 +12,8 @@ from contextlib import contextmanager
 
 from include.clock import Clock, SystemClock
 from include.errors import Fenced, Restart, Terminal
-from include.incidents.ledger import Incident, IncidentLedger
+from include.incidents.kind import Incident
+from include.incidents.ledger import IncidentLedger
 from include.lake.definition import LakeGroup
 from include.lake.incidents.group_incidents import GroupIncidents
 from include.lake.incidents.kinds import FENCED, STANDING, STOPPED, LeftStanding, next_command
@@ -35,20 +36,20 @@ class LakeIncidents(IncidentLedger):
     def __init__(self, application: str, folder: RunFolder, clock: Clock) -> None:
         super().__init__(folder, clock)
         self._application = application
-        self._troubles = Outages(application, self, clock)
+        self._outages = Outages(application, self, clock)
         self._groups: dict[str, GroupIncidents] = {}
 
     def of(self, name: str, group: LakeGroup, read: ReadCuts, beside: GroupWatcher) -> GroupWatcher:
         """The watcher of a group; `read` gives commits of its chains, `beside` hears the same."""
         untold = UnreportedCuts(self.heard, f"{name}:", read)
-        self._groups[name] = GroupIncidents(name, group, self, self._troubles, untold, self._clock, beside)
+        self._groups[name] = GroupIncidents(name, group, self, self._outages, untold, self._clock, beside)
         return self._groups[name]
 
     def look(self, planners: Mapping[str, GroupPlanner], *, ends: bool = False) -> list[Incident]:
         """All that are open now; they are kept when it returns. `ends`: what stands still now stays so."""
         for name, planner in planners.items():
             self._groups[name].look(planner, ends=ends)
-        self._troubles.look()
+        self._outages.look()
         self.save()
         return self.all()
 

@@ -138,7 +138,7 @@ def _row(name: str, folder: RunFolder) -> Markup:
 
 def _incident(each: dict[str, Any]) -> Markup:
     """A row of its own, with the command to run next."""
-    text, command = (each.get(name) or "" for name in ("text", "fix"))
-    return Markup('<tr class="incident"><td colspan="{}">{}<br><code>{}</code></tr>').format(
-        len(_COLUMNS), text, command
+    severity, text, command = (each.get(name) or "" for name in ("severity", "text", "fix"))
+    return Markup('<tr class="incident"><td colspan="{}">{}{}<br><code>{}</code></tr>').format(
+        len(_COLUMNS), f"{severity}: " if severity else "", text, command
     )

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from pydantic import SecretStr
 
 from include.clock import Clock, SystemClock
-from include.incidents.ledger import Incident
+from include.incidents.kind import Incident
 from include.lake.definition import LakeGroup
 from include.lake.incidents.incidents import LakeIncidents
 from include.lake.inspect.status import group_status

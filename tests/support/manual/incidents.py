@@ -10,7 +10,7 @@ from typing import Final
 from include.document import incidents as documents
 from include.eventtime import incidents as event_time
 from include.incidents import supervision
-from include.incidents.kind import IncidentKind
+from include.incidents.kind import MEANINGS, IncidentKind
 from include.index import incidents as index
 from include.join import incidents as joins
 from include.lake.incidents import kinds as lake
@@ -24,7 +24,8 @@ DECLARING: Final[tuple[ModuleType, ...]] = (
 )  # fmt: skip
 """Modules whose constants are kinds."""
 
-HEAD: Final = """\
+_SEVERITIES: Final = "\n".join(f"* **{severity}**: {meaning}." for severity, meaning in MEANINGS.items())
+HEAD: Final = f"""\
 # Incidents
 
 Every kind of [incident](glossary.md#incident), with the command to run next. Made from what the stages declare
@@ -38,9 +39,7 @@ An application that runs reports an incident when it opens. Under Airflow it is 
 however often the application is started again; when it has ended and comes again, that is another one. The names in
 capitals are filled in. A mail has another command than this page where the error itself names one.
 
-* **critical**: the application has ended, or data is lost or soon will be.
-* **error**: something is missing, or may be wrong, until a person acts. The rest goes on.
-* **warning**: something waits, is late or needs care. Nothing is lost.
+{_SEVERITIES}
 
 Open incidents are shown by Airflow's page *Applications*, `lyrebird capture status` and `lyrebird lake status`.
 [Operations](operations.md#a-mail-and-what-to-do) says what other mails there are.

@@ -33,8 +33,20 @@ def test_an_incident_keeps_its_id_while_it_lasts_and_over_restarts() -> None:
     (found,) = again.all()
     assert found.to_json() == {
         "id": "lag:a:1000", "kind": "lag", "group": "a", "text": "a is 9 s behind", "fix": "lyrebird status a",
+        "severity": "warning", "page": "x.md",
     }  # fmt: skip
     assert (again.find(LAG, "a")["count"], again.find(LAG, "a")["at_us"]) == (9, 1_000)
+
+
+def test_one_that_an_earlier_release_opened_has_no_severity_until_it_is_noted_again() -> None:
+    folder, clock = MemoryRunFolder(), ManualClock(1_000)
+    entry = {"at_us": 1, "kind": "other", "group": "", "text": "text", "fix": "lyrebird"}
+    folder.keep("incidents.json", {"open": {"other": entry}, "heard": {}})
+    ledger = IncidentLedger(folder, clock)
+    assert [(each.id, each.severity, each.page) for each in ledger.all()] == [("other:1", "", "")]
+    ledger.note(OTHER)
+    assert ledger.all() == [OTHER.incident("other:1")]
+    assert (ledger.all()[0].severity, ledger.all()[0].page) == ("error", "x.md")
 
 
 def test_one_that_ends_and_begins_again_has_another_id_also_in_one_moment() -> None:

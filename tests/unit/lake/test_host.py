@@ -157,6 +157,6 @@ def test_what_a_person_must_know_is_told_with_the_progress_and_kept_beside_it(
     host.serve()
     (told,) = json.loads((tmp_path / "progress.json").read_text())["incidents"]
     assert (told["kind"], told["group"]) == ("standing", "raw")
-    assert set(told) == {"id", "kind", "group", "text", "fix"}
+    assert set(told) == {"id", "kind", "group", "text", "fix", "severity", "page"}
     assert list(folder.kept("incidents.json")["open"]) == [told["id"].rpartition(":")[0]]
     assert 'lyrebird_incidents_total{application="lake",kind="standing"} 1' in metrics.text()

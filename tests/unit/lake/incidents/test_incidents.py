@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from include.errors import BackPressure, Fenced, Terminal, Transient
-from include.incidents.ledger import Incident
+from include.incidents.kind import Incident
 from include.lake.definition import LakeGroup
 from include.lake.incidents.incidents import LakeIncidents
 from include.lake.incidents.kinds import LeftStanding, next_command
@@ -465,5 +465,7 @@ def test_how_far_it_has_heard_is_kept_from_the_first_cut_of_a_chain_on_each_minu
 
 def test_incidents_are_told_in_plain_values(scene: Scenario) -> None:
     one = only(scene.hear(cut(5, 9, lost=2)))
-    assert one.to_json() == {"id": one.id, "kind": "lost", "group": "raw", "text": one.text, "fix": one.fix}
+    words = {"id": one.id, "kind": "lost", "group": "raw", "text": one.text, "fix": one.fix}
+    assert one.to_json() == {**words, "severity": one.severity, "page": one.page}
+    assert (one.severity, one.page.partition("#")[0]) == ("critical", "lake-operations.md")
     assert isinstance(scene.world.driver.planner, GroupPlanner)
