@@ -34,7 +34,6 @@ def fold(
         for messages in consumer.read(slices):
             for message in messages:
                 signals.on_record(record_of(message))
-    keep_imports()
     return signals.signals
 
 

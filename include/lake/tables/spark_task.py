@@ -21,7 +21,6 @@ from include.log.kafka.log import record_of
 from include.log.planning.slices import Slice, cached_consumer
 from include.log.ports import Record
 from include.log.registry.confluent import ConfluentRegistry
-from include.log.running.worker_memory import keep_imports
 from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.secret import REVEALED
 from include.store.s3 import store_of
@@ -59,9 +58,7 @@ def gather(plan: TablesPlan, tables: Sequence[TableWork], slices: Sequence[Slice
             for messages in consumer.read(slices):
                 yield from map(record_of, messages)
 
-        frames = gather_records(tables, readers, records())
-    keep_imports()
-    return frames
+        return gather_records(tables, readers, records())
 
 
 def apply(plan: TablesPlan, tables: Sequence[TableWork], number: int, frames: list[bytes]) -> TableBucketResult:
@@ -70,9 +67,7 @@ def apply(plan: TablesPlan, tables: Sequence[TableWork], number: int, frames: li
     table = next(each for each in reversed(tables) if first[each.topic] <= number)
     tools = _tools(plan)
     rows = tools.rows(table.topic, table.change)
-    result = apply_bucket(table, number - first[table.topic], frames, rows, tools.store)
-    keep_imports()
-    return result
+    return apply_bucket(table, number - first[table.topic], frames, rows, tools.store)
 
 
 def read_files(connection: str, schema: bytes, batches: Iterable[Any]) -> Iterator[Any]:

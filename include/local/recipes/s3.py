@@ -35,6 +35,8 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
         "--health",
         "/healthz",
         "--quiet",
+        # Else each request has a connection of its own: a fifth of the time that it takes its client.
+        "--keep-alive",
         *store,
     )
     environment = site.server_environment(

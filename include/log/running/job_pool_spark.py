@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Final, TypeVar
 
 from pyspark.sql import SparkSession
@@ -11,6 +12,7 @@ from typing_extensions import override
 
 from include.log.running.batches_spark import own_errors
 from include.log.running.job_pool import FuturePool
+from include.log.running.worker_memory import to_the_end
 
 __all__ = ["SparkJobPool"]
 
@@ -49,7 +51,8 @@ class SparkJobPool(FuturePool[T, R]):
 
     def _run(self, tasks: Sequence[T]) -> list[R]:
         with own_errors():
-            found: list[R] = self._context.parallelize(tasks, 1).map(self._work).collect()
+            work = partial(to_the_end, partial(map, self._work))
+            found: list[R] = self._context.parallelize(tasks, 1).mapPartitions(work).collect()
             return found
 
     @override

@@ -9,8 +9,13 @@ from __future__ import annotations
 
 import gc
 import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
-__all__ = ["keep_imports"]
+__all__ = ["keep_imports", "to_the_end"]
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 # Records under way are many objects for a while; with Python's 700 each of them is looked at several times in vain.
 _YOUNG = 20_000
@@ -28,3 +33,9 @@ def keep_imports() -> None:
         gc.set_threshold(_YOUNG)
         gc.collect()
         gc.freeze()
+
+
+def to_the_end(work: Callable[[S], Iterable[T]], given: S) -> Iterator[T]:
+    """What `work` makes of what a task is given, then `keep_imports`."""
+    yield from work(given)
+    keep_imports()

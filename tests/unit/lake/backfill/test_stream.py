@@ -29,13 +29,13 @@ class Context:
         self.items = list(items)
         return self
 
-    def map(self, function: Callable[[Any], Any]) -> Context:
+    def mapPartitions(self, function: Callable[[Any], Iterable[Any]]) -> Context:
         job = Context()
-        job.items = [cloudpickle.loads(cloudpickle.dumps((function, item))) for item in self.items]
+        job.items = [cloudpickle.loads(cloudpickle.dumps((function, self.items)))]
         return job
 
     def collect(self) -> list[Any]:
-        return [cloudpickle.loads(cloudpickle.dumps(function(item))) for function, item in self.items]
+        return [cloudpickle.loads(cloudpickle.dumps(each)) for work, items in self.items for each in work(iter(items))]
 
 
 class Session:

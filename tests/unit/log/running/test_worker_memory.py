@@ -32,3 +32,9 @@ def test_garbage_of_a_later_task_is_collected_as_ever() -> None:
     assert gc.get_freeze_count() <= frozen
     del loop
     assert gc.collect() >= 1
+
+
+def test_a_task_gives_all_that_its_work_makes_and_freezes_behind_it() -> None:
+    made = worker_memory.to_the_end(lambda given: map(str, given), [1, 2])
+    assert [(each, gc.get_freeze_count()) for each in made] == [("1", 0), ("2", 0)]
+    assert gc.get_freeze_count() > 1000
