@@ -188,6 +188,11 @@ class BatchPlan:
     cuts: dict[ResolvedSource, Cut] = field(default_factory=dict)
 
     @property
+    def records(self) -> int:
+        """How many offsets it reads."""
+        return sum(end - self.start[partition] for partition, end in self.ends.items())
+
+    @property
     def cut(self) -> Cut | None:
         """The cut of a stream that is cut at one source alone."""
         if len(self.cuts) > 1:

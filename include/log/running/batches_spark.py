@@ -15,7 +15,7 @@ import os
 import pickle
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -48,7 +48,8 @@ from include.log.running.exchange import (
 from include.log.running.failure import lyrebird_error
 from include.log.running.spark_home import spark_home
 from include.log.running.spark_settings import CHECKPOINT, TALKATIVE, settings
-from include.log.running.supervised import SupervisedRun, checkpoint_folder, stop_signal
+from include.log.running.supervised import SupervisedRun, checkpoint_folder, pause_s, stop_signal
+from include.log.running.worker_memory import to_the_end
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.settings.environment import cache_folder, environment
@@ -253,7 +254,7 @@ def run(
         run_folder: where progress goes and the stop request comes from.
         metrics: rows, batches, batch_seconds, lag_records per topic, lag_seconds and position (streams with a cut).
         part: of an application that runs several streams at once, each by a call of its own: which one this is.
-        trigger_s: least time between the begins of two batches.
+        trigger_s: least time between the begins of two batches; on a slow machine it is longer (`pause_s`).
         checkpoint: default a fresh temporary folder: the sink says where to start.
         keep_session: leave the Spark session running.
         asked: set by SIGTERM, so that a batch that waits for a server hears of it.
@@ -264,7 +265,8 @@ def run(
         LyrebirdError: what ended the query, in one line: an error of ours with its class, wherever it was raised
             (`on_batch`, a task, the planner); else `Transient` with the cause's last line.
     """
-    supervised = SupervisedRun(application, run_folder, metrics, SystemClock(), part)
+    clock = SystemClock()
+    supervised = SupervisedRun(application, run_folder, metrics, clock, part)
     spark = df.sparkSession
     called = f"{application}.{part}" if part else application
     listener = _Listener(supervised, spark, called)
@@ -276,8 +278,9 @@ def run(
         with stop_signal(asked) as signalled, checkpoint_folder(application, checkpoint) as folder:
 
             def work(rows: DataFrame, batch_id: int) -> None:
-                plan = batch_plan(folder, batch_id)
+                plan, begin_s = batch_plan(folder, batch_id), clock.monotonic_s()
                 supervised.batch(batch_id, plan, lambda: on_batch(rows, plan))
+                supervised.pause(pause_s(clock.monotonic_s() - begin_s, plan.records, trigger_s), signalled)
 
             writer = df.writeStream.queryName(called).foreachBatch(work)
             writer = writer.option("checkpointLocation", folder.as_uri())
@@ -308,9 +311,9 @@ def work_off(spark: SparkSession, task: Callable[[S], T], shares: Sequence[S]) -
 
     Raises, at the call, what a task does: an error of ours as its own class, others as Spark's.
     """
-    told = functools.partial(_pickled, task)
+    told = functools.partial(to_the_end, functools.partial(map, functools.partial(_pickled, task)))
     with own_errors():
-        found = spark.sparkContext.parallelize(shares, max(1, len(shares))).map(told).collect()
+        found = spark.sparkContext.parallelize(shares, max(1, len(shares))).mapPartitions(told).collect()
     return map(pickle.loads, found)  # noqa: S301 - this application's own workers made them
 
 
@@ -356,8 +359,8 @@ def exchange(
     context = spark.sparkContext
     tasks = min(tasks or context.defaultParallelism, buckets) if homes is None else homes.getNumPartitions()
     own = functools.partial(partition_of_bucket, buckets=buckets, tasks=tasks)
-    frames = context.parallelize(list(enumerate(shares)), max(1, len(shares))).flatMap(
-        functools.partial(frames_of, read)
+    frames = context.parallelize(list(enumerate(shares)), max(1, len(shares))).mapPartitions(
+        functools.partial(to_the_end, functools.partial(_frames, read))
     )
     if tasks > 1 or len(shares) > 1:
         frames = frames.partitionBy(tasks, own)
@@ -368,7 +371,7 @@ def exchange(
     if homes is not None:
         # Spark places a task by the first of its parents that it finds cached.
         frames = homes.zip(frames.glom()).flatMap(operator.itemgetter(1))
-    results = frames.mapPartitions(functools.partial(applied, apply))
+    results = frames.mapPartitions(functools.partial(to_the_end, functools.partial(applied, apply)))
     if keep:
         results.persist(StorageLevel.DISK_ONLY)
     try:
@@ -472,6 +475,12 @@ def _beside(work: Callable[[], object], every_s: float) -> Iterator[None]:
         ended.set()
         # Work that waits for executors that are gone has no end.
         thread.join(_ENDED_S)
+
+
+def _frames(
+    read: Callable[[Sequence[Slice]], Mapping[int, bytes]], shares: Iterable[tuple[int, Sequence[Slice]]]
+) -> Iterator[tuple[int, FramePiece]]:
+    return itertools.chain.from_iterable(map(functools.partial(frames_of, read), shares))
 
 
 def _pickled(task: Callable[[S], object], share: S) -> bytes:

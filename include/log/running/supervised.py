@@ -1,6 +1,6 @@
 """A running query as its guardian sees it: progress out, a stop request in, the first failure kept.
 
-Knows no Spark: `stream.run` hands it batches and Spark's own reports.
+Knows no Spark: `batches_spark.run` hands it batches and Spark's own reports.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ __all__ = [
     "checkpoint_folder",
     "lag_by_topic",
     "once_there",
+    "pause_s",
     "run_beside",
     "stop_signal",
 ]
@@ -39,6 +40,9 @@ _SETTLE_S: Final = 3.0
 _BEGINS_WITHIN_S: Final = 60.0
 _PATIENCE_S: Final = 60.0
 _LOOK_S: Final = 0.5
+_FEW_RECORDS: Final = 1000
+_PAUSES_OF_A_BATCH: Final = 2
+_MOST_PAUSE_S: Final = 1.0
 
 
 T = TypeVar("T")
@@ -83,6 +87,7 @@ class SupervisedRun:
         self._fields: dict[str, Any] = {}
         self._commit_us: int | None = None
         self._read: int | None = None
+        self._paused_s = 0.0
         self.failure: BaseException | None = None
 
     def batch(self, batch_id: int, plan: BatchPlan, work: Callable[[], Mapping[str, Any] | None]) -> None:
@@ -112,6 +117,11 @@ class SupervisedRun:
             self._read = (told or {}).get("read")
             # Written with Spark's report on the batch: a file and its fsync would only hold the next batch up here.
             self._fields.update(batch=batch_id, **_of_cuts(plan.cuts), **dict(told or {}))
+
+    def pause(self, seconds: float, signalled: threading.Event) -> None:
+        """Let nothing begin for so long after a batch, or until `signalled`; it is no part of the batch's seconds."""
+        self._paused_s = seconds
+        signalled.wait(seconds)
 
     def await_begun(self, query: RunningQuery) -> None:
         """Returns when the first batch begins, when there is none to begin with, or when `query` has ended.
@@ -153,7 +163,8 @@ class SupervisedRun:
         # Where tasks read for themselves Spark counts nothing; the work tells how many records it read.
         rows = int(progress["numInputRows"]) if self._read is None else self._read
         self._read = None
-        seconds = float(progress["durationMs"].get("triggerExecution", 0)) / 1000
+        seconds = max(0.0, float(progress["durationMs"].get("triggerExecution", 0)) / 1000 - self._paused_s)
+        self._paused_s = 0.0
         self._metrics.count("lyrebird_rows_total", rows)
         self._metrics.count("lyrebird_batches_total")
         self._metrics.set("lyrebird_batch_seconds", seconds, self._part)
@@ -210,6 +221,18 @@ def checkpoint_folder(application: str, given: Path | None) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix=f"lyrebird-{application}-", ignore_cleanup_errors=True) as name:
         yield Path(name)
+
+
+def pause_s(took_s: float, records: int, trigger_s: float) -> float:
+    """Seconds between the end of a batch of so many records, which took so long, and the next one.
+
+    A batch of few records has its fixed cost alone, and takes the longer for it the less time the machine has to give.
+    So a stream works a third of the time at most: on a slow machine more records share a batch, and audits and what
+    starts get their part. Where a batch is done within a third of a trigger, or has much to do, nothing waits for this.
+    """
+    if records >= _FEW_RECORDS:
+        return 0.0
+    return min(_PAUSES_OF_A_BATCH * min(took_s, trigger_s), _MOST_PAUSE_S)
 
 
 @contextlib.contextmanager

@@ -171,7 +171,9 @@ def test_a_batch_is_read_from_the_offset_log_of_its_query(tmp_path: Path) -> Non
     offset = StreamOffset({("a", 0): 5}, {("a", 0): 9}, {"a": "id-a"}, cuts(8))
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / "3").write_text(f"v1\n{json.dumps({})}\n{offset.to_text()}")
-    assert batch_plan(tmp_path, 3) == BatchPlan({("a", 0): 5}, {("a", 0): 9}, {"a": "id-a"}, cuts(8))
+    plan = batch_plan(tmp_path, 3)
+    assert plan == BatchPlan({("a", 0): 5}, {("a", 0): 9}, {"a": "id-a"}, cuts(8))
+    assert plan.records == 4
     with pytest.raises(Terminal, match="no such batch"):
         batch_plan(tmp_path, 4)
 

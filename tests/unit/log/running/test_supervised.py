@@ -17,7 +17,14 @@ from include.errors import Fenced, LyrebirdError, Terminal, Transient
 from include.log.planning.plan import BatchPlan, Cut, StreamOffset
 from include.log.running.failure import first_line, lyrebird_error
 from include.log.running.spark_settings import settings
-from include.log.running.supervised import ApplicationEnding, SupervisedRun, lag_by_topic, run_beside, stop_signal
+from include.log.running.supervised import (
+    ApplicationEnding,
+    SupervisedRun,
+    lag_by_topic,
+    pause_s,
+    run_beside,
+    stop_signal,
+)
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.record.gtid import MariadbGtidSet
@@ -66,6 +73,27 @@ def test_a_batch_shows_in_progress_and_metrics(run: Run) -> None:
     text = run.metrics.text()
     assert 'lyrebird_lag_records{application="app",kind="t"} 4.0' in text
     assert 'lyrebird_batch_seconds{application="app",kind=""} 1.5' in text
+
+
+@pytest.mark.parametrize(
+    ("took_s", "records", "paused_s"),
+    [(0.1, 20, 0.2), (0.4, 999, 0.8), (5.0, 20, 1.0), (0.4, 1000, 0.0), (0.4, 0, 0.8)],
+)
+def test_a_stream_of_few_records_works_a_third_of_the_time_at_most(
+    took_s: float, records: int, paused_s: float
+) -> None:
+    assert pause_s(took_s, records, 0.5) == paused_s
+    assert pause_s(5.0, 20, 10.0) == 1.0
+
+
+def test_a_pause_is_no_part_of_the_seconds_of_its_batch_and_ends_with_the_application(run: Run) -> None:
+    ends = threading.Event()
+    ends.set()
+    for paused_s, batch_s in ((0.7, 0.8), (0.0, 1.5)):
+        run.supervised.batch(7, PLAN, lambda: None)
+        run.supervised.pause(paused_s, ends)
+        run.supervised.heard(report(11))
+        assert run.told()["batch_s"] == batch_s
 
 
 def cut(source: str, number: int) -> Cut:
