@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from include.audit.expectations.expectations_spark import expectations_by_spark
-from include.audit.expectations.run_params import windows_in
+from include.audit.expectations.job import windows_in
 from include.audit.nothing import NOTHING_STATUS
 from include.clock import SystemClock
 from include.errors import LyrebirdError

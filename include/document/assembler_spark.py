@@ -35,7 +35,7 @@ from include.log.planning.slices import Slice, cut_evenly, slices_of, tasks_for
 from include.log.ports import LogReader
 from include.log.publishing.publisher import Publisher
 from include.log.registry.confluent import ConfluentRegistry
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.record.position import SourcePosition
@@ -121,8 +121,8 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
                 "a change of rows in %s alone alters no document: name them under `signals` or `corrected`",
                 ", ".join(definition.unheard()),
             )
-        spark = stream.session(application)
-        rows = stream.read_stream(
+        spark = batches_spark.session(application)
+        rows = batches_spark.read_stream(
             spark,
             bootstrap=kafka.bootstrap,
             topics=inputs.all(),
@@ -143,8 +143,8 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
             told = runner.run(plan, lambda: gathered(spark, task, slices, lambda: tell("")))
             return {**told, "incidents": incidents.after_batch(runner.unheard)}
 
-        stream.warm(spark, task)
-        stream.run(
+        batches_spark.warm(spark, task)
+        batches_spark.run(
             rows,
             on_batch,
             application=application,
@@ -192,7 +192,7 @@ def gathered(
     size = sum(each.size for each in slices)
     shares = iter(cut_evenly(slices, max(tasks_for(slices, cores), -(-size // _OFFSETS_A_SHARE))))
     while some := list(itertools.islice(shares, _SHARES_A_CORE * cores)):
-        for each in stream.work_off(spark, task, some):
+        for each in batches_spark.work_off(spark, task, some):
             out.merge(each)
         tell()
     return out
@@ -209,7 +209,9 @@ def made(
     width = min(max(1, spark.sparkContext.defaultParallelism), plan.definition.read_connections)
     task = functools.partial(made_by_task, server, plan, position)
     for some in evenly(wanted, -(-len(wanted) // (width * _KEYS_A_TASK))):
-        yield [each for found in stream.work_off(spark, task, evenly(some, min(width, len(some)))) for each in found]
+        yield [
+            each for found in batches_spark.work_off(spark, task, evenly(some, min(width, len(some)))) for each in found
+        ]
 
 
 def find_living(
@@ -248,7 +250,7 @@ def find_living(
     # A task's keys are in its memory, so tasks are as many as the records ask for.
     tasks = max(spark.sparkContext.defaultParallelism, -(-size // _OFFSETS_A_TASK))
     spark.conf.set("spark.sql.shuffle.partitions", tasks)
-    rows = stream.read_batch(
+    rows = batches_spark.read_batch(
         spark, bootstrap=bootstrap, topics=[topic], end={topic: ends}, tasks=tasks, slices=True, options=options
     )
     newest = (
@@ -261,14 +263,14 @@ def find_living(
     # Kept before it is sorted: Spark looks at what it sorts twice.
     old_keys = old_keys.persist(StorageLevel.DISK_ONLY)
     try:
-        with stream.own_errors(), stream.telling(spark, tell):
+        with batches_spark.own_errors(), batches_spark.telling(spark, tell):
             many = old_keys.count()
             LOGGER.info("%s documents of %s are older than %s", many, topic, version)
             parts = old_keys.orderBy("key").toLocalIterator()
             row = next(parts, None)
         while row is not None:
             yield bytes(row["key"])
-            with stream.own_errors():
+            with batches_spark.own_errors():
                 row = next(parts, None)
     finally:
         old_keys.unpersist()

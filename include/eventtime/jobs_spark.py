@@ -28,7 +28,7 @@ from include.log.access import log_access
 from include.log.kafka.log import KafkaReader
 from include.log.planning.plan import BatchPlan
 from include.log.planning.slices import Slice, spread, tasks_for
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from include.log.running.hosting import Host, host
 from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
@@ -88,7 +88,7 @@ class _Hosted:
 
     def _stream(self, opened: OpenedJob, kafka: Kafka) -> None:
         runner, carry_out = opened.runner, carry_out_on(self.host.spark, self.deployment, self.job, opened)
-        rows = stream.read_stream(
+        rows = batches_spark.read_stream(
             self.host.spark,
             bootstrap=kafka.bootstrap,
             topics=runner.topics,
@@ -165,7 +165,7 @@ def carry_out_on(
         cores = spark.sparkContext.defaultParallelism
         # A partition is read by one task: whether an element is late rests on all that came before it there.
         shares = spread(slices, tasks_for(slices, cores)) or [[]]
-        return stream.exchange(
+        return batches_spark.exchange(
             spark,
             functools.partial(gather, plan, work),
             shares,

@@ -41,7 +41,7 @@ from include.log.kafka.writer import KafkaWriter
 from include.log.planning.slices import Slice, cut_evenly, tasks_for
 from include.log.ports import TopicSpec
 from include.log.publishing.dead_letter import DeadLetterLimit
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from include.log.running.hosting import Host, host
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
@@ -147,10 +147,10 @@ def build(
         bulk_bytes=definition.bulk_bytes,
         evolves=MappingEvolution.of(leader.settlement.info, definition, declared),
     )
-    stream.warm(spark, functools.partial(work_off, plan))
+    batches_spark.warm(spark, functools.partial(work_off, plan))
     progress = leader.settlement.progress
     start = start_of(progress)
-    rows = stream.read_stream(
+    rows = batches_spark.read_stream(
         spark,
         bootstrap=kafka.bootstrap,
         topics=list(start),
@@ -207,7 +207,7 @@ def _tasks(spark: SparkSession, plan: WorkerPlan, slices: Sequence[Slice]) -> Ta
     """`Tasks` on Spark."""
     shares = cut_evenly(slices, tasks_for(slices, spark.sparkContext.defaultParallelism))
     out = TaskOutcome()
-    for each in stream.work_off(spark, functools.partial(work_off, plan), shares):
+    for each in batches_spark.work_off(spark, functools.partial(work_off, plan), shares):
         out.add(each)
     return out
 

@@ -58,7 +58,7 @@ class States:
         self._keys: Keys
         self.body: BodyOf
         self._keys, self.body = formats or (Keys(registry, feed.topic.key), Values(registry, feed.topic.value))
-        self._eras = (
+        self._epochs = (
             PartitionEpochs(feed.name, feed.origin.generation, feed.numbers if self.keyed else ())
             if feed.versions == "offset"
             else None
@@ -71,9 +71,9 @@ class States:
         else:
             origin = self.feed.origin
             doc_id = pseudo_key(origin.cluster_name, origin.cluster_type, origin.topic, partition, offset)
-        if self._eras is None:
+        if self._epochs is None:
             return doc_id, from_headers(headers or ())
-        return doc_id, self._eras.version(key if self.keyed else None, partition, offset)
+        return doc_id, self._epochs.version(key if self.keyed else None, partition, offset)
 
     def makes_document(self, value: bytes | None) -> bool:
         """Whether a record says anything: one without key and value names no document that it could delete."""

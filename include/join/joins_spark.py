@@ -29,7 +29,7 @@ from include.log.access import log_access
 from include.log.kafka.log import KafkaReader
 from include.log.planning.plan import BatchPlan
 from include.log.planning.slices import Slice, cut_evenly, tasks_for
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from include.log.running.hosting import Host, host
 from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
@@ -99,7 +99,7 @@ class _Hosted:
             self.host.run_folder,
             SystemClock(),
         )
-        rows = stream.read_stream(
+        rows = batches_spark.read_stream(
             self.host.spark,
             bootstrap=kafka.bootstrap,
             topics=runner.topics,
@@ -162,7 +162,7 @@ class _Hosted:
             if work.wakes_all:
                 shares.append([])
             tasks = 1 if len(shares) == 1 else min(cores, buckets)
-            return stream.exchange(
+            return batches_spark.exchange(
                 self.host.spark,
                 functools.partial(gather, plan, work),
                 shares,
@@ -181,5 +181,5 @@ class _Hosted:
         if tasks == 1 or (self.host.spark.sparkContext.master or "local").startswith("local"):
             return None
         if tasks not in self.homes:
-            self.homes[tasks] = stream.homes_of(self.host.spark, tasks)
+            self.homes[tasks] = batches_spark.homes_of(self.host.spark, tasks)
         return self.homes[tasks]

@@ -47,13 +47,13 @@ def check_groups(deployment: Deployment) -> dict[str, LakeGroup]:
     _check_bucket(deployment)
     applications = deployment.section("applications", Application)
     registry = deployment.one("registry", Registry) if deployment.has("registry") else None
-    means = ParserContext(deployment.folder, ConfluentRegistry(registry) if registry else None)
+    context = ParserContext(deployment.folder, ConfluentRegistry(registry) if registry else None)
     check_folders(deployment, groups)
     for name, group in groups.items():
         _check_application(deployment, name, group, applications)
         _check_patterns(deployment, name, group)
         for number, rule in enumerate(group.rules):
-            _check_rule(deployment, (_SECTION, name, "rules", number), rule, means)
+            _check_rule(deployment, (_SECTION, name, "rules", number), rule, context)
     _check_runs(deployment, groups)
     return groups
 
@@ -133,13 +133,13 @@ def _covers(outer: str, inner: str) -> bool:
     return all(fnmatch.fnmatchcase(inner.replace("*", sign * _LONGEST), outer) for sign in ("", "\0"))
 
 
-def _check_rule(deployment: Deployment, path: _Path, rule: TopicRule, means: ParserContext) -> None:
-    _made(deployment, (*path, "format"), lambda: format_of(rule.format, means.registry))
+def _check_rule(deployment: Deployment, path: _Path, rule: TopicRule, context: ParserContext) -> None:
+    _made(deployment, (*path, "format"), lambda: format_of(rule.format, context.registry))
     for number, version in enumerate(rule.versions or ()):
         _made(
             deployment,
             (*path, "versions", number, "parser"),
-            functools.partial(configuration_hash, version.parser, means),
+            functools.partial(configuration_hash, version.parser, context),
         )
 
 

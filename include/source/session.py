@@ -78,7 +78,7 @@ class CaptureSession:
         """
         self._name, self._source, self._log, self._upstream = name, source, log, upstream
         self._clock, self._watcher = clock, watcher
-        self._inflow: Flow | None = None
+        self._flow: Flow | None = None
         self._copying: SnapshotJob | None = None
         self._resume = log.open()
         self._tried = self._state().version
@@ -124,8 +124,8 @@ class CaptureSession:
         """Give up log, dump and what reads tables; what is not committed is dropped. May be called twice."""
         if self._copying is not None:
             self._copying.close()
-        if self._inflow is not None:
-            self._inflow.close()
+        if self._flow is not None:
+            self._flow.close()
         self._log.close()
 
     def begin(self, tables: tuple[str, ...] = ()) -> bool:
@@ -175,10 +175,10 @@ class CaptureSession:
         if extra is not None and core.state.job(extra.id) is None and not self._desk.closed(extra.id):
             tables = tuple(_chosen(extra.tables, core.state.captured))
             core.state = replace(core.state, jobs=(*core.state.jobs, replace(extra, tables=tables)))
-        self._inflow = self._upstream.flow(core.position, core.state.waiting, self._survives_rollback, self._clock)
+        self._flow = self._upstream.flow(core.position, core.state.waiting, self._survives_rollback, self._clock)
         while not self._watcher.stop_requested():
             self._upstream.check()
-            self._step(core, self._inflow)
+            self._step(core, self._flow)
             self._require_topics(core)
             self._take_requests(core)
             self._copy(core)
@@ -307,17 +307,17 @@ class CaptureSession:
                 )
         core.state = self._with_topics(core, ids)
 
-    def _step(self, core: Replicator, inflow: Flow) -> None:
+    def _step(self, core: Replicator, flow: Flow) -> None:
         """Take at most one event, and commit when it is time."""
         now_s = self._clock.monotonic_s()
         wait_s = _POLL_S if self._copying is None else self._copying.patience_s
         if self._group_since_s is not None:
             wait_s = min(wait_s, max(0.0, self._group_since_s + self._group_s - now_s))
-        item = inflow.next(wait_s)
+        item = flow.next(wait_s)
         now_s = self._clock.monotonic_s()
         if isinstance(item, SourceTransaction | PlainRun):
             self._caught_up = False
-            waiting = inflow.waiting(core.state.waiting, core.position)
+            waiting = flow.waiting(core.state.waiting, core.position)
             if waiting is not core.state.waiting:
                 core.state = replace(core.state, waiting=waiting)
             if isinstance(item, PlainRun):
@@ -352,9 +352,9 @@ class CaptureSession:
         self._group_since_s = None
         self._committed_s = self._clock.monotonic_s()
         self._commit_s = self._committed_s - begun_s
-        if self._inflow is not None:
+        if self._flow is not None:
             # While the log kept us waiting, nobody listened to the server.
-            self._inflow.heard()
+            self._flow.heard()
         self._watcher.on_commit(group, caught_up=self._caught_up)
 
     @property

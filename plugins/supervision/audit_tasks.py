@@ -15,7 +15,7 @@ from airflow.sdk import TaskGroup
 from airflow.sdk.exceptions import AirflowSkipException
 
 from include.audit.expectations.definition import Expectation
-from include.audit.expectations.run_params import verdict_of
+from include.audit.expectations.job import verdict_of
 from include.audit.history import AuditKind, History
 from include.audit.lost import mark_lost, require_judged
 from include.metrics.exporter import write_atomically

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from include.audit.expectations.run_params import arguments
+from include.audit.expectations.job import arguments
 from include.audit.history import StoredRun
 from include.audit.history_rows import rows_of
 from include.audit.search.run_params import SearchAuditRun, refuse_findings

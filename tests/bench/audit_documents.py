@@ -26,7 +26,7 @@ from include.audit.documents.report import DocumentsReport
 from include.audit.documents.run import DocumentsAudit
 from include.clock import SystemClock
 from include.document.definition import DocumentDefinition, definitions
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from include.settings.deployment import Deployment
 from include.settings.environment import PROJECT_ROOT
 from tests.bench.place import halves, served
@@ -101,7 +101,7 @@ def _measured(place: DocumentShop, documents: int) -> dict[str, float]:
     place.wait(place.complete, _FILLED_S)
     assembled_s = time.monotonic() - began
     _say(f"assembled in {assembled_s:.0f} s")
-    spark = stream.session("bench", {"spark.master": f"local[{_CORES}]", "spark.log.level": "ERROR"})
+    spark = batches_spark.session("bench", {"spark.master": f"local[{_CORES}]", "spark.log.level": "ERROR"})
     try:
         clean, clean_cpu_s = _audit(place, spark)
         if clean.verdict != "clean" or clean.documents != documents:

@@ -47,7 +47,7 @@ from include.log.ports import TopicSpec
 from include.log.publishing.publisher import Publisher
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.resolved import ResolvedWriter
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from include.metrics.exporter import Metrics
 from include.record.codec import Encoder
 from include.record.gtid import MariadbGtidSet
@@ -117,7 +117,7 @@ class _Bench:
         self._database = DatabaseAddress(host=host, port=port, user="root", password=SecretStr(password))
         self._tables = MysqlTables(self._database, name)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(PROJECT_ROOT), os.environ.get("PYTHONPATH")]))
-        self._spark = stream.session(name, {"spark.master": f"local[{_CORES}]", "spark.log.level": "ERROR"})
+        self._spark = batches_spark.session(name, {"spark.master": f"local[{_CORES}]", "spark.log.level": "ERROR"})
         inputs = Inputs(self._topic, self._definition)
         admin = KafkaAdmin(kafka)
         for topic in (inputs.cut_at, inputs.fact):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from tests.support.kills.conductor import Conductor
 from tests.support.kills.kafka_reader import Ran
 from tests.support.kills.on_spark import run_on_spark
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(PROVE not in os.environ, reason=f"takes minutes:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    found = stream.session(
+    found = batches_spark.session(
         "proof", {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.log.level": "ERROR"}
     )
     yield found

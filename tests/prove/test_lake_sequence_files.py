@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.lake.formats.sequence.sequence_file import SequenceFile
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from tests.support.lake.hadoop_sequence_files import Hadoop, contents, messages, ours, same_as_hadoops
 from tests.support.paths import ROOT
 
@@ -36,7 +36,7 @@ SPLITS = (1, 2, 7, 16)
 
 @pytest.fixture(scope="module")
 def hadoop() -> Iterator[Hadoop]:
-    spark: SparkSession = stream.session(
+    spark: SparkSession = batches_spark.session(
         "proof", {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.log.level": "ERROR"}
     )
     yield Hadoop(spark)
@@ -72,9 +72,10 @@ def test_we_read_hadoops_and_write_the_same_bytes(hadoop: Hadoop, tmp_path: Path
 ALONE = """
 import pickle, sys
 from pathlib import Path
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from tests.support.lake.hadoop_sequence_files import Hadoop
-spark = stream.session("alone", {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.log.level": "ERROR"})
+settings = {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.log.level": "ERROR"}
+spark = batches_spark.session("alone", settings)
 found = Hadoop(spark).read(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])[0]
 Path(sys.argv[4]).write_bytes(pickle.dumps(found))
 """

@@ -21,7 +21,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.audit.merkle.definition import Against
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from tests.support.background import Background
 from tests.support.source.capture_harness import opened
 from tests.support.tables.audit_scenario import TableAuditScenario, captured, prepare
@@ -76,7 +76,7 @@ class Load(Background):
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    found = stream.session("proof", {"spark.master": "local[2]", "spark.log.level": "ERROR"})
+    found = batches_spark.session("proof", {"spark.master": "local[2]", "spark.log.level": "ERROR"})
     yield found
     found.stop()
 

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from demo.shop.generator import Shop
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from tests.support.documents.documents_audit import audit, place
 from tests.support.documents.shop import WITHOUT_SPARK, DocumentShop
 
@@ -31,7 +31,7 @@ _SEED = 20
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    found = stream.session("proof", {"spark.master": "local[2]", "spark.log.level": "ERROR"})
+    found = batches_spark.session("proof", {"spark.master": "local[2]", "spark.log.level": "ERROR"})
     yield found
     found.stop()
 

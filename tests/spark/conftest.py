@@ -16,7 +16,7 @@ from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.planning.plan import BatchPlan, Partition
 from include.log.ports import Headers, TopicSpec
 from include.log.resolved import ResolvedRecord
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.record.position import SourcePosition
@@ -24,7 +24,7 @@ from include.record.position import SourcePosition
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    found = stream.session(
+    found = batches_spark.session(
         "tests", {"spark.master": "local[2]", "spark.driver.memory": "512m", "spark.log.level": "ERROR"}
     )
     yield found
@@ -102,7 +102,7 @@ def run_stream(spark: SparkSession, tmp_path: Path) -> Runner:
                 (folder / "stop").touch()
             return told
 
-        stream.run(
+        batches_spark.run(
             df,
             work,
             application="tests",

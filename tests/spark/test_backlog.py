@@ -16,7 +16,7 @@ from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.planning.plan import BatchPlan
 from include.log.planning.slices import slices_of
 from include.log.registry.confluent import ConfluentRegistry
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from include.settings.connections import Registry
 from tests.spark.conftest import Runner
 from tests.support.documents.order_harness import DEFINITION, SCHEMAS
@@ -72,7 +72,7 @@ def test_a_backlog_is_read_in_steps_by_several_tasks_and_in_little_memory(
         sizes.append(sum(each.size for each in slices))
         found.append(assembling.gathered(spark, task, slices, lambda: told.append(len(sizes))))
 
-    rows = stream.read_stream(
+    rows = batches_spark.read_stream(
         spark, bootstrap=kafka, topics=[inputs.fact, inputs.control], cut_at=(inputs.cut_at,), cut_limit=LIMIT
     )
     tracemalloc.start()

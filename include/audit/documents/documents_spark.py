@@ -29,7 +29,7 @@ from include.document.reading.tables import KEYS_AT_ONCE
 from include.errors import InvalidRecord
 from include.log.planning.slices import cached_consumer, slices_in
 from include.log.registry.confluent import ConfluentRegistry
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from include.log.running.worker_memory import keep_imports
 from include.record.codec import Decoder
 from include.record.position import SourcePosition
@@ -102,7 +102,7 @@ def first_look(
     part, of = chosen
     # A task's keys are in its memory, so tasks are as many as the records ask for.
     tasks = max(cores, -(-sum(ends.values()) // _OFFSETS_A_TASK))
-    slices = stream.read_batch(
+    slices = batches_spark.read_batch(
         spark,
         bootstrap=kafka.bootstrap,
         topics=[topic],
@@ -117,7 +117,7 @@ def first_look(
     newest = read.where("k is not null").groupBy("k").agg(greatest).select("k", "newest.version", "newest.value")
     there = newest.mapInArrow(partial(_shown, pickle.dumps(registry)), _TOPIC)
     try:
-        with stream.own_errors():
+        with batches_spark.own_errors():
             counted = made.agg(
                 functions.expr("count_if(body is not null)"), functions.expr("count_if(not known)")
             ).collect()[0]

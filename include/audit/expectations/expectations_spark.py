@@ -26,8 +26,8 @@ from include.audit.expectations.columns import Body, body_of
 from include.audit.expectations.definition import KEY, TopicExpectations, expectations_of_audit, expectations_of_table
 from include.audit.expectations.feeds import feeds_of
 from include.audit.expectations.great import validated
+from include.audit.expectations.job import windows_of
 from include.audit.expectations.report import ExpectationResult, ExpectationsReport, TopicFigures
-from include.audit.expectations.run_params import windows_of
 from include.audit.expectations.work import NEWEST, UNREADABLE, decoded, identified
 from include.audit.nothing import NothingJudged
 from include.audit.search.bounds import Window

@@ -60,7 +60,7 @@ def verify_state(spark: SparkSession, deployment: Deployment, join: DeployedJoin
     """Compare each bucket of a join's state with the newest rows of its inputs.
 
     Args:
-        spark: made by `stream.session`.
+        spark: made by `batches_spark.session`.
         deployment: the deployment files.
         join: what is declared.
         clock: for the report.

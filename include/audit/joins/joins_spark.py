@@ -31,7 +31,7 @@ from include.log.planning.plan import Partition
 from include.log.planning.slices import cached_consumer, slices_in
 from include.log.ports import Record
 from include.log.registry.confluent import ConfluentRegistry
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from include.log.running.worker_memory import keep_imports
 from include.record.codec import Decoder
 from include.settings.connections import Kafka, Registry
@@ -65,16 +65,12 @@ def judged_or_nothing(
     """The report of `audit_join`, or that nothing is there yet that could be judged.
 
     Args:
-        spark: made by `stream.session`.
+        spark: as of `audit_join`, like all that follow; so are the errors, but for that one.
         deployment: the deployment files.
         name: the audit's.
         join: what is declared.
         clock: for the report.
         sample: one of so many outputs is compared.
-
-    Raises:
-        Transient: the join has resolved nothing yet, or a server does not answer.
-        Terminal: what the join has written is gone, or the log does not hold the inputs as they were then.
     """
     at = iso(clock.now_us())
     try:
@@ -90,7 +86,7 @@ def audit_join(
     """Compare a joined topic with what SQL makes of its inputs.
 
     Args:
-        spark: made by `stream.session`.
+        spark: made by `batches_spark.session`.
         deployment: the deployment files.
         name: the audit's.
         join: what is declared.
@@ -268,7 +264,7 @@ def rows_of(
     """Run `task` in Spark on a topic's records below `ends`; gives the rows that it makes.
 
     Args:
-        spark: made by `stream.session`.
+        spark: made by `batches_spark.session`.
         kafka: the brokers.
         ends: (topic, partition) → offset below which records are read; other topics are passed over.
         topic: that is read.
@@ -285,7 +281,7 @@ def rows_of(
             end[topic][partition] = offset
     size = sum(end[topic].values())
     tasks = max(spark.sparkContext.defaultParallelism, -(-size // _RECORDS_A_TASK))
-    slices = stream.read_batch(
+    slices = batches_spark.read_batch(
         spark, bootstrap=kafka.bootstrap, topics=[topic], end=end, tasks=tasks, slices=True, options=kafka.options
     )
     return slices.mapInArrow(task, schema)

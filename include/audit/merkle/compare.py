@@ -9,7 +9,7 @@ from typing import Final
 from include.audit.merkle.rows import DifferingRow, differences
 from include.audit.merkle.sides import AsOfRange, FollowingSide, LeadingSide
 from include.audit.merkle.tree import Tree
-from include.source.hashes.columns import ComparedColumn as ComparedColumn
+from include.source.hashes.columns import ComparedColumn
 from include.source.hashes.sums import HashSum, leaf_of
 from include.source.snapshot.watermark_window import SnapshotSpan
 from include.source.state.key_range import KeyRange

@@ -35,7 +35,7 @@ from include.log.kafka.log import KafkaReader, record_of
 from include.log.planning.slices import cached_consumer, slices_in
 from include.log.registry.confluent import ConfluentRegistry
 from include.log.resolved import ResolvedRecord
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from include.log.running.worker_memory import keep_imports
 from include.policy.masks import HashMask, KeepLastMask
 from include.record.fields import EnvelopeFields
@@ -264,7 +264,7 @@ class CopySide:
         begins = {p: min(starts.get(p, 0), end) for p, end in ends.items()}
         size = sum(end - begins[p] for p, end in ends.items())
         tasks = max(self._spark.sparkContext.defaultParallelism, -(-size // _RECORDS_A_TASK))
-        slices = stream.read_batch(
+        slices = batches_spark.read_batch(
             self._spark,
             bootstrap=self._kafka.bootstrap,
             topics=[self._topic],
@@ -290,11 +290,11 @@ class CopySide:
         return slices.mapInArrow(partial(_change_rows, plan), shape).withColumn(PART, functions.expr(self._part))
 
     def _counted(self, frame: DataFrame) -> int:
-        with stream.own_errors():
+        with batches_spark.own_errors():
             return frame.count()
 
     def _ask(self, sql: str) -> list[Any]:
-        with stream.own_errors():
+        with batches_spark.own_errors():
             return self._spark.sql(sql).collect()
 
     @contextmanager

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from include.store.object_store import ObjectStore
     from include.store.s3 import S3Store
 
-__all__ = ["group_option", "groups_meant", "means_of", "open_store", "registry_of", "run_option"]
+__all__ = ["group_option", "groups_meant", "open_store", "parser_context", "registry_of", "run_option"]
 
 group_option = click.option(
     "--group",
@@ -68,7 +68,7 @@ def registry_of(deployment: Deployment, store: ObjectStore) -> SchemaRegistry:
     return KeptRegistry(ConfluentRegistry(found) if found else None, store, prefixes)
 
 
-def means_of(deployment: Deployment) -> ParserContext:
+def parser_context(deployment: Deployment) -> ParserContext:
     """Makes the context of parsers: the deployment's folder, and its registry where it has one."""
     from include.lake.parsing.definition import ParserContext
     from include.log.registry.confluent import ConfluentRegistry

@@ -10,7 +10,7 @@ import click
 import orjson
 
 from include.cli.json_option import json_option
-from include.cli.lake.options import group_option, groups_meant, means_of, open_store
+from include.cli.lake.options import group_option, groups_meant, open_store, parser_context
 from include.cli.table import table
 from include.clock import SystemClock
 from include.errors import SettingsError
@@ -47,9 +47,9 @@ def command(topic: str | None, explain: bool, group_name: str | None, as_json: b
         reports = [rule for name, group in groups.items() for rule in list_rules(deployment, name, group)]
     else:
         topics = [topic] if topic is not None else _topics(deployment)
-        means = means_of(deployment)
+        context = parser_context(deployment)
         reports = [
-            explain_topic(deployment, name, group, topic_name, means)
+            explain_topic(deployment, name, group, topic_name, context)
             for topic_name in topics
             for name, group in groups.items()
             if topic is not None or group.wants(topic_name)

@@ -11,7 +11,7 @@ import click
 import orjson
 
 from include.cli.json_option import json_option
-from include.cli.lake.options import group_option, groups_meant, means_of, open_store, registry_of
+from include.cli.lake.options import group_option, groups_meant, open_store, parser_context, registry_of
 from include.settings.completion import declared_topics
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ def command(topic: str, partition: int, offset: int, group_name: str | None, as_
     backups = (group.prefix for group in groups_meant(deployment, None, topic).values() if group.kind == "backup")
     backup = next(backups, None)
     store = open_store(deployment)
-    means = dataclasses.replace(means_of(deployment), registry=registry_of(deployment, store))
+    context = dataclasses.replace(parser_context(deployment), registry=registry_of(deployment, store))
     require_stored(store, [group.prefix for group in groups.values()], topic)
     located: list[tuple[str, LocatedRecord]] = []
     for name, group in groups.items():
         rule = group.rule(topic)
-        ask = CutReplay(store, partial(logics_of, name, group, topic, means), backup)
+        ask = CutReplay(store, partial(logics_of, name, group, topic, context), backup)
         for life in lives(store, group.prefix, topic):
             told = find_record(store, life, partition, offset, rule.format if rule else None, ask)
             located.append((name, told))

@@ -12,9 +12,9 @@ __all__ = ["COMMANDS", "command"]
 
 COMMANDS: Final[dict[str, LazyCommand]] = {
     "one": LazyCommand("search.one", "One document by its id: `search order 4711`, or `search one order 4711`."),
-    "user": LazyCommand("search.user", "What one user has, newest first."),
+    "user": LazyCommand("search.lists", "What one user has, newest first.", "user"),
     "text": LazyCommand(
-        "search.text", 'Words in lines, with the quantity: `search text "meat lover\'s pizza" --pieces 3`.'
+        "search.lists", 'Words in lines, with the quantity: `search text "meat lover\'s pizza" --pieces 3`.', "text"
     ),
     "popular": LazyCommand(
         "search.popular", "What is in most lines: of one business, category, area, time.", "popular"

@@ -1,7 +1,7 @@
 """Notes the partitions that topics have grown, and refuses growth where it would bring deleted keys back.
 
-Where records are versioned by their key and partition (`eras`), growth is noticed before the next one is. A compacted
-topic with versions of its own must not grow: it keeps what was deleted (`log.publishing.placement`).
+Where records are versioned by their key and partition (`PartitionEpochs`), growth is noticed before the next one is. A
+compacted topic with versions of its own must not grow: it keeps what was deleted (`log.publishing.placement`).
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def resumed(
 
     A raised generation begins anew, as the topic was made anew: only what the source said of its tables stays. So do
     `numbers` of partitions that were declared since, where the topic had others afterwards: versions count them
-    (`eras`), and all records get theirs once more.
+    (`PartitionEpochs`), and all records get theirs once more.
 
     Raises `Terminal` for a lower generation, and for another topic under the generation that was read so far.
     """

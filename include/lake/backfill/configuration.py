@@ -54,7 +54,7 @@ def _rule(group: LakeGroup, asked: BackfillSelection) -> TopicRule:
     return rule
 
 
-def fingerprint(group: LakeGroup, asked: BackfillSelection, means: ParserContext) -> str:
+def fingerprint(group: LakeGroup, asked: BackfillSelection, context: ParserContext) -> str:
     """SHA-256 of all that decides on a backfill's files: each version's hash, and from where it holds."""
     rule = _rule(group, asked)
     parts = []
@@ -62,7 +62,7 @@ def fingerprint(group: LakeGroup, asked: BackfillSelection, means: ParserContext
         alone = version.model_copy(update={"from_offsets": None, "from_time": None})
         single = group.model_copy(update={"rules": (rule.model_copy(update={"versions": (alone,)}),)})
         starts = version.model_dump(mode="json", include={"from_offsets", "from_time"})
-        parts.append([logics_of(asked.group, single, asked.topic, means).holding(0, 0, -1).config, starts])
+        parts.append([logics_of(asked.group, single, asked.topic, context).holding(0, 0, -1).config, starts])
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

@@ -70,10 +70,10 @@ class DeployedBackfill:
         group = self.groups[asked.group]
         registry = ConfluentRegistry(self.registry) if self.registry else None
         kept = KeptRegistry(registry, self.bucket.store, backup_prefixes(self.groups)) if registry else None
-        means = ParserContext(self.deployment.folder, kept)
+        context = ParserContext(self.deployment.folder, kept)
         log = KafkaRanges(self.kafka.bootstrap, self.kafka.options) if asked.origin == "kafka" else None
         raw_prefix = self.groups[asked.raw].prefix if asked.origin == "raw" else asked.raw
-        return make_plan(self.bucket, asked, group, means, raw_prefix=raw_prefix, log=log, topic_id=request.topic_id)
+        return make_plan(self.bucket, asked, group, context, raw_prefix=raw_prefix, log=log, topic_id=request.topic_id)
 
     def place(self, asked: BackfillSelection) -> TaskPlace:
         """Where tasks find everything, with the parser that is asked for."""

@@ -51,7 +51,7 @@ def make_plan(
     bucket: LakeStore,
     asked: BackfillSelection,
     group: LakeGroup,
-    means: ParserContext,
+    context: ParserContext,
     *,
     raw_prefix: str = "",
     log: LogRanges | None = None,
@@ -65,7 +65,7 @@ def make_plan(
         bucket: the bucket of the lake.
         asked: dates or offsets, the parser's configuration, and the origin of the records.
         group: the partition group, as it is declared.
-        means: what parsers are made with.
+        context: what parsers are made with.
         raw_prefix: folder of the backup group or of Secor's archive; of no use where records come from Kafka.
         log: of Kafka, where records come from there; None: its offsets are not checked.
         topic_id: the life of the topic; "" where it has only one.
@@ -88,7 +88,7 @@ def make_plan(
             partitions=partitions_of(store, topic, pointer),
             fix="Are days and topic right? `lyrebird lake status` shows what is committed.",
         )
-    _check_borders(logics_of(asked.group, wanted, asked.topic, means), chosen)
+    _check_borders(logics_of(asked.group, wanted, asked.topic, context), chosen)
     raw: TopicKey | None = None
     sources: list[RawObject] = []
     if asked.origin != "kafka":
@@ -97,7 +97,7 @@ def make_plan(
     elif log is not None:
         _check_log(log, topic, chosen)
     cuts = tuple(_planned(partition, live, read) for partition, live, read in chosen)
-    return BackfillPlan(asked, topic, fingerprint(wanted, asked, means), cuts, raw, tuple(sources))
+    return BackfillPlan(asked, topic, fingerprint(wanted, asked, context), cuts, raw, tuple(sources))
 
 
 _Chosen = tuple[int, GenerationCut, GenerationCut]

@@ -89,13 +89,13 @@ def _task(plan: BackfillPlan, run: list[PlannedCut], generation: int, writer: st
     )
 
 
-def rewrite(task: Task, means: TaskContext) -> Outcome:
+def rewrite(task: Task, context: TaskContext) -> Outcome:
     """Carry out a `Rewrite`; an error of ours is told, not raised."""
     commits: list[Commit] = []
     try:
         if not isinstance(task, Rewrite):
             raise Terminal("no task of a backfill", topic=task.range.tp.topic)
-        _make_cuts(task, means, commits.append)
+        _make_cuts(task, context, commits.append)
     except LyrebirdError as error:
         tp = task.range.tp
         details = {**error.details, "topic": tp.topic, "partition": tp.partition}
@@ -103,9 +103,9 @@ def rewrite(task: Task, means: TaskContext) -> Outcome:
     return Outcome(task, task.range.until, tuple(commits))
 
 
-def _make_cuts(task: Rewrite, means: TaskContext, on_commit: OnCommit) -> None:
-    tp, pause = task.range.tp, patience(means.clock)
-    target = Chain(means.store, task.chain, pause=pause)
+def _make_cuts(task: Rewrite, context: TaskContext, on_commit: OnCommit) -> None:
+    tp, pause = task.range.tp, patience(context.clock)
+    target = Chain(context.store, task.chain, pause=pause)
     reader: LogCuts | None = None
     source: RawRanges | SecorRanges | None = None
     for first, until in task.cuts:
@@ -116,11 +116,11 @@ def _make_cuts(task: Rewrite, means: TaskContext, on_commit: OnCommit) -> None:
                 if task.raw is not None:
                     raw = TopicKey(task.raw, tp.topic, tp.topic_id)
                     if task.secor:
-                        source = SecorRanges(means.store, raw, tp.partition, task.range.until, pause)
+                        source = SecorRanges(context.store, raw, tp.partition, task.range.until, pause)
                     else:
-                        source = RawRanges(means.store, raw, tp.partition, first, task.range.until, pause)
-                log, folder = source or means.log, means.folder / "cut"
-                reader = LogCuts(log, task.chain, means.logics, folder, task.max_bytes, task.max_folders)
+                        source = RawRanges(context.store, raw, tp.partition, first, task.range.until, pause)
+                log, folder = source or context.log, context.folder / "cut"
+                reader = LogCuts(log, task.chain, context.logics, folder, task.max_bytes, task.max_folders)
             plan = PlannedEnd(until, "backfill", task.range.policy, task.writer, exact=True)
             try:
                 commit = target.write_cut(first, plan, _Replay(reader, source) if source else reader)

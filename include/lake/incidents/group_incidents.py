@@ -47,7 +47,7 @@ class GroupIncidents(GroupWatcher):
         name: the group's.
         group: as it is declared.
         ledger: of the application's incidents.
-        troubles: of the application: systems that do not answer.
+        outages: of the application: systems that do not answer.
         untold: finds cuts that nobody told of, of the same group.
         clock: when things were noticed.
         beside: hears all that this one hears.
@@ -58,13 +58,13 @@ class GroupIncidents(GroupWatcher):
         name: str,
         group: LakeGroup,
         ledger: IncidentLedger,
-        troubles: Outages,
+        outages: Outages,
         untold: UnreportedCuts,
         clock: Clock,
         beside: GroupWatcher,
     ) -> None:
         self._name, self._group, self._ledger, self._clock = name, group, ledger, clock
-        self._troubles, self._untold, self._beside = troubles, untold, beside
+        self._outages, self._untold, self._beside = outages, untold, beside
         self._calm_us: int | None = None
         self._failing: set[TopicIdPartition] = set()
         self._stood_us: dict[TopicIdPartition, int] = {}
@@ -78,10 +78,10 @@ class GroupIncidents(GroupWatcher):
             self._on_cut(tp, commit)
         if outcome.error is not None:
             self._failing.add(tp)
-            self._troubles.on_error(self._place(tp), outcome.error)
+            self._outages.on_error(self._place(tp), outcome.error)
         else:
             self._failing.discard(tp)
-            self._troubles.on_good(self._place(tp))
+            self._outages.on_good(self._place(tp))
             self._on_going(tp)
 
     @override
@@ -92,12 +92,12 @@ class GroupIncidents(GroupWatcher):
     @override
     def on_away(self, error: LyrebirdError) -> None:
         self._beside.on_away(error)
-        self._troubles.on_error(self._name, error)
+        self._outages.on_error(self._name, error)
 
     @override
     def on_back(self) -> None:
         self._beside.on_back()
-        self._troubles.on_good(self._name)
+        self._outages.on_good(self._name)
 
     def look(self, planner: GroupPlanner, *, ends: bool = False) -> None:
         """Open and end incidents by what the planner knows now; `ends`: it is the last look, of a run on a schedule."""
@@ -107,10 +107,10 @@ class GroupIncidents(GroupWatcher):
         for tp in self._failing - planner.failing.keys():
             # It is stored, or gone: whoever did that, nothing stands in its way.
             self._failing.remove(tp)
-            self._troubles.on_good(self._place(tp))
+            self._outages.on_good(self._place(tp))
         if tps and not planner.headless():
             # Behind a restart perhaps nothing waits that could show it: log and store were asked about all of them.
-            self._troubles.on_good(f"{self._name}:heads")
+            self._outages.on_good(f"{self._name}:heads")
         self._look_at_standing(planner.stopped, tps, 0 if ends else _STOOD_US)
         if self._group.run == "stream":
             self._look_at_delay(planner)
@@ -157,7 +157,7 @@ class GroupIncidents(GroupWatcher):
         }
         worst = max(overdue_ms, key=lambda tp: overdue_ms[tp], default=None)
         most_ms = 0 if worst is None else overdue_ms[worst]
-        if most_ms > _NEAR_MS or self._troubles.there:
+        if most_ms > _NEAR_MS or self._outages.there:
             # What stands in a system's way says nothing of its own delay: that is neither over nor anew.
             self._calm_us = None
         elif self._calm_us is None:
@@ -194,9 +194,9 @@ class GroupIncidents(GroupWatcher):
 
     def _own(self, tp: TopicIdPartition) -> bool:
         """Whether its delay is no mere consequence of a system's trouble, which is told by itself."""
-        if not self._troubles.there:
+        if not self._outages.there:
             return True
-        return tp in self._failing and not self._troubles.at(self._place(tp))
+        return tp in self._failing and not self._outages.at(self._place(tp))
 
     def _look_at_standing(
         self, stopped: Mapping[TopicIdPartition, str], tps: set[TopicIdPartition], least_us: int

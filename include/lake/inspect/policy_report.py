@@ -79,7 +79,9 @@ def list_rules(deployment: Deployment, name: str, group: LakeGroup) -> list[Rule
     ]
 
 
-def explain_topic(deployment: Deployment, name: str, group: LakeGroup, topic: str, means: ParserContext) -> RuleReport:
+def explain_topic(
+    deployment: Deployment, name: str, group: LakeGroup, topic: str, context: ParserContext
+) -> RuleReport:
     """Reports what holds for a topic, whether or not it is there; what cannot be carried out is among `problems`."""
     stored, why = _wanted(deployment, name, group, topic)
     policy, pattern = group.policy.of(topic)
@@ -97,10 +99,10 @@ def explain_topic(deployment: Deployment, name: str, group: LakeGroup, topic: st
     if rule is None:
         problems += ["no rule of the group has this topic: nothing of it would be stored"] if stored else []
     elif rule.versions is None:
-        config, problem = _config(name, group, rule, topic, means)
+        config, problem = _config(name, group, rule, topic, context)
         problems += [problem] if problem else []
     else:
-        versions = tuple(_version(name, group, rule, version, topic, means) for version in rule.versions)
+        versions = tuple(_version(name, group, rule, version, topic, context) for version in rule.versions)
         problems += [f"version {version.version}: {version.problem}" for version in versions if version.problem]
     return RuleReport(
         name,
@@ -132,10 +134,10 @@ def _wanted(deployment: Deployment, name: str, group: LakeGroup, topic: str) -> 
 
 
 def _version(
-    name: str, group: LakeGroup, rule: TopicRule, version: ParserVersion, topic: str, means: ParserContext
+    name: str, group: LakeGroup, rule: TopicRule, version: ParserVersion, topic: str, context: ParserContext
 ) -> VersionReport:
     alone = version.model_copy(update={"from_offsets": None, "from_time": None})
-    config, problem = _config(name, group, rule.model_copy(update={"versions": (alone,)}), topic, means)
+    config, problem = _config(name, group, rule.model_copy(update={"versions": (alone,)}), topic, context)
     starts = "from the beginning"
     if version.from_time is not None:
         starts = f"from Kafka timestamp {version.from_time.isoformat()}"
@@ -146,11 +148,11 @@ def _version(
     return VersionReport(version.version, version.added.isoformat(), starts, declared, config, problem)
 
 
-def _config(name: str, group: LakeGroup, rule: TopicRule, topic: str, means: ParserContext) -> tuple[str, str]:
+def _config(name: str, group: LakeGroup, rule: TopicRule, topic: str, context: ParserContext) -> tuple[str, str]:
     """The hash of a logic alone, or what keeps it from being made."""
     try:
         alone = group.model_copy(update={"rules": (rule.model_copy(update={"topics": "*"}),)})
-        return logics_of(name, alone, topic, means).holding(0, 0, -1).config, ""
+        return logics_of(name, alone, topic, context).holding(0, 0, -1).config, ""
     except SettingsError as error:
         return "", str(error)
 

@@ -173,7 +173,7 @@ ParserDefinition = Annotated[
 ]
 
 
-def build(definition: ParserDefinition, means: ParserContext) -> Parser:
+def build(definition: ParserDefinition, context: ParserContext) -> Parser:
     """The parser; `SettingsError` when its files, classes or fields are not there."""
     if isinstance(definition, CustomParser):
         return CheckedParser(load(definition.parser, "parse"))
@@ -186,7 +186,7 @@ def build(definition: ParserDefinition, means: ParserContext) -> Parser:
     reference = definition.transformer
     transformer = CheckedTransformer(load(reference, "transform")) if reference else None
     try:
-        return FieldParser(definition, _reader(definition, means), transformer)
+        return FieldParser(definition, _reader(definition, context), transformer)
     except ValueError as error:
         raise SettingsError(
             f"the parser of format {definition.format} cannot be made: {error}",
@@ -194,18 +194,18 @@ def build(definition: ParserDefinition, means: ParserContext) -> Parser:
         ) from None
 
 
-def configuration_hash(definition: ParserDefinition, means: ParserContext) -> str:
+def configuration_hash(definition: ParserDefinition, context: ParserContext) -> str:
     """SHA-256 (hex) of all that decides on the parser's answers.
 
     That is the definition without what stands at its default, the version of the code or of the user's classes, the
     content of a descriptor set, and the time zones' rules where a zone other than UTC is declared.
     """
     declared = definition.model_dump(mode="json", exclude_defaults=True)
-    parts: dict[str, Any] = {"parser": declared, "version": build(definition, means).version}
+    parts: dict[str, Any] = {"parser": declared, "version": build(definition, context).version}
     if isinstance(definition, ParserRules) and definition.transformer is not None:
         parts["transformer"] = load(definition.transformer, "transform").version
     if isinstance(definition, ProtobufParser):
-        parts["descriptor_set"] = hashlib.sha256(_file(definition.descriptor_set, means)).hexdigest()
+        parts["descriptor_set"] = hashlib.sha256(_file(definition.descriptor_set, context)).hexdigest()
     if _zoned(declared):
         parts["zones"] = RULES
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -218,12 +218,12 @@ def _zoned(declared: Any) -> bool:
     return isinstance(declared, list) and any(_zoned(value) for value in declared)
 
 
-def _reader(definition: ParserRules, means: ParserContext) -> Callable[[Sequence[WantedValue]], ReadFields]:
+def _reader(definition: ParserRules, context: ParserContext) -> Callable[[Sequence[WantedValue]], ReadFields]:
     match definition:
         case JsonParser():
             return lambda wanted: json_reader(wanted, definition.framing)
         case AvroParser():
-            registry = means.registry
+            registry = context.registry
             if registry is None:
                 raise ValueError("it needs a schema registry")
             return lambda wanted: avro_reader(wanted, registry)
@@ -236,19 +236,19 @@ def _reader(definition: ParserRules, means: ParserContext) -> Callable[[Sequence
         case ThriftParser():
             return lambda wanted: thrift_reader(wanted, definition.protocol)
         case ProtobufParser():
-            types = DescriptorSet.parse(_file(definition.descriptor_set, means))
+            types = DescriptorSet.parse(_file(definition.descriptor_set, context))
             return lambda wanted: protobuf_reader(wanted, types, definition.message, definition.framing)
         case _:
             return lambda _wanted: lambda _data: ()
 
 
-def _file(name: str, means: ParserContext) -> bytes:
+def _file(name: str, context: ParserContext) -> bytes:
     try:
-        return (means.folder / name).read_bytes()
+        return (context.folder / name).read_bytes()
     except OSError as error:
         raise SettingsError(
             "a file of the deployment cannot be read",
-            file=str(means.folder / name),
+            file=str(context.folder / name),
             reason=str(error),
             fix="Put it there.",
         ) from error

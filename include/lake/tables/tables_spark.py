@@ -36,7 +36,7 @@ from include.log.ports import TopicSpec
 from include.log.publishing.last_mark import newest_of
 from include.log.publishing.letters import DeadLetterWriter
 from include.log.registry.confluent import ConfluentRegistry
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from include.log.running.hosting import Host, host
 from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Deployment
@@ -226,7 +226,7 @@ class _Hosted:
         incidents = StreamIncidents(self.name, f"the tables of {self.name}", self.host.run_folder, clock)
         looked_s = clock.monotonic_s()
         self._anew = False
-        rows = stream.read_stream(
+        rows = batches_spark.read_stream(
             self.host.spark,
             bootstrap=kafka.bootstrap,
             topics=[*runner.controls(), *sorted(ids)],
@@ -285,7 +285,7 @@ class _Hosted:
         first, buckets = first_buckets(works)
         results: dict[str, list[TableBucketResult]] = {work.topic: [] for work in works}
         by_first = sorted(((bucket, topic) for topic, bucket in first.items()), reverse=True)
-        for number, result in stream.exchange(
+        for number, result in batches_spark.exchange(
             self.host.spark,
             functools.partial(gather, plan, works),
             shares,

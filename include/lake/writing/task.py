@@ -83,18 +83,18 @@ RunTask = Callable[[Task, TaskContext], Outcome]
 """What carries a task out: an error of ours is told, not raised. Travels to other hosts by its name."""
 
 
-def run_task(task: Task, means: TaskContext) -> Outcome:
+def run_task(task: Task, context: TaskContext) -> Outcome:
     """Carry the chain to the end of the task's range; an error of ours is told, not raised."""
     commits: list[Commit] = []
     tp, chain = task.range.tp, task.chain
     # Of all tasks of this host that may run at once no two share a folder.
     place = hashlib.sha256(f"{chain}\n{task.writer}".encode()).hexdigest()[:16]
     plan = PlannedEnd(task.range.until, task.range.reason, task.range.policy, task.writer)
-    seen = SeenIds(means.log) if means.schemas else None
-    cuts = LogCuts(seen or means.log, chain, means.logics, means.folder / place, task.max_bytes, task.max_folders)
+    seen = SeenIds(context.log) if context.schemas else None
+    cuts = LogCuts(seen or context.log, chain, context.logics, context.folder / place, task.max_bytes, task.max_folders)
     try:
-        known = Chain(means.store, chain, start=task.start, last=task.range.last, pause=patience(means.clock))
-        reader = KeepingReader(cuts, seen, means.schemas) if seen and means.schemas else cuts
+        known = Chain(context.store, chain, start=task.start, last=task.range.last, pause=patience(context.clock))
+        reader = KeepingReader(cuts, seen, context.schemas) if seen and context.schemas else cuts
         head = known.advance(plan, reader, commits.append)
     except LyrebirdError as error:
         return Outcome(task, None, tuple(commits), _placed(error, tp.topic, tp.partition))

@@ -25,7 +25,7 @@ ASIDE: Final = SequenceFile(layout="verbatim")
 """How refused records are kept, in every group."""
 
 
-def logics_of(name: str, group: LakeGroup, topic: str, means: ParserContext) -> CutLogics:
+def logics_of(name: str, group: LakeGroup, topic: str, context: ParserContext) -> CutLogics:
     """All that may hold for cuts of `topic`; `SettingsError` where no rule has it, or one cannot be carried out."""
     rule = group.rule(topic)
     if rule is None:
@@ -36,10 +36,10 @@ def logics_of(name: str, group: LakeGroup, topic: str, means: ParserContext) -> 
             allowed=[each.topics for each in group.rules],
             fix="Add a rule for it, or leave it out by `exclude`.",
         )
-    kept = format_of(rule.format, means.registry)
+    kept = format_of(rule.format, context.registry)
     if rule.versions is None:
         return _Backup(group, rule, kept)
-    return _Parsed(ParserVersions(topic, rule.versions), rule, kept, means)
+    return _Parsed(ParserVersions(topic, rule.versions), rule, kept, context)
 
 
 class _Backup(CutLogics):
@@ -66,8 +66,8 @@ class _Backup(CutLogics):
 class _Parsed(CutLogics):
     """A logic for each version of the parser."""
 
-    def __init__(self, versions: ParserVersions, rule: TopicRule, kept: Format, means: ParserContext) -> None:
-        self._versions, self._rule, self._kept, self._means = versions, rule, kept, means
+    def __init__(self, versions: ParserVersions, rule: TopicRule, kept: Format, context: ParserContext) -> None:
+        self._versions, self._rule, self._kept, self._parser_context = versions, rule, kept, context
         self._made: dict[int, CutLogic] = {}
 
     @override
@@ -85,8 +85,8 @@ class _Parsed(CutLogics):
     def _logic(self, version: ParserVersion) -> CutLogic:
         logic = self._made.get(version.version)
         if logic is None:
-            config = _hash(self._rule, {"parser": configuration_hash(version.parser, self._means)})
-            sorter: Sorter = build(version.parser, self._means).parse_all
+            config = _hash(self._rule, {"parser": configuration_hash(version.parser, self._parser_context)})
+            sorter: Sorter = build(version.parser, self._parser_context).parse_all
             logic = self._made[version.version] = CutLogic(config, lambda _first: sorter, self._kept, ASIDE)
         return logic
 

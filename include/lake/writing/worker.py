@@ -13,7 +13,7 @@ from typing import Final
 from include.clock import SystemClock
 from include.errors import LyrebirdError, Terminal, Transient
 from include.lake.definition import LakeGroup
-from include.lake.parsing.definition import ParserContext as ParserMeans
+from include.lake.parsing.definition import ParserContext
 from include.lake.reading.kafka_ranges import KafkaRanges
 from include.lake.reading.kept_schemas import KeptRegistry, SchemaKeeper
 from include.lake.reading.schema_lookup import PatientRegistry
@@ -135,13 +135,13 @@ class _Workshop:
             patient = PatientRegistry(kept, SystemClock(), self._group.unknown_schema_s)
             if self._group.kind == "backup":
                 self.schemas = SchemaKeeper(self.store, self._group.prefix, registry, SystemClock())
-        self._means = ParserMeans(Path(place.folder), patient)
+        self._parser_context = ParserContext(Path(place.folder), patient)
         self._logics: dict[str, CutLogics] = {}
 
     def logics(self, task: Task) -> CutLogics:
         topic = task.range.tp.topic
         if topic not in self._logics:
-            self._logics[topic] = logics_of(task.group, self._group, topic, self._means)
+            self._logics[topic] = logics_of(task.group, self._group, topic, self._parser_context)
         return self._logics[topic]
 
 

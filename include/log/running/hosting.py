@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from include.clock import SystemClock
 from include.log.planning.plan import BatchPlan
-from include.log.running import batches_spark as stream
+from include.log.running import batches_spark
 from include.log.running.supervised import once_there, run_beside
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
@@ -62,8 +62,8 @@ class Host:
         asked: threading.Event | None = None,
         every_s: float = 0.0,
     ) -> None:
-        """`stream.run`, of this stream; `asked`: another event that ends it; `every_s`: no batch begins earlier."""
-        stream.run(
+        """`batches_spark.run`, of this one; `asked`: another event that ends it; `every_s`: no batch begins earlier."""
+        batches_spark.run(
             rows,
             on_batch,
             application=self.application,
@@ -83,9 +83,9 @@ def host(application: str, works: Mapping[str, Callable[[Host], None]], *, keep_
     """
     metrics = Metrics(application).serve(state_folder())
     run_folder = RunFolder.from_environment(application, state_folder())
-    spark = stream.session(application)
+    spark = batches_spark.session(application)
     asked, told, several = threading.Event(), dict[str, dict[str, Any]](), len(works) > 1
-    trigger_s = stream.trigger_s(len(works))
+    trigger_s = batches_spark.trigger_s(len(works))
     try:
         runs = []
         for name, work in works.items():

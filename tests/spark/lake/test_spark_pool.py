@@ -35,7 +35,7 @@ STORE = StoreSettings(endpoint="http://127.0.0.1:9", bucket="b", access_key="a",
 DEADLY = 7
 
 
-def carried(task: Task, means: TaskContext) -> Outcome:
+def carried(task: Task, context: TaskContext) -> Outcome:
     """One partition's task has an error of its own; another's ends its process."""
     number = task.range.tp.partition
     if number == DEADLY:

@@ -23,13 +23,13 @@ __all__ = ["WorkerPool", "struck_task"]
 _SWITCHES: dict[Strike, Switch] = {}
 
 
-def struck_task(strike: Strike | None, task: Task, means: TaskContext) -> Outcome:
+def struck_task(strike: Strike | None, task: Task, context: TaskContext) -> Outcome:
     """`run_task` in a process that a strike may meet."""
     if strike is None:
-        return run_task(task, means)
+        return run_task(task, context)
     switch = _SWITCHES.setdefault(strike, Switch(strike))
-    switch.watch(means.store)  # type: ignore[arg-type]
-    return run_task(task, replace(means, log=StruckLog(means.log, switch)))
+    switch.watch(context.store)  # type: ignore[arg-type]
+    return run_task(task, replace(context, log=StruckLog(context.log, switch)))
 
 
 class WorkerPool:

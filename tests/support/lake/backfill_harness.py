@@ -15,7 +15,7 @@ from include.lake.backfill.rewrite import carry_out, rewrite, tasks_of
 from include.lake.backfill.run_registry import Run, begin
 from include.lake.backfill.selection import BackfillSelection, Days
 from include.lake.definition import LakeGroup
-from include.lake.parsing.definition import ParserContext as ParserMeans
+from include.lake.parsing.definition import ParserContext
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.object_key import ObjectKey
 from include.lake.protocol.pointer import ReadersPointer, read_pointer
@@ -29,8 +29,8 @@ from tests.support.lake.harness import GROUP, LakeHarness
 
 __all__ = [
     "ALL_DAYS",
+    "CONTEXT",
     "DAY_MS",
-    "MEANS",
     "NOON",
     "RIGHT",
     "WRONG",
@@ -44,7 +44,7 @@ __all__ = [
     "version",
 ]
 
-MEANS = ParserMeans(Path("/nowhere"))
+CONTEXT = ParserContext(Path("/nowhere"))
 DAY_MS = 86_400_000
 NOON = 1_714_564_800_000  # 2024-05-01T12:00Z
 
@@ -89,11 +89,11 @@ class BackfillHarness(LakeHarness):
     def run(self, task: Task) -> Outcome:
         tp = task.range.tp
         declared = self.groups[task.group]
-        logics = logics_of(task.group, declared, tp.topic, MEANS)
-        means = TaskContext(
+        logics = logics_of(task.group, declared, tp.topic, CONTEXT)
+        context = TaskContext(
             self.store, PortRanges(self.memory.reader(), self.memory.admin()), logics, self.folder, self.clock
         )
-        return run_task(task, means)
+        return run_task(task, context)
 
     def _timestamp_ms(self, tp: TopicIdPartition, offset: int) -> int:
         begin = self.memory.reader().begin_offsets(tp.topic)[tp.partition]
@@ -134,7 +134,7 @@ class BackfillHarness(LakeHarness):
 
     def plan(self, asked: BackfillSelection, log: bool = False) -> BackfillPlan:
         ranges = PortRanges(self.memory.reader(), self.memory.admin()) if log else None
-        return make_plan(LakeStore(self.store), asked, self.group, MEANS, raw_prefix="raw", log=ranges)
+        return make_plan(LakeStore(self.store), asked, self.group, CONTEXT, raw_prefix="raw", log=ranges)
 
     def rewrite(self, run: Run, store: ObjectStore | None = None, most_bytes: int = 1) -> list[Outcome]:
         """Carry a run out, as an application does."""
@@ -189,7 +189,7 @@ class RewritePool:
         found = []
         for task in tasks:
             log = PortRanges(world.memory.reader(), world.memory.admin())
-            logics = logics_of(task.group, self._wanted, task.range.tp.topic, MEANS)
+            logics = logics_of(task.group, self._wanted, task.range.tp.topic, CONTEXT)
             found.append(self.wrap(rewrite(task, TaskContext(self._store, log, logics, world.folder, world.clock))))
         return found
 

@@ -13,7 +13,7 @@ from include.errors import LyrebirdError
 from include.lake.definition import LakeGroup
 from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.message import Message
-from include.lake.parsing.definition import ParserContext as ParserMeans
+from include.lake.parsing.definition import ParserContext
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
@@ -59,7 +59,7 @@ class DrivenGroup:
 
     def _run(self, task: Task) -> Outcome:
         topic = task.range.tp.topic
-        logics = logics_of("raw", self.group, topic, ParserMeans(self.folder))
+        logics = logics_of("raw", self.group, topic, ParserContext(self.folder))
         if not hasattr(self.local, "log"):
             self.local.log = KafkaRanges(self.kafka)
         return run_task(task, TaskContext(self.store, self.local.log, logics, self.folder, SystemClock()))

@@ -142,8 +142,8 @@ class LakeHarness:
     def run(self, task: Task) -> Outcome:
         if task.range.tp in self.fails:
             return Outcome(task, None, (), self.fails[task.range.tp])
-        means = TaskContext(self.store, self.ranges, OnePipeline(), self.folder, self.clock)
-        return run_task(task, means)
+        context = TaskContext(self.store, self.ranges, OnePipeline(), self.folder, self.clock)
+        return run_task(task, context)
 
     def on_outcome(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)

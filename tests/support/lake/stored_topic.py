@@ -9,7 +9,7 @@ import orjson
 
 from include.clock import ManualClock
 from include.lake.definition import LakeGroup
-from include.lake.parsing.definition import ParserContext as ParserMeans
+from include.lake.parsing.definition import ParserContext
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.reading.group_log import TopicIdPartition
 from include.lake.reading.log_ranges import PortRanges
@@ -110,7 +110,7 @@ class StoredTopic(LakeHarness):
         return TopicKey(group.prefix, topic, self.info(topic).named_id)
 
     def logics(self, name: str, group: LakeGroup, topic: str = "events") -> CutLogics:
-        return logics_of(name, group, topic, ParserMeans(self.folder))
+        return logics_of(name, group, topic, ParserContext(self.folder))
 
     def begin(self, group: LakeGroup, name: str = "g") -> Driver:
         return Driver(name, group, self, self.store, _Pool(self, name, group), self.clock, GroupReport(name), "here")

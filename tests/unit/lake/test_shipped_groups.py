@@ -12,7 +12,7 @@ import pytest
 
 from include.clock import ManualClock
 from include.lake.definition import declared_groups, format_of
-from include.lake.parsing.definition import ParserContext as ParserMeans
+from include.lake.parsing.definition import ParserContext
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
@@ -81,12 +81,12 @@ class Shop:
         info = self.log.admin().describe(TOPIC)
         assert info is not None
         assert group.wants(TOPIC)
-        means = ParserMeans(self.deployment.folder, self.registry)
+        context = ParserContext(self.deployment.folder, self.registry)
         end = self.log.reader().end_offsets(TOPIC)[0]
         tp = TopicIdPartition(TOPIC, info.named_id, 0)
         task = Task(name, group.prefix, Range(tp, 0, end, "age", ""), 1, 0, 1 << 30, 1000, "here")
         ranges = PortRanges(self.log.reader(), self.log.admin())
-        logics = logics_of(name, group, TOPIC, means)
+        logics = logics_of(name, group, TOPIC, context)
         outcome = run_task(task, TaskContext(self.store, ranges, logics, self.folder, self.clock))
         assert outcome.error is None
         chain = ChainKey(TopicKey(group.prefix, TOPIC, info.named_id), 1, 0)

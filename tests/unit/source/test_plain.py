@@ -134,13 +134,13 @@ def test_transactions_are_the_same_wherever_the_network_cuts_them(name: str, see
 def of_wire(pieces: Sequence[bytes], plain: bool) -> list[object]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subject, "dump", lambda *_: Wire(pieces))
-        inflow = TransactionStream(SOURCE, 7, START, (), lambda *_: False, ManualClock(0))
+        stream = TransactionStream(SOURCE, 7, START, (), lambda *_: False, ManualClock(0))
     if not plain:
-        inflow._builder._plain = None
+        stream._builder._plain = None
     found: list[object] = []
     try:
         while True:
-            item = inflow.next(1.0)
+            item = stream.next(1.0)
             if isinstance(item, PlainRun):
                 found += map(told, item.transactions())
             else:

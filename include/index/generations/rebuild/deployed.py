@@ -69,7 +69,7 @@ def carry_out(
     """`run.rebuild` on the deployment's servers; raises what that raises."""
     kafka = on.deployment.one("kafka", Kafka)
     admin = KafkaAdmin(kafka.bootstrap, dict(kafka.options))
-    means = RebuildContext(
+    context = RebuildContext(
         index=on.index,
         admin=on.admin,
         reader=on.reader,
@@ -81,7 +81,7 @@ def carry_out(
     )
     owner = f"rebuild-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4()}"
     with ending_on_sigterm():
-        return rebuild(plan, on.definition, means, owner, tell, within_s=within_s)
+        return rebuild(plan, on.definition, context, owner, tell, within_s=within_s)
 
 
 def _worker_plan(on: DeployedIndex, info: IndexInfo, progress: Mapping[str, IndexProgress]) -> WorkerPlan:

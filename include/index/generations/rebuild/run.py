@@ -115,7 +115,7 @@ class RebuiltGeneration:
 def rebuild(
     plan: RebuildPlan,
     definition: IndexDefinition,
-    means: RebuildContext,
+    context: RebuildContext,
     owner: str,
     tell: ProgressReporter,
     *,
@@ -126,7 +126,7 @@ def rebuild(
     Args:
         plan: of the rebuild.
         definition: of the index.
-        means: the servers, and what is opened on them.
+        context: the servers, and what is opened on them.
         owner: a name that no other process has.
         tell: hears how far the rebuild is, and what it waits for.
         within_s: longest wait for the application to follow.
@@ -136,26 +136,26 @@ def rebuild(
         Terminal: as the tasks of the indexing application do; or the topic was made anew, or has grown.
         Transient: the application did not follow within `within_s`.
     """
-    begun_s = means.clock.monotonic_s()
+    begun_s = context.clock.monotonic_s()
     name = str(plan.name)
     if plan.followed:
-        info = _require(means.index, name)
+        info = _require(context.index, name)
     else:
         for topic in definition.topics:
-            require_no_growth(definition, topic, means.topics, means.reader)
-        ensure_notes(means.index)
-        write_rebuild(means.index, plan.note, plan.last)  # 1
-        info = _make(plan, means)  # 2
-        progress = _filled(plan, info, definition, means, owner, tell)  # 3, 4
+            require_no_growth(definition, topic, context.topics, context.reader)
+        ensure_notes(context.index)
+        write_rebuild(context.index, plan.note, plan.last)  # 1
+        info = _make(plan, context)  # 2
+        progress = _filled(plan, info, definition, context, owner, tell)  # 3, 4
         tell.waits(f"for {plan.application} to follow {name}, from {_offsets(progress)}")
-        stored = {one.name.generation for one in means.admin.generations(plan.name.alias)}
-        lost = set(read_fed(means.index, plan.name.alias)) - stored
-        change_fed(means.index, plan.name.alias, add=[plan.name.generation], remove=lost)  # 5
-    note, last = read_rebuild(means.index, plan.name.alias)
+        stored = {one.name.generation for one in context.admin.generations(plan.name.alias)}
+        lost = set(read_fed(context.index, plan.name.alias)) - stored
+        change_fed(context.index, plan.name.alias, add=[plan.name.generation], remove=lost)  # 5
+    note, last = read_rebuild(context.index, plan.name.alias)
     if note is not None and note.generation == plan.name.generation and note.stage == "filling":
-        write_rebuild(means.index, note.at("following"), last)  # 6
-    ends = {topic: means.reader.end_offsets(topic) for topic in definition.topics}
-    lacking = caught_up(means.index, info, ends, means.clock, within_s)  # 7
+        write_rebuild(context.index, note.at("following"), last)  # 6
+    ends = {topic: context.reader.end_offsets(topic) for topic in definition.topics}
+    lacking = caught_up(context.index, info, ends, context.clock, within_s)  # 7
     if lacking:
         raise Transient(
             "the new generation is whole up to where it was filled, but nobody follows",
@@ -164,20 +164,20 @@ def rebuild(
             behind=dict(lacking),
             fix=f"See that {plan.application} runs (`lyrebird status`), then run this again.",
         )
-    found = [read_progress(means.index, info, topic) for topic in definition.topics]
+    found = [read_progress(context.index, info, topic) for topic in definition.topics]
     counts = {
         what: sum(of.get(what, 0) for each in found if each for of in each.counts.values())
         for what in ("read", *SETTLED)
     }
-    return RebuiltGeneration(plan, info, means.clock.monotonic_s() - begun_s, counts)
+    return RebuiltGeneration(plan, info, context.clock.monotonic_s() - begun_s, counts)
 
 
-def _make(plan: RebuildPlan, means: RebuildContext) -> IndexInfo:
-    require_no_auto_create(means.admin, plan.name.alias)
+def _make(plan: RebuildPlan, context: RebuildContext) -> IndexInfo:
+    require_no_auto_create(context.admin, plan.name.alias)
     body = {**plan.body, "aliases": {}, "settings": {**plan.body.get("settings", {}), **FILLING}}
-    info = means.index.create(str(plan.name), body)
+    info = context.index.create(str(plan.name), body)
     # One that is there may have got its own settings back when an earlier run ended.
-    means.admin.put_settings(info.name, FILLING)
+    context.admin.put_settings(info.name, FILLING)
     return info
 
 
@@ -185,36 +185,40 @@ def _filled(
     plan: RebuildPlan,
     info: IndexInfo,
     definition: IndexDefinition,
-    means: RebuildContext,
+    context: RebuildContext,
     owner: str,
     tell: ProgressReporter,
 ) -> Mapping[str, IndexProgress]:
     """Steps 3 and 4."""
     own = {name: plan.body.get("settings", {}).get(name) for name in FILLING}
     try:
-        keepers = {topic: ProgressKeeper(means.index, info, topic, owner, means.clock) for topic in definition.topics}
-        claimed = {topic: keeper.claim(_resuming(plan, definition, means, topic)) for topic, keeper in keepers.items()}
-        with means.letters(info) as letters:
+        keepers = {
+            topic: ProgressKeeper(context.index, info, topic, owner, context.clock) for topic in definition.topics
+        }
+        claimed = {
+            topic: keeper.claim(_resuming(plan, definition, context, topic)) for topic, keeper in keepers.items()
+        }
+        with context.letters(info) as letters:
             settlement = Settlement(
                 info=info,
-                index=means.index,
+                index=context.index,
                 keepers=keepers,
                 progress=claimed,
                 letters=letters,
-                clock=means.clock,
+                clock=context.clock,
                 # Nobody reads it, and each refresh makes one more small segment.
                 refresh_s=_NEVER_S,
             )
-            _rounds(plan, info, definition, means, settlement, tell)
+            _rounds(plan, info, definition, context, settlement, tell)
     except Fenced:
         # The other one fills it: its settings are that one's now.
         raise
     except BaseException:
         with contextlib.suppress(LyrebirdError):
-            means.admin.put_settings(info.name, own)
+            context.admin.put_settings(info.name, own)
         raise
-    means.admin.put_settings(info.name, own)
-    means.index.refresh(info.name)
+    context.admin.put_settings(info.name, own)
+    context.index.refresh(info.name)
     progress = {topic: seen_by_searches(each) for topic, each in settlement.progress.items()}
     for topic, each in progress.items():
         keepers[topic].save(each)
@@ -225,27 +229,27 @@ def _rounds(
     plan: RebuildPlan,
     info: IndexInfo,
     definition: IndexDefinition,
-    means: RebuildContext,
+    context: RebuildContext,
     settlement: Settlement,
     tell: ProgressReporter,
 ) -> None:
     """Fill up to the ends that the topics have; again up to those that they have then, until little is left."""
-    growth = PartitionCounts(definition, means.topics, means.reader)
-    floors = Floors(means.index, info.name, means.reader, means.clock, lambda _: None)
+    growth = PartitionCounts(definition, context.topics, context.reader)
+    floors = Floors(context.index, info.name, context.reader, context.clock, lambda _: None)
     ids = {topic: of.topic_ids.get(topic, "") for topic, of in settlement.progress.items()}
-    pace = Pace(means.clock)
+    pace = Pace(context.clock)
     patience = ServerRetry(
-        means.clock, longest_s=_OUTAGE_S, on_wait=lambda error, _: tell.waits(str(error)), stopped=lambda: False
+        context.clock, longest_s=_OUTAGE_S, on_wait=lambda error, _: tell.waits(str(error)), stopped=lambda: False
     )
     done = 0
     for turn in range(_MOST_ROUNDS):
         for progress in list(settlement.progress.values()):
-            now = floors.look(growth.look(progress), means.feed)
+            now = floors.look(growth.look(progress), context.feed)
             if now != progress:
                 settlement.note(now)
-        begins = {topic: means.reader.begin_offsets(topic) for topic in definition.topics}
-        ends = {topic: means.reader.end_offsets(topic) for topic in definition.topics}
-        work = unsettled(means.index, info.name, begins, ends)
+        begins = {topic: context.reader.begin_offsets(topic) for topic in definition.topics}
+        ends = {topic: context.reader.end_offsets(topic) for topic in definition.topics}
+        work = unsettled(context.index, info.name, begins, ends)
         left = size_of(work)
         if not left or (turn and left < _NEAR):
             return
@@ -259,24 +263,24 @@ def _rounds(
             done += part.size
             tell.reached(pace.reached(done, total))
 
-        pool = means.pool(info, settlement.progress)
+        pool = context.pool(info, settlement.progress)
         try:
-            fill(ranges_of(work, _RANGE), pool, settle, means.clock, tell.waits)
+            fill(ranges_of(work, _RANGE), pool, settle, context.clock, tell.waits)
         finally:
             pool.close()
 
 
 def _resuming(
-    plan: RebuildPlan, definition: IndexDefinition, means: RebuildContext, topic: str
+    plan: RebuildPlan, definition: IndexDefinition, context: RebuildContext, topic: str
 ) -> Callable[[IndexProgress], IndexProgress]:
     """Where to begin or to go on, with what the index that serves knows of the topic itself."""
-    described = means.topics.describe(topic)
-    numbers = PartitionCounts(definition, means.topics, means.reader).numbers(topic)
+    described = context.topics.describe(topic)
+    numbers = PartitionCounts(definition, context.topics, context.reader).numbers(topic)
     if described is None:
         raise Terminal("topic does not exist", topic=topic, fix=f"Start the application that writes {topic}.")
-    serving = means.index.describe(plan.serving) if plan.serving else None
-    known = read_progress(means.index, serving, topic) if serving else None
-    declared, cluster = definition.topics[topic], means.feed(IndexProgress(topic)).origin.cluster
+    serving = context.index.describe(plan.serving) if plan.serving else None
+    known = read_progress(context.index, serving, topic) if serving else None
+    declared, cluster = definition.topics[topic], context.feed(IndexProgress(topic)).origin.cluster
     if known is not None:
         of_cluster(known, cluster, described.topic_id, declared)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from include.audit.expectations.job import windows_in, windows_of
 from include.audit.expectations.report import (
     ExpectationResult,
     ExpectationsReport,
@@ -16,7 +17,6 @@ from include.audit.expectations.report import (
     UnexpectedDocument,
     results_of,
 )
-from include.audit.expectations.run_params import windows_in, windows_of
 from include.errors import SettingsError
 
 

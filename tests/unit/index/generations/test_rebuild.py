@@ -174,7 +174,7 @@ class Harness:
     def rebuild(self, **how: Any) -> RebuiltGeneration:
         self.runs += 1
         self.log.admin().ensure(topics.document_spec(self.dead, 1))
-        means = RebuildContext(
+        context = RebuildContext(
             index=self.server,
             admin=self.server,
             reader=self.log.reader(),
@@ -185,7 +185,7 @@ class Harness:
             pool=lambda info, progress: Here(self, info.name, progress),
         )
         tell = ProgressReporter(self.told.append, self.waits.append)
-        return rebuild(self.plan(**how), self.definition, means, f"rebuild {self.runs}", tell, within_s=5.0)
+        return rebuild(self.plan(**how), self.definition, context, f"rebuild {self.runs}", tell, within_s=5.0)
 
     def documents(self, name: str) -> dict[str, tuple[int, Any]]:
         return {

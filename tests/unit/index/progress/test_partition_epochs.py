@@ -35,8 +35,8 @@ class GrowingTopic:
         self.written.setdefault(key, []).append((p, offset))
 
     def versions(self, numbers: list[PartitionNumber] | None = None) -> dict[bytes, list[int]]:
-        eras = PartitionEpochs("t", 1, self.numbers if numbers is None else numbers)
-        return {key: [eras.version(key, p, offset) for p, offset in at] for key, at in self.written.items()}
+        epochs = PartitionEpochs("t", 1, self.numbers if numbers is None else numbers)
+        return {key: [epochs.version(key, p, offset) for p, offset in at] for key, at in self.written.items()}
 
 
 KEYS = st.lists(st.integers(0, 40).map(lambda n: b"k%d" % n), max_size=60)
@@ -79,8 +79,8 @@ def test_a_key_that_no_known_number_explains_is_named_with_what_to_declare() -> 
 
 def test_a_late_producer_that_counts_by_the_old_number_writes_an_older_state() -> None:
     key = next(k for k in (b"k%d" % n for n in range(99)) if partition_of(k, 3) != partition_of(k, 7))
-    eras = PartitionEpochs("t", 1, [PartitionNumber(3, dict.fromkeys(range(3), 10)), PartitionNumber(7)])
-    assert eras.version(key, partition_of(key, 3), 500) < eras.version(key, partition_of(key, 7), 0)
+    epochs = PartitionEpochs("t", 1, [PartitionNumber(3, dict.fromkeys(range(3), 10)), PartitionNumber(7)])
+    assert epochs.version(key, partition_of(key, 3), 500) < epochs.version(key, partition_of(key, 7), 0)
 
 
 def test_a_key_that_came_back_to_a_partition_is_told_apart_by_the_end_it_had_and_refused_without_it() -> None:
@@ -89,8 +89,8 @@ def test_a_key_that_came_back_to_a_partition_is_told_apart_by_the_end_it_had_and
     )
     p = partition_of(back, 3)
     known = [PartitionNumber(3, {p: 10}), PartitionNumber(7), PartitionNumber(9)]
-    eras = PartitionEpochs("t", 1, known)
-    assert eras.version(back, p, 9) < eras.version(back, partition_of(back, 7), 0) < eras.version(back, p, 10)
+    epochs = PartitionEpochs("t", 1, known)
+    assert epochs.version(back, p, 9) < epochs.version(back, partition_of(back, 7), 0) < epochs.version(back, p, 10)
     with pytest.raises(Terminal, match="left it and came back"):
         PartitionEpochs("t", 1, known_numbers([3, 7, 9], [])).version(back, p, 9)
 
@@ -105,15 +105,15 @@ def test_a_growth_that_nobody_saw_makes_no_older_state_win() -> None:
     noticed = [PartitionNumber(3, dict(topic.ends)), PartitionNumber(7)]
     numbers = known_numbers([3, 5, 7], noticed)
     assert [each.number for each in numbers] == [3, 5, 7]
-    eras = PartitionEpochs("t", 1, numbers)
+    epochs = PartitionEpochs("t", 1, numbers)
     back = {key for key in topic.written if partition_of(key, 3) == partition_of(key, 7) != partition_of(key, 5)}
     assert len(topic.written) > len(back) > 0
     for key, places in topic.written.items():
         if key in back:
             with pytest.raises(Terminal, match="left it and came back"):
-                eras.version(key, *places[-1])
+                epochs.version(key, *places[-1])
         else:
-            versions = [eras.version(key, *at) for at in places]
+            versions = [epochs.version(key, *at) for at in places]
             assert versions == sorted(versions)
 
 

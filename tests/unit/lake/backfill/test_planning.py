@@ -139,10 +139,10 @@ def test_what_the_raw_copy_lost_is_refused_unless_live_had_lost_it_too(tmp_path:
 
 def test_a_topic_without_a_raw_copy_says_how_to_go_on(world: BackfillHarness) -> None:
     from include.lake.backfill.planning import LakeStore, make_plan
-    from tests.support.lake.backfill_harness import MEANS
+    from tests.support.lake.backfill_harness import CONTEXT
 
     with pytest.raises(Terminal, match=r"no raw copy.*--source kafka"):
-        make_plan(LakeStore(world.store), asked("2024-05-03"), world.group, MEANS, raw_prefix="elsewhere")
+        make_plan(LakeStore(world.store), asked("2024-05-03"), world.group, CONTEXT, raw_prefix="elsewhere")
 
 
 def test_kafka_is_refused_where_it_has_not_all_records_any_more(world: BackfillHarness) -> None:
@@ -166,7 +166,7 @@ def test_a_topic_that_was_made_anew_has_to_be_told_by_its_id(world: BackfillHarn
     world.events("events", 3, 0)
     world.store_all()
     from include.lake.backfill.planning import LakeStore, make_plan
-    from tests.support.lake.backfill_harness import MEANS
+    from tests.support.lake.backfill_harness import CONTEXT
 
     with pytest.raises(Terminal, match="which life of the topic"):
         world.plan(asked("2024-05-02", "2024-05-04"))
@@ -174,13 +174,13 @@ def test_a_topic_that_was_made_anew_has_to_be_told_by_its_id(world: BackfillHarn
         LakeStore(world.store),
         asked("2024-05-02", "2024-05-04"),
         world.group,
-        MEANS,
+        CONTEXT,
         raw_prefix="raw",
         topic_id=first,
     )
     assert (found.topic.topic_id, len(found.cuts)) == (first, 3)
     with pytest.raises(Terminal, match="nothing of this topic"):
-        make_plan(LakeStore(MemoryStore()), asked(), world.group, MEANS, raw_prefix="raw")
+        make_plan(LakeStore(MemoryStore()), asked(), world.group, CONTEXT, raw_prefix="raw")
 
 
 def test_a_version_that_begins_in_the_midst_of_a_cut_is_refused_and_named_alone_it_is_taken(

@@ -21,7 +21,7 @@ from include.lake.formats.sequence.secor import SecorName, group_digest
 from include.lake.formats.sequence.sequence_file import SequenceFile
 from include.lake.inspect.listing import Dates, list_topic
 from include.lake.message import Message
-from tests.support.lake.backfill_harness import MEANS, BackfillHarness, asked, group, kept, version
+from tests.support.lake.backfill_harness import CONTEXT, BackfillHarness, asked, group, kept, version
 
 MODES = [
     SequenceFile(layout="offset", null_value="empty", compression="RECORD"),
@@ -55,7 +55,7 @@ class SecorHarness(BackfillHarness):
 
     def plan(self, asked: BackfillSelection, log: bool = False) -> BackfillPlan:
         prefix = "raw" if asked.origin == "raw" else asked.raw
-        return make_plan(LakeStore(self.store), asked, self.group, MEANS, raw_prefix=prefix)
+        return make_plan(LakeStore(self.store), asked, self.group, CONTEXT, raw_prefix=prefix)
 
     def records(self, partition: int) -> list[Message]:
         reader = self.memory.reader()

@@ -16,7 +16,7 @@ from include.lake.parsing.port import Parsed
 from include.log.registry.memory import MemoryRegistry
 
 ANY: TypeAdapter[ParserDefinition] = TypeAdapter(ParserDefinition)
-MEANS = ParserContext(Path("/nowhere"), MemoryRegistry())
+CONTEXT = ParserContext(Path("/nowhere"), MemoryRegistry())
 MS = 1_700_000_000_000
 TIME = {"field": "ts", "unit": "ms"}
 JSON = {"format": "json", "time": TIME}
@@ -27,12 +27,12 @@ def message(value: bytes | None) -> Message:
     return Message(5, None, value, (), MS, 1)
 
 
-def built(definition: dict[str, Any], means: ParserContext = MEANS) -> Any:
-    return build(ANY.validate_python(definition), means)
+def built(definition: dict[str, Any], context: ParserContext = CONTEXT) -> Any:
+    return build(ANY.validate_python(definition), context)
 
 
-def hashed(definition: dict[str, Any], means: ParserContext = MEANS) -> str:
-    return configuration_hash(ANY.validate_python(definition), means)
+def hashed(definition: dict[str, Any], context: ParserContext = CONTEXT) -> str:
+    return configuration_hash(ANY.validate_python(definition), context)
 
 
 class Own:
@@ -101,13 +101,13 @@ def test_protobuf_reads_its_descriptor_set_from_the_deployment(tmp_path: Path) -
     file = b"\x22" + bytes([len(kind)]) + kind + b"\x62\x06proto3"
     (tmp_path / "e.desc").write_bytes(b"\x0a" + bytes([len(file)]) + file)
     definition = {"format": "protobuf", "descriptor_set": "e.desc", "message": "E", "time": TIME}
-    means = ParserContext(tmp_path)
-    assert built(definition, means).parse(message(b"\x08\x80\xd0\x95\xff\xbc\x31")).names == ("dt=2023-11-14",)
-    before = hashed(definition, means)
+    context = ParserContext(tmp_path)
+    assert built(definition, context).parse(message(b"\x08\x80\xd0\x95\xff\xbc\x31")).names == ("dt=2023-11-14",)
+    before = hashed(definition, context)
     (tmp_path / "e.desc").write_bytes(b"\x0a" + bytes([len(file)]) + file + b"\x0a\x00")
-    assert hashed(definition, means) != before
+    assert hashed(definition, context) != before
     with pytest.raises(SettingsError, match="cannot be read"):
-        built(definition, MEANS)
+        built(definition, CONTEXT)
 
 
 @pytest.mark.parametrize(

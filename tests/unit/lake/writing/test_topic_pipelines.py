@@ -13,7 +13,7 @@ from include.lake.parsing.definition import ParserContext
 from include.lake.writing.log_cuts import CutLogics
 from include.lake.writing.topic_pipelines import logics_of
 
-MEANS = ParserContext(Path("/nowhere"))
+CONTEXT = ParserContext(Path("/nowhere"))
 
 
 def backup(**changes: object) -> LakeGroup:
@@ -38,7 +38,7 @@ def parsed(versions: list[dict[str, object]]) -> CutLogics:
             "rules": [{"topics": "*", "format": {"json_lines": {"content": "payload"}}, "versions": versions}],
         }
     )
-    return logics_of("by_date", group, "events", MEANS)
+    return logics_of("by_date", group, "events", CONTEXT)
 
 
 def version(number: int, field: str, **start: object) -> dict[str, object]:
@@ -47,19 +47,19 @@ def version(number: int, field: str, **start: object) -> dict[str, object]:
 
 
 def test_a_backup_puts_a_cut_under_the_step_that_it_begins_in() -> None:
-    logic = logics_of("raw", backup(), "events", MEANS).holding(0, 257, -1)
+    logic = logics_of("raw", backup(), "events", CONTEXT).holding(0, 257, -1)
     messages = [Message(257, None, b"x"), Message(399, None, b"y")]
     assert list(logic.sorter(257)(messages).kept) == [("offset=200",)]
 
 
 def test_a_topic_that_no_rule_has_is_refused_with_the_rules() -> None:
     with pytest.raises(SettingsError, match=r"lake\.raw\.rules.*other.*e\*"):
-        logics_of("raw", backup(), "other", MEANS)
+        logics_of("raw", backup(), "other", CONTEXT)
 
 
 def test_what_decides_on_bytes_decides_on_the_hash_and_nothing_else_does() -> None:
     def config(group: LakeGroup) -> str:
-        return logics_of("g", group, "events", MEANS).holding(0, 0, -1).config
+        return logics_of("g", group, "events", CONTEXT).holding(0, 0, -1).config
 
     same = config(backup())
     assert config(backup(application="other", prefix="elsewhere", exclude=["x"], revision=9)) == same
@@ -80,6 +80,6 @@ def test_versions_hold_from_their_start_and_are_found_again_by_their_hash() -> N
 
 
 def test_a_configuration_that_is_gone_is_asked_for_by_name() -> None:
-    for logics in (parsed([version(1, "at")]), logics_of("raw", backup(), "events", MEANS)):
+    for logics in (parsed([version(1, "at")]), logics_of("raw", backup(), "events", CONTEXT)):
         with pytest.raises(Terminal, match="has no more"):
             logics.of("0" * 64)

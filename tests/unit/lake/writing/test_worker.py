@@ -63,18 +63,18 @@ def test_every_setting_of_the_store_reaches_the_client_in_another_process(
 
 def test_a_schema_that_the_registry_lacks_is_waited_for_as_long_as_the_group_says() -> None:
     place = TaskPlace.of(GROUP, KAFKA, Registry(url="http://127.0.0.1:1"), STORE, Path("/nowhere"))
-    registry = worker._Workshop(place)._means.registry
+    registry = worker._Workshop(place)._parser_context.registry
     assert isinstance(registry, PatientRegistry)
     assert registry._grace_s == 600
     declared = LakeGroup.model_validate(GROUP.model_dump(exclude_unset=True) | {"unknown_schema_s": 77})
     place = TaskPlace.of(declared, KAFKA, Registry(url="http://127.0.0.1:1"), STORE, Path("/nowhere"))
-    registry = worker._Workshop(place)._means.registry
+    registry = worker._Workshop(place)._parser_context.registry
     assert isinstance(registry, PatientRegistry)
     assert registry._grace_s == 77
 
 
 def test_an_error_that_is_none_of_ours_names_its_place_and_stops() -> None:
-    def broken(_task: Task, _means: TaskContext) -> Outcome:
+    def broken(_task: Task, _parser_context: TaskContext) -> Outcome:
         raise ZeroDivisionError("in a parser")
 
     outcome = work(TaskPlace.of(GROUP, KAFKA, None, STORE, Path("/nowhere")), TASK, broken)
@@ -84,7 +84,7 @@ def test_an_error_that_is_none_of_ours_names_its_place_and_stops() -> None:
 
 
 def test_what_the_host_refuses_may_pass() -> None:
-    def full(_task: Task, _means: TaskContext) -> Outcome:
+    def full(_task: Task, _parser_context: TaskContext) -> Outcome:
         raise OSError(28, "No space left on device")
 
     outcome = work(TaskPlace.of(GROUP, KAFKA, None, STORE, Path("/nowhere")), TASK, full)

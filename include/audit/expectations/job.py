@@ -1,4 +1,4 @@
-"""Arguments of the job that runs expectations after a search audit: its windows; and the verdict on its result."""
+"""Hands windows to the job that runs expectations after a search audit, and judges its result."""
 
 from __future__ import annotations
 

@@ -26,16 +26,16 @@ SECOND_US = 1_000_000
 
 
 class Fed:
-    """An inflow of events made by hand; None among them is a wait in which nothing came."""
+    """A stream of events made by hand; None among them is a wait in which nothing came."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, position: SourcePosition, *waiting: WaitingXa) -> None:
         self.asked: list[SourcePosition] = []
         monkeypatch.setattr(subject, "dump", lambda _source, _id, at: self.asked.append(at))
         self.clock = ManualClock(1_000 * SECOND_US)
-        self.inflow = TransactionStream(SOURCE, 7, position, waiting, lambda *_: False, self.clock)
+        self.stream = TransactionStream(SOURCE, 7, position, waiting, lambda *_: False, self.clock)
         self._events: deque[Event | None] = deque()
-        self.inflow._packets = self  # type: ignore[assignment]
-        self.inflow._events = self  # type: ignore[assignment]
+        self.stream._packets = self  # type: ignore[assignment]
+        self.stream._events = self  # type: ignore[assignment]
         self.position, self.waiting = position, waiting
 
     def pass_to(self, _taker: Any) -> bool:
@@ -57,9 +57,9 @@ class Fed:
         self._events.extend(events)
         found = []
         while self._events:
-            item = self.inflow.next(0.5)
+            item = self.stream.next(0.5)
             if isinstance(item, SourceTransaction):
-                self.waiting = self.inflow.waiting(self.waiting, self.position)
+                self.waiting = self.stream.waiting(self.waiting, self.position)
                 gtids = self.position.gtids.add(item.gtid) if item.gtid else self.position.gtids
                 self.position = SourcePosition(self.position.flavour, gtids, item.end, 0)
             if item is not None:
@@ -118,7 +118,7 @@ def test_a_silent_server_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     fed = Fed(monkeypatch, at("0-1-1", 100))
     fed(None, None, None)
     fed.clock.advance(2)
-    fed.inflow.heard()
+    fed.stream.heard()
     fed(None)
     fed.clock.advance(2)
     with pytest.raises(Transient, match="silent"):

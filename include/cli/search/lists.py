@@ -1,4 +1,4 @@
-"""`lyrebird search text`: words in lines."""
+"""`lyrebird search user` and `text`: a user's documents, and those with words in a line, newest first."""
 
 from __future__ import annotations
 
@@ -15,9 +15,32 @@ from include.cli.search.options import (
     in_option,
     page_options,
     say_page,
+    written_option,
 )
 
-__all__ = ["command"]
+__all__ = ["text", "user"]
+
+
+@click.command(name="user")
+@click.argument("user_id", metavar="USER")
+@click.option("--latest", metavar="ID", help="The newest document that you know of; the database is asked if need be.")
+@written_option
+@in_option
+@page_options
+@json_option()
+def user(
+    user_id: str, latest: str | None, written: str | None, name: str | None, size: int, after: str | None, as_json: bool
+) -> None:
+    """List the documents of USER, newest first, e.g. `lyrebird search user 7`.
+
+    With --latest or --written the list has your own write, also before the index has it. The last line says where the
+    answer comes from and up to which position of the source it holds. Exit code 1: that write may be missing.
+    """
+    search = fresh_search(name)
+    page = search.of_user(user_id, size, after, latest=latest, written=written)
+    say_page(search.index.target, page, as_json)
+    if not page.seen.fresh:
+        raise SystemExit(1)
 
 
 @click.command(name="text")
@@ -30,7 +53,7 @@ __all__ = ["command"]
 @in_option
 @page_options
 @json_option()
-def command(
+def text(
     words: str,
     pieces: int | None,
     at_least: int | None,
