@@ -148,7 +148,7 @@ def incident_mail(alerts: Alerts, application: str, owner: str, incident: Mappin
             **{name: str(incident.get(name) or "") for name in ("severity", "page")},
             **{name: str(incident.get(name) or "no word of it") for name in ("kind", "text", "fix")},
         },
-        "meaning": MEANINGS.get(incident.get("severity"), "see docs/incidents.md"),
+        "meaning": MEANINGS.get(str(incident.get("severity")), "see docs/incidents.md"),
         "application": application,
         "dag": dag,
         "run": run,
