@@ -365,7 +365,7 @@ def exchange(
     if tasks > 1 or len(shares) > 1:
         frames = frames.partitionBy(tasks, own)
     if middle is not None:
-        frames = frames.mapPartitions(functools.partial(passed_on, middle))
+        frames = frames.mapPartitions(functools.partial(to_the_end, functools.partial(passed_on, middle)))
         if tasks > 1:
             frames = frames.partitionBy(tasks, own)
     if homes is not None:
