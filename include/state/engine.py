@@ -38,7 +38,7 @@ class Engine(Protocol):
         """
 
     def close(self) -> None:
-        """Give the folder back; harmless twice."""
+        """Give the folder back, also where a scan has not come to its end; harmless twice."""
 
 
 class OpenEngine(Protocol):

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
+from weakref import WeakSet
 
 from typing_extensions import override
 
@@ -47,7 +48,8 @@ class RocksEngine(Engine):
         unlogged: Any = WriteOptions()
         unlogged.disable_wal = True
         self._db.set_write_options(unlogged)
-        self._iterator: Any = None
+        self._idle: _Cursor | None = None
+        self._cursors: WeakSet[_Cursor] = WeakSet()
         self._writes = 0
         self._open = True
 
@@ -64,35 +66,35 @@ class RocksEngine(Engine):
 
     @override
     def scan(self, prefix: bytes, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        iterator, self._iterator = self._iterator, None
+        cursor, self._idle = self._idle, None
         with _Errors(self._folder):
-            if iterator is None:
-                iterator = self._db.iter()
-            iterator.seek(max(prefix, start))
-        return self._scanned(iterator, prefix)
+            if cursor is None:
+                cursor = _Cursor(self._db.iter())
+                self._cursors.add(cursor)
+            cursor.iterator.seek(max(prefix, start))
+        return self._scanned(cursor, prefix)
 
-    def _scanned(self, iterator: Any, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def _scanned(self, cursor: _Cursor, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         writes = self._writes
-        valid, key_of, value_of, step = iterator.valid, iterator.key, iterator.value, iterator.next
-        while valid():
-            key = key_of()
+        while cursor.iterator.valid():
+            key = cursor.iterator.key()
             if not key.startswith(prefix):
                 break
-            yield key, value_of()
-            step()
+            yield key, cursor.iterator.value()
+            cursor.iterator.next()
         else:
             # An iterator ends without a word at a block that it cannot read.
             with _Errors(self._folder):
-                iterator.status()
+                cursor.iterator.status()
         if writes == self._writes:
             # Making one takes longer than to read the rows of a join key. It sees what stood when it was made.
-            self._iterator = iterator
+            self._idle = cursor
 
     @override
     def write(self, rows: Iterable[tuple[bytes, bytes | None]]) -> None:
         from rocksdict import WriteBatch
 
-        self._iterator = None
+        self._idle = None
         self._writes += 1
         batch = WriteBatch(raw_mode=True)
         for key, value in rows:
@@ -117,7 +119,9 @@ class RocksEngine(Engine):
 
     @override
     def close(self) -> None:
-        self._iterator = None
+        self._idle = None
+        for cursor in self._cursors:
+            cursor.iterator = None
         if self._open:
             # Closing breaks a compaction off, and the next opening would begin it again: with a batch in a bucket every
             # second none but the smallest would ever end.
@@ -125,6 +129,19 @@ class RocksEngine(Engine):
                 SystemClock().sleep(_LOOK_S)
             self._db.close()
         self._open = False
+
+
+class _Cursor:
+    """An iterator of RocksDB's, which holds the store's folder as long as it lives.
+
+    Whoever scans refers to the cursor alone: a frame that an error's traceback keeps alive has it among its locals, and
+    the same process could not open the folder again before the next collection.
+    """
+
+    __slots__ = ("__weakref__", "iterator")
+
+    def __init__(self, iterator: Any) -> None:
+        self.iterator = iterator
 
 
 class _Errors:

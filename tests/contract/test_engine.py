@@ -64,6 +64,23 @@ def test_what_was_written_is_there_for_the_next_who_opens(opener: Opener) -> Non
     assert list(opener("a").scan(b"")) == [(b"k", b"newer")]
 
 
+def test_a_scan_that_an_error_broke_off_does_not_hold_the_folder(opener: Opener) -> None:
+    store = opener("a")
+    store.write([(b"r1", b"one"), (b"r2", b"two")])
+
+    def reader() -> None:
+        for key, _ in store.scan(b"r"):
+            raise LookupError(key)
+
+    # The traceback refers to the frames of the scan for as long as the error is held.
+    with pytest.raises(LookupError) as broken_off:
+        reader()
+    begun = store.scan(b"r")
+    assert next(begun) == (b"r1", b"one")
+    assert list(opener("a").scan(b"r")) == [(b"r1", b"one"), (b"r2", b"two")]
+    assert broken_off.value.args == (b"r1",)
+
+
 def test_a_snapshot_opens_as_it_was_and_names_the_files_that_stay(opener: Opener, tmp_path: Path) -> None:
     store = opener("a")
     store.write([(b"%06d" % number, b"v" * 100) for number in range(1000)])
