@@ -127,25 +127,25 @@ lock: develop ## compile each requirements*.in to its .txt, with the hashes of e
 	  --generate-hashes --output-file requirements$$each.txt requirements$$each.in; done
 
 bench-capture: develop ## binlog to Avro beside other tools; server to Kafka, snapshots, what the database feels, memory, starts (fails below the bounds)
-	@failed=0; for each in capture replication snapshot feel huge start; do $(BIN)/python -m tests.bench.$$each || failed=1; done; exit $$failed
+	@failed=0; for each in binlogs replication snapshot feel huge start; do $(BIN)/python -m tests.bench.capture.$$each || failed=1; done; exit $$failed
 
 bench-lake: develop ## Kafka to committed objects: what a core stores, requests, memory; how long a record takes; one executor and two; a start with 10,000 partitions; what dates cost after a year (fails below the bounds)
-	@failed=0; for each in lake lake_latency lake_executors lake_start lake_year; do $(BIN)/python -m tests.bench.$$each || failed=1; done; exit $$failed
+	@failed=0; for each in throughput latency executors start year; do $(BIN)/python -m tests.bench.lake.$$each || failed=1; done; exit $$failed
 
 bench-search: develop ## documents, indexing, rebuilds, audits and readers beside their peers, latency at 200 orders/s (fails below the bounds)
-	@failed=0; for each in documents index index_rebuild audit_search search latency; do $(BIN)/python -m tests.bench.$$each || failed=1; done; exit $$failed
+	@failed=0; for each in index.documents index.throughput index.rebuild audit.search search.history latency; do $(BIN)/python -m tests.bench.$$each || failed=1; done; exit $$failed
 
 bench-join: develop ## changes and rows that joins take in for each CPU second, beside Flink; delay, idle, outputs again after kill -9 (fails below the bounds)
-	$(BIN)/python -m tests.bench.join
+	$(BIN)/python -m tests.bench.join.throughput
 
 bench-eventtime: develop ## elements a CPU second through the offline detector, beside Spark's own transformWithState in Python; live delay, idle, a day again (fails below the bounds)
-	$(BIN)/python -m tests.bench.eventtime
+	$(BIN)/python -m tests.bench.eventtime.throughput
 
 bench-tables: develop ## tables on the lake: changed rows into a million keys beside delta-rs' merge, 5,000 changes a second into ten million on one core (fails below the bounds; a quarter of an hour)
-	$(BIN)/python -m tests.bench.tables
+	$(BIN)/python -m tests.bench.lake.tables
 
 bench-merkle: develop ## the proof of tables: rows a CPU second at the server and on Spark beside other formulas, what these do not see, what writers feel, an audit of a million documents (fails below the bounds)
-	@failed=0; for each in merkle feel audit_documents; do $(BIN)/python -m tests.bench.$$each || failed=1; done; exit $$failed
+	@failed=0; for each in audit.merkle capture.feel audit.documents; do $(BIN)/python -m tests.bench.$$each || failed=1; done; exit $$failed
 
 bench: setup ## latency from commit to searchable: 2,000 orders at 20/s through the whole platform
 	$(MAKE) demo ONCE=1 ORDERS=2000 RATE=20

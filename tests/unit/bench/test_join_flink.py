@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from include.errors import Transient
-from tests.bench import join_flink
-from tests.bench.join_flink import FlinkPeer, joins_of
+from tests.bench.join import flink
+from tests.bench.join.flink import FlinkPeer, joins_of
 
 ABSTRACT = """== Abstract Syntax Tree ==
 LogicalProject(id0=[$0], k=[$1])
@@ -55,7 +55,7 @@ def test_no_figure_is_told_once_a_round_failed(monkeypatch: pytest.MonkeyPatch, 
         asked.append(clock)
         raise Transient("apache-flink could not be had", fix="Check the network.", system="PyPI")
 
-    monkeypatch.setattr(join_flink, "_installed", unreachable)
+    monkeypatch.setattr(flink, "_installed", unreachable)
     peer = FlinkPeer(400_000, Path())
     peer.rounds = [{"rows": 120.0, "cpu_s": 3.0}]
     peer.round()

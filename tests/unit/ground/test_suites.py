@@ -56,8 +56,9 @@ def test_nothing_stands_loose_beside_the_suites() -> None:
     assert {path.relative_to(tests).parts[0] for path in tests.rglob("*/*.py")} == {*SUITES, "support"}
 
 
-def test_a_folder_of_support_holds_what_a_reader_can_take_in() -> None:
-    folders = [path for path in (ROOT / "tests" / "support").rglob("*") if path.is_dir()]
+@pytest.mark.parametrize("beside", ["support", "bench"])
+def test_a_folder_beside_the_tests_holds_what_a_reader_can_take_in(beside: str) -> None:
+    folders = [path for path in (ROOT / "tests" / beside).rglob("*") if path.is_dir()]
     sizes = {str(folder): len(list(folder.glob("*.py"))) for folder in folders}
     assert {folder: size for folder, size in sizes.items() if size > MOST_MODULES} == {}
 
