@@ -18,7 +18,7 @@ from include.source.cat.schema_rows import described
 from tests.support.binlog.builder import description, query_body, raw, rows_body, table_map_body, xid_body
 from tests.support.binlog.cat_check import printed, prove, told
 from tests.support.golden.recording import load, names
-from tests.unit.source.test_images import OLD_METADATA, OLD_ROW, OLD_TYPES
+from tests.unit.source.rows.test_images import OLD_METADATA, OLD_ROW, OLD_TYPES
 
 SAMPLE = [
     *names()[::9],

@@ -1,7 +1,7 @@
 """Where other capture tools fail their users, and the tests that show that Lyrebird does not fail in that way.
 
 Numbers are those of public issue trackers: DBZ, dbz (Debezium), maxwell, airbyte, flink-cdc, go-mysql, and so on. Files
-without a folder lie beside this one. Every name below is checked to be a test that there is.
+without a folder lie below this one's. Every name below is checked to be a test that there is.
 
 A parser of DDL stops the stream (dbz#2321 #2401 #2224, DBZ-9623 -9411; maxwell #1457 #416 #1303 #2100)
     test_known_failures_ddl.py::test_a_statement_that_stopped_others_has_its_effect_and_the_rows_after_it_are_read
@@ -125,7 +125,7 @@ INDEX = re.findall(r"([\w/]+\.py)::(test_\w+)", __doc__ or "")
 
 @cache
 def names_in(name: str) -> frozenset[str]:
-    path = ROOT / name if "/" in name else HERE / name
+    [path] = [ROOT / name] if "/" in name else HERE.rglob(name)
     tree = ast.parse(path.read_text("utf-8"))
     return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
 
