@@ -141,7 +141,7 @@ def run(application: str, deployment: Deployment, *, keep_session: bool = False)
             slices = slices_of(plan.start, plan.ends, plan.topic_ids)
             runner.unheard.clear()
             told = runner.run(plan, lambda: gathered(spark, task, slices, lambda: tell("")))
-            return {**told, "incidents": incidents.after_batch(runner.unheard)}
+            return {**told, "requests": runner.requests, "incidents": incidents.after_batch(runner.unheard)}
 
         batches_spark.warm(spark, task)
         batches_spark.run(

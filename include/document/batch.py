@@ -158,6 +158,11 @@ class BatchRunner:
         known: dict[str, str] = dict(resolved.state.get("topic_ids", {})) if resolved else {}
         return {topic: each for topic, each in known.items() if topic in self.inputs.all()}
 
+    @property
+    def requests(self) -> int:
+        """How many requests are open: rebuilds, repairs, keys that batches left out."""
+        return len(self._rebuilds.open)
+
     def run(self, plan: BatchPlan, collect: Callable[[], Signals]) -> dict[str, float]:
         """Carry a batch out, exactly once, also when it is run again. `collect` reads its records' signals.
 

@@ -18,7 +18,6 @@ from include.document.reading.mysql import MysqlTables
 from include.document.reading.read_throttle import Metered, ReadLoad
 from include.document.reading.tables import SourceTables
 from include.errors import InvalidRecord
-from include.log.running.worker_memory import keep_imports
 from include.record.codec import Encoder
 from include.record.position import SourcePosition
 
@@ -126,4 +125,3 @@ def made_by_task(
         return made_with(tables, plan, position, keys)
     finally:
         tables.close()
-        keep_imports()

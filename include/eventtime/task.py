@@ -24,7 +24,6 @@ from include.eventtime.work import JobBatch, JobBucketResult
 from include.log.kafka.log import record_of
 from include.log.planning.slices import Slice, cached_consumer
 from include.log.registry.confluent import ConfluentRegistry
-from include.log.running.worker_memory import keep_imports
 from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.deployment import Strict
 from include.settings.secret import REVEALED
@@ -94,14 +93,13 @@ def gather(plan: JobPlan, work: JobBatch, slices: Sequence[Slice]) -> Mapping[in
                         message.value(),
                         message,
                     )
-    keep_imports()
     return gathering.work(ends)
 
 
 def apply_frames(plan: JobPlan, work: JobBatch, bucket: int, frames: list[bytes]) -> JobBucketResult:
     """A bucket's work."""
     tools, pointer = _tools(plan), work.pointers.get(bucket)
-    result = advanced(
+    return advanced(
         tools.calls,
         tools.writer,
         work,
@@ -109,8 +107,6 @@ def apply_frames(plan: JobPlan, work: JobBatch, bucket: int, frames: list[bytes]
         pointer,
         lambda: open_bucket(plan.state, tools.store, STAGE, bucket, pointer),
     )
-    keep_imports()
-    return result
 
 
 def advanced(

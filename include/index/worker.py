@@ -26,7 +26,6 @@ from include.index.task import IndexTask, Raw
 from include.log.planning.slices import Slice, cached_consumer
 from include.log.ports import SchemaRegistry
 from include.log.registry.confluent import ConfluentRegistry
-from include.log.running.worker_memory import keep_imports
 from include.record.json.formats import KeyForm, Keys, ValueForm, Values
 from include.settings.connections import Elasticsearch, Registry
 
@@ -122,9 +121,7 @@ def work_off(plan: WorkerPlan, slices: Iterable[Slice]) -> TaskOutcome:
         epochs=plan.epochs,
         copies=Copies(index, plan.index, SystemClock(), plan.patience_s),
     )
-    outcome = task.run(_records(plan, _lacking(plan, slices)))
-    keep_imports()
-    return outcome
+    return task.run(_records(plan, _lacking(plan, slices)))
 
 
 def work_off_range(plan: WorkerPlan, task: NumberedRange) -> tuple[int, TaskOutcome]:

@@ -117,6 +117,7 @@ class _Hosted:
             refused = {each: counts[f"refused {each}"] for each in runner.topics}
             commits = [cut.position.commit_us for cut in plan.cuts.values()]
             told = {name: counts[name] for name in ("read", "held", "stale")}
+            told["requests"] = runner.requests
             return {**told, "incidents": incidents.after_batch(refused, incomplete, min(commits, default=None))}
 
         self.host.run(rows, on_batch)

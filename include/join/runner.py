@@ -90,6 +90,11 @@ class JoinRunner:
         return self._transactions.committed
 
     @property
+    def requests(self) -> int:
+        """How many requests are open, a takeover included."""
+        return len(self._requests.open) + (self.committed.takeover is not None)
+
+    @property
     def topics(self) -> list[str]:
         """All that a batch reads; see `topics_of`."""
         return self.topics_of(self._publisher.topic, self._all_inputs)

@@ -24,7 +24,6 @@ from include.join.work import JoinBatch
 from include.log.kafka.log import record_of
 from include.log.planning.slices import Slice, cached_consumer
 from include.log.registry.confluent import ConfluentRegistry
-from include.log.running.worker_memory import keep_imports
 from include.settings.connections import Kafka, Registry, StoreSettings
 from include.settings.secret import REVEALED
 from include.state.bucket import Bucket
@@ -84,7 +83,6 @@ def gather(plan: JoinPlan, work: JoinBatch, slices: Sequence[Slice]) -> Mapping[
     with cached_consumer(tools.kafka.bootstrap, tools.kafka.options) as consumer:
         for messages in consumer.read(slices):
             gathering.take_all(messages, record_of)
-    keep_imports()
     return gathering.work()
 
 
@@ -115,7 +113,6 @@ def apply_frames(plan: JoinPlan, work: JoinBatch, bucket: int, frames: list[byte
         result.counts["rows", state.opened] += 1
     # As plain tuples on the way to the driver.
     result.outputs[:] = map(tuple, result.outputs)  # type: ignore[arg-type]
-    keep_imports()
     return result
 
 

@@ -1,4 +1,4 @@
-"""Tasks read, frames go to buckets, tasks apply them: `stream.exchange` on a real Spark."""
+"""Tasks read, frames go to buckets, tasks apply them: `batches_spark.exchange` on a real Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log in Spark: what every application reads with (`datasource.stream` is the source itself).
+"""The log in Spark: what every application reads with (`datasource_spark` is the source itself).
 
 What a stream promises: each committed record from `start` on appears in exactly one batch, a batch that is run again
 reads the same records, and no batch goes back. Checkpoints are disposable: `start` comes from the sink.
@@ -48,7 +48,7 @@ from include.log.running.exchange import (
 from include.log.running.failure import lyrebird_error
 from include.log.running.spark_home import spark_home
 from include.log.running.spark_settings import CHECKPOINT, TALKATIVE, settings
-from include.log.running.supervised import SupervisedRun, checkpoint_folder, pause_s, stop_signal
+from include.log.running.supervised import SupervisedRun, checkpoint_folder, stop_signal
 from include.log.running.worker_memory import to_the_end
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
@@ -249,6 +249,7 @@ def run(
     Args:
         df: the stream.
         on_batch: does the work of one batch, all of it, before it returns; what it returns goes to progress.json.
+            Of it `read` is taken for the number of records, `requests` for work that waits beside them.
             Each action on its DataFrame reads the batch from the log again. A batch may come twice after a failure.
         application: name for logs and metrics.
         run_folder: where progress goes and the stop request comes from.
@@ -280,7 +281,7 @@ def run(
             def work(rows: DataFrame, batch_id: int) -> None:
                 plan, begin_s = batch_plan(folder, batch_id), clock.monotonic_s()
                 supervised.batch(batch_id, plan, lambda: on_batch(rows, plan))
-                supervised.pause(pause_s(clock.monotonic_s() - begin_s, plan.records, trigger_s), signalled)
+                supervised.pause(clock.monotonic_s() - begin_s, plan, signalled)
 
             writer = df.writeStream.queryName(called).foreachBatch(work)
             writer = writer.option("checkpointLocation", folder.as_uri())

@@ -1,4 +1,4 @@
-"""Cuts and joins what tasks of `stream.exchange` pass on, on both sides of its shuffle. Nothing here knows Spark.
+"""Cuts and joins what tasks of `batches_spark.exchange` pass on, on both sides of its shuffle, without Spark.
 
 Frames and results travel in pieces of a megabyte, as each object that passes through a JVM is there as a whole, several
 times. Of results sizes are known first: small ones come with them, large ones in shares.

@@ -87,6 +87,7 @@ class SupervisedRun:
         self._fields: dict[str, Any] = {}
         self._commit_us: int | None = None
         self._read: int | None = None
+        self._lag = 0
         self._paused_s = 0.0
         self.failure: BaseException | None = None
 
@@ -94,7 +95,7 @@ class SupervisedRun:
         """Do the work of a batch and tell of it; keeps what it raises, and raises it again.
 
         Raises:
-            Draining: `drain` was called before.
+            ApplicationEnding: `drain` was called before.
         """
         with self._gate:
             if self._draining:
@@ -118,10 +119,14 @@ class SupervisedRun:
             # Written with Spark's report on the batch: a file and its fsync would only hold the next batch up here.
             self._fields.update(batch=batch_id, **_of_cuts(plan.cuts), **dict(told or {}))
 
-    def pause(self, seconds: float, signalled: threading.Event) -> None:
-        """Let nothing begin for so long after a batch, or until `signalled`; it is no part of the batch's seconds."""
-        self._paused_s = seconds
-        signalled.wait(seconds)
+    def pause(self, took_s: float, plan: BatchPlan, signalled: threading.Event) -> None:
+        """Let nothing begin for `pause_s` after a batch, or until `signalled`; it is no part of the batch's seconds.
+
+        Not while records wait, or requests that the work tells of as `requests`.
+        """
+        waiting = self._fields.get("requests") or 0
+        self._paused_s = 0.0 if waiting else pause_s(took_s, max(plan.records, self._lag))
+        signalled.wait(self._paused_s)
 
     def await_begun(self, query: RunningQuery) -> None:
         """Returns when the first batch begins, when there is none to begin with, or when `query` has ended.
@@ -158,6 +163,7 @@ class SupervisedRun:
             self._settled.set()
         (source,) = progress["sources"]
         lag = lag_by_topic(source.get("latestOffset"), source.get("endOffset"))
+        self._lag = sum(lag.values())
         for topic, records in lag.items():
             self._metrics.set("lyrebird_lag_records", records, topic)
         # Where tasks read for themselves Spark counts nothing; the work tells how many records it read.
@@ -168,8 +174,8 @@ class SupervisedRun:
         self._metrics.count("lyrebird_rows_total", rows)
         self._metrics.count("lyrebird_batches_total")
         self._metrics.set("lyrebird_batch_seconds", seconds, self._part)
-        self._seen(sum(lag.values()))
-        self._tell(rows=rows, lag_records=sum(lag.values()), batch_s=round(seconds, 3), **_eta(rows, seconds, lag))
+        self._seen(self._lag)
+        self._tell(rows=rows, lag_records=self._lag, batch_s=round(seconds, 3), **_eta(rows, seconds, lag))
 
     def started(self) -> None:
         """Spark has the query, and brings its source up."""
@@ -223,16 +229,14 @@ def checkpoint_folder(application: str, given: Path | None) -> Iterator[Path]:
         yield Path(name)
 
 
-def pause_s(took_s: float, records: int, trigger_s: float) -> float:
-    """Seconds between the end of a batch of so many records, which took so long, and the next one.
+def pause_s(took_s: float, records: int) -> float:
+    """Seconds between the end of a batch, which took so long, and the next one: twice as long, a second at most.
 
     A batch of few records has its fixed cost alone, and takes the longer for it the less time the machine has to give.
-    So a stream works a third of the time at most: on a slow machine more records share a batch, and audits and what
-    starts get their part. Where a batch is done within a third of a trigger, or has much to do, nothing waits for this.
+    So on a slow machine more records share a batch, and audits and what starts get their part. Where many `records`
+    were read, or wait, there is no pause.
     """
-    if records >= _FEW_RECORDS:
-        return 0.0
-    return min(_PAUSES_OF_A_BATCH * min(took_s, trigger_s), _MOST_PAUSE_S)
+    return 0.0 if records >= _FEW_RECORDS else min(_PAUSES_OF_A_BATCH * took_s, _MOST_PAUSE_S)
 
 
 @contextlib.contextmanager

@@ -79,21 +79,32 @@ def test_a_batch_shows_in_progress_and_metrics(run: Run) -> None:
     ("took_s", "records", "paused_s"),
     [(0.1, 20, 0.2), (0.4, 999, 0.8), (5.0, 20, 1.0), (0.4, 1000, 0.0), (0.4, 0, 0.8)],
 )
-def test_a_stream_of_few_records_works_a_third_of_the_time_at_most(
+def test_behind_few_records_a_stream_pauses_for_twice_as_long_as_they_took_a_second_at_most(
     took_s: float, records: int, paused_s: float
 ) -> None:
-    assert pause_s(took_s, records, 0.5) == paused_s
-    assert pause_s(5.0, 20, 10.0) == 1.0
+    assert pause_s(took_s, records) == paused_s
+
+
+def paused_s(run: Run, plan: BatchPlan = PLAN, latest: int = 5, **told: int) -> float:
+    """Behind a second batch, of 0.35 s, by what the report on it takes off."""
+    ends = threading.Event()
+    ends.set()
+    for _ in range(2):
+        run.supervised.batch(7, plan, lambda: told)
+        run.supervised.pause(0.35, plan, ends)
+        run.supervised.heard(report(11, StreamOffset(ends={("t", 0): latest}).to_json()))
+    return round(1.5 - float(run.told()["batch_s"]), 3)
 
 
 def test_a_pause_is_no_part_of_the_seconds_of_its_batch_and_ends_with_the_application(run: Run) -> None:
-    ends = threading.Event()
-    ends.set()
-    for paused_s, batch_s in ((0.7, 0.8), (0.0, 1.5)):
-        run.supervised.batch(7, PLAN, lambda: None)
-        run.supervised.pause(paused_s, ends)
-        run.supervised.heard(report(11))
-        assert run.told()["batch_s"] == batch_s
+    assert paused_s(run) == 0.7
+
+
+def test_nothing_pauses_while_many_records_or_requests_wait(run: Run) -> None:
+    assert paused_s(run, BatchPlan({("t", 0): 0}, {("t", 0): 1000}, {})) == 0.0
+    assert paused_s(run, latest=1005) == 0.0
+    assert paused_s(run, requests=1) == 0.0
+    assert paused_s(run, requests=0, latest=1004) == 0.7
 
 
 def cut(source: str, number: int) -> Cut:

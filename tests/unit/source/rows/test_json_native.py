@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.source.rows.test_json_binary import SCALARS, TEXT, VALUES, inserted
 
 from include.source.rows.json.binary import MOST_DEPTH, json_text
 from tests.support.binlog.binary_json import Gap, document
+from tests.unit.source.rows.test_json_binary import SCALARS, TEXT, VALUES, inserted
 
 pytestmark = pytest.mark.compiled
 
