@@ -72,10 +72,9 @@ class RocksEngine(Engine):
                 cursor = _Cursor(self._db.iter())
                 self._cursors.add(cursor)
             cursor.iterator.seek(max(prefix, start))
-        return self._scanned(cursor, prefix)
+        return self._scanned(cursor, prefix, self._writes)
 
-    def _scanned(self, cursor: _Cursor, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        writes = self._writes
+    def _scanned(self, cursor: _Cursor, prefix: bytes, writes: int) -> Iterator[tuple[bytes, bytes]]:
         while cursor.iterator.valid():
             key = cursor.iterator.key()
             if not key.startswith(prefix):

@@ -55,6 +55,10 @@ def test_a_scan_shows_what_stood_when_it_began(opener: Opener) -> None:
     store.write([(b"r2", b"new"), (b"r1", None)])
     assert list(scan) == [(b"r2", b"old")]
     assert list(store.scan(b"r")) == [(b"r2", b"new")]
+    begun_late = store.scan(b"r")
+    store.write([(b"r3", b"new")])
+    assert list(begun_late) == [(b"r2", b"new")]
+    assert list(store.scan(b"r")) == [(b"r2", b"new"), (b"r3", b"new")]
 
 
 def test_what_was_written_is_there_for_the_next_who_opens(opener: Opener) -> None:

@@ -6,17 +6,20 @@ all drivers share its pages. A JVM that cannot use it, as of another Java or Spa
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
 import secrets
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import psutil
+
+from include.clock import SystemClock
 from include.local.programs.download import free_mb
 from include.local.programs.java import Java
 
@@ -27,6 +30,8 @@ _TRAINING: Final = "include.local.programs.spark_training_spark"
 # `up` waits for Airflow for twice as long, this included.
 _LONGEST_S: Final = 150
 _KEPT: Final = 3
+# Of who was killed while it wrote one.
+_LEFT_BEHIND_S: Final = 3600
 # Some 160 MB, and as much again while it is written.
 _FREE_MB: Final = 1000
 
@@ -70,9 +75,17 @@ def archive(cache: Path, java: Java, environment: Mapping[str, str]) -> Path | N
         return None
     finally:
         side.unlink(missing_ok=True)
-    for old in sorted(cache.glob("spark-classes-*.jsa"), key=os.path.getmtime)[:-_KEPT]:
+    left = [each for each in cache.glob(".spark-classes-*.jsa") if _age_s(each) > _LEFT_BEHIND_S]
+    for old in [*sorted(cache.glob("spark-classes-*.jsa"), key=os.path.getmtime)[:-_KEPT], *left]:
         old.unlink(missing_ok=True)
     return path
+
+
+def _age_s(file: Path) -> float:
+    try:
+        return SystemClock().now_us() / 1e6 - file.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _trained(words: list[str], environment: Mapping[str, str]) -> tuple[int, str]:
@@ -84,11 +97,12 @@ def _trained(words: list[str], environment: Mapping[str, str]) -> tuple[int, str
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,
     ) as training:
         try:
             _, said = training.communicate(timeout=_LONGEST_S)
         except BaseException:
-            os.killpg(training.pid, signal.SIGKILL)
+            for each in (*psutil.Process(training.pid).children(recursive=True), training):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    each.kill()
             raise
     return training.returncode, said

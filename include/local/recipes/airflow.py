@@ -122,7 +122,9 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     home = site.folder(row)
     home.mkdir(parents=True, exist_ok=True)
     environment = _environment(site)
-    if classes := spark_classes.archive(site.cache, system_java(), environment):
+    if environment["LYREBIRD_SPARK_MASTER"].startswith("local") and (
+        classes := spark_classes.archive(site.cache, system_java(), environment)
+    ):
         environment["LYREBIRD_SPARK_CLASSES"] = str(classes)
     password = {"admin": site.secrets["LYREBIRD_AIRFLOW_PASSWORD"]}
     write_private(home / "passwords.json", json.dumps(password))

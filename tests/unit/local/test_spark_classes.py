@@ -87,6 +87,16 @@ def test_the_three_that_were_made_last_stay(cache: Path, java: Java, monkeypatch
     assert sorted(cache.iterdir()) == sorted(made[2:])
 
 
+def test_what_a_killed_process_left_half_written_goes(cache: Path, java: Java, monkeypatch: pytest.MonkeyPatch) -> None:
+    training(monkeypatch, written)
+    left, under_way = cache / ".spark-classes-1-a.jsa", cache / ".spark-classes-1-b.jsa"
+    for each in (left, under_way):
+        each.write_bytes(b"half")
+    os.utime(left, (1, 1))
+    assert (made := spark_classes.archive(cache, java, {"SPARK_HOME": "/spark"}))
+    assert sorted(cache.iterdir()) == sorted([made, under_way])
+
+
 @pytest.mark.parametrize("run", [lambda _words: 1, lambda _words: 0, lambda words: written(words) + 1])
 def test_drivers_start_without_one_that_could_not_be_made(
     cache: Path, java: Java, run: Made, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
