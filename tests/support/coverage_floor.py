@@ -35,7 +35,7 @@ def main(path: Path = REPORT) -> int:
     try:
         enough, text = verdict(json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, json.JSONDecodeError):
-        print("error: unit tests were not measured to their end. Run `make coverage`.", file=sys.stderr)
+        print("error: unit tests were not measured to their end. Run `make test-unit`.", file=sys.stderr)
         return 1
     print(text if enough else f"error: {text}. Test what is new.", file=sys.stdout if enough else sys.stderr)
     return 0 if enough else 1
