@@ -101,7 +101,8 @@ def _trained(words: list[str], environment: Mapping[str, str]) -> tuple[int, str
         try:
             _, said = training.communicate(timeout=_LONGEST_S)
         except BaseException:
-            for each in (*psutil.Process(training.pid).children(recursive=True), training):
+            leader = psutil.Process(training.pid)
+            for each in (*leader.children(recursive=True), leader):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     each.kill()
             raise
