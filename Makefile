@@ -65,7 +65,7 @@ test-unit: develop ## unit tests alone: no servers, some minutes; how much of in
 	@$(BIN)/python -m tests.support.coverage_floor
 
 test-dags: develop ## Airflow: DAGs, supervision
-	$(BIN)/pytest -q tests/dags
+	$(BIN)/pytest -q -n 2 tests/dags
 
 fetched: develop
 	@# Before tests, whose limits of time a slow network would exceed.

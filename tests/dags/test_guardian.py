@@ -24,6 +24,8 @@ from supervision.processes import here, marked, start_ticks
 from supervision.run_folder import RunFolder
 
 CLOCK = SystemClock()
+# What bears them is killed behind each test: beside these tests others run in another process of pytest.
+ONE, TWO, THREE = (f"{number}-{os.getpid()}" for number in ("one", "two", "three"))
 
 # Reports progress, and ends cleanly when `stop` is there; "deaf" ignores it and SIGTERM; a child of its own session
 # stands for a worker process of Spark.
@@ -61,7 +63,7 @@ def folder(tmp_path: Path) -> Iterator[RunFolder]:
     if seen.held and seen.run is not None:
         os.kill(seen.run.guardian_pid, signal.SIGKILL)
         eventually(lambda: not folder.held(), "the guardian's end")
-    for token in ("one", "two"):
+    for token in (ONE, TWO):
         for pid in marked("LYREBIRD_TOKEN", token):
             os.kill(pid, signal.SIGKILL)
 
@@ -69,7 +71,7 @@ def folder(tmp_path: Path) -> Iterator[RunFolder]:
 def start(
     folder: RunFolder,
     *words: str,
-    token: str = "one",
+    token: str = ONE,
     grace_s: float = 10,
     ttl_s: float = 60,
     code: str = APPLICATION,
@@ -100,7 +102,7 @@ def test_a_launched_application_runs_under_its_token_and_holds_the_lock(folder: 
     seen = folder.observe()
     assert seen.held
     assert seen.run is not None
-    assert (seen.run.token, seen.run.owner) == ("one", "dag|run|task|-1")
+    assert (seen.run.token, seen.run.owner) == (ONE, "dag|run|task|-1")
     assert psutil.pid_exists(pid_of(folder))
     eventually(lambda: folder.progress()[0] != 0, "progress")
     eventually(lambda: folder.log_tail(5) == ["hello from the application"], "the log")
@@ -128,23 +130,23 @@ def test_nobody_else_reads_what_is_made_for_an_application(folder: RunFolder, tm
 
 def test_a_request_to_end_is_drained(folder: RunFolder) -> None:
     start(folder)
-    assert folder.ask_to_end("one")
+    assert folder.ask_to_end(ONE)
     eventually(lambda: not folder.held(), "its end")
     ended = folder.observe().ended
     assert ended is not None
-    assert (ended.rc, ended.why, ended.token) == (0, "asked", "one")
+    assert (ended.rc, ended.why, ended.token) == (0, "asked", ONE)
     assert (folder.path / "drained").exists()
 
 
 def test_a_guardian_that_no_signal_reaches_is_asked_by_a_file(folder: RunFolder) -> None:
     start(folder)
-    (folder.path / "end-one").write_text("stalled")
+    (folder.path / f"end-{ONE}").write_text("stalled")
     eventually(lambda: not folder.held(), "its end")
     ended = folder.observe().ended
     assert ended is not None
     assert (ended.rc, ended.why) == (0, "stalled")
-    assert start(folder, token="two")
-    assert not (folder.path / "end-one").exists()
+    assert start(folder, token=TWO)
+    assert not (folder.path / f"end-{ONE}").exists()
 
 
 def test_run_json_names_the_host_and_the_start_of_its_kernel(folder: RunFolder) -> None:
@@ -166,20 +168,20 @@ def test_a_request_in_the_name_of_an_older_generation_changes_nothing(folder: Ru
 def test_the_last_generations_stop_does_not_speak_of_the_next_one(folder: RunFolder) -> None:
     """It is there until the next one's guardian, which has said who it is, has removed it."""
     start(folder)
-    folder.ask_to_end("one")
+    folder.ask_to_end(ONE)
     eventually(lambda: folder.observe().stop, "its request to end")
     stop = (folder.path / "stop").read_text()
     eventually(lambda: not folder.held(), "its end")
-    start(folder, "deaf", token="two")
+    start(folder, "deaf", token=TWO)
     (folder.path / "stop").write_text(stop)
     seen = folder.observe()
     assert not seen.stop
-    assert on_start(seen, "dag|run|task|-1", here=here(), now_us=CLOCK.now_us()) == Reconnect("two")
+    assert on_start(seen, "dag|run|task|-1", here=here(), now_us=CLOCK.now_us()) == Reconnect(TWO)
 
 
 def test_an_application_that_does_not_listen_is_ended_after_its_grace(folder: RunFolder) -> None:
     start(folder, code="import time; time.sleep(600)", grace_s=0.1)
-    folder.ask_to_end("one")
+    folder.ask_to_end(ONE)
     eventually(lambda: not folder.held(), "its end")
     ended = folder.observe().ended
     assert ended is not None
@@ -207,24 +209,24 @@ def test_a_new_generation_first_ends_what_the_old_one_left_behind(folder: RunFol
     os.kill(run.guardian_pid, signal.SIGKILL)
     eventually(lambda: not folder.held(), "a free lock")
     assert psutil.pid_exists(child)
-    assert start(folder, token="two")
+    assert start(folder, token=TWO)
     eventually(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == "zombie", "its death")
-    assert marked("LYREBIRD_TOKEN", "one") == []
+    assert marked("LYREBIRD_TOKEN", ONE) == []
 
 
 def test_how_earlier_generations_ended_is_kept_each_once(folder: RunFolder) -> None:
     start(folder, code="raise SystemExit(3)")
     eventually(lambda: not folder.held(), "its end")
-    start(folder, token="two")
+    start(folder, token=TWO)
     run = folder.observe().run
     assert run is not None
     os.kill(run.guardian_pid, signal.SIGKILL)
     eventually(lambda: not folder.held(), "a free lock")
-    for token in ("three", "four"):
+    for token in (THREE, "four"):
         start(folder, token=token, code="pass")
         eventually(lambda: not folder.held(), "its end")
     exits = json.loads((folder.path / "exits.json").read_text())["exits"]
-    assert [(each["token"], each["rc"]) for each in exits] == [("one", 3), ("two", None), ("three", 0)]
+    assert [(each["token"], each["rc"]) for each in exits] == [(ONE, 3), (TWO, None), (THREE, 0)]
     assert exits[1]["problem"] == "its guardian was killed"
 
 
@@ -232,19 +234,19 @@ def test_ends_that_a_person_hears_of_otherwise_are_told_from_crashes(folder: Run
     why = "pathlib.Path(os.environ['LYREBIRD_RUN'], 'gave-up.json').write_text('{\"id\": 1}')"
     start(folder, code=f"import os, pathlib, sys; {why}; sys.exit(1)")
     eventually(lambda: not folder.held(), "its end")
-    start(folder, token="two")
+    start(folder, token=TWO)
     run = json.loads((folder.path / "run.json").read_text())
     os.kill(run["guardian_pid"], signal.SIGKILL)
     eventually(lambda: not folder.held(), "a free lock")
     (folder.path / "run.json").write_text(json.dumps({**run, "boot_id": "before"}))
-    start(folder, token="three")
+    start(folder, token=THREE)
     exits = json.loads((folder.path / "exits.json").read_text())["exits"]
     assert [each["why"] for each in exits] == ["gave up", "its host was restarted"]
     assert [is_crash(each) for each in exits] == [False, False]
 
 
 def test_one_that_waits_for_its_start_ends_at_once_when_it_is_asked_and_by_its_lease(folder: RunFolder) -> None:
-    for token, ttl_s, why in (("one", 60, "asked"), ("two", 1, "lease expired")):
+    for token, ttl_s, why in ((ONE, 60, "asked"), (TWO, 1, "lease expired")):
         assert start(folder, token=token, ttl_s=ttl_s, start_after_s=600)
         run = folder.observe().run
         assert run is not None
@@ -261,7 +263,7 @@ def test_one_that_waits_for_its_start_ends_at_once_when_it_is_asked_and_by_its_l
 def test_one_that_is_killed_while_it_waits_is_no_end_of_the_application(folder: RunFolder) -> None:
     start(folder, code="raise SystemExit(3)")
     eventually(lambda: not folder.held(), "its end")
-    for token in ("two", "three"):
+    for token in (TWO, THREE):
         assert start(folder, token=token, start_after_s=600)
         run = folder.observe().run
         assert run is not None
@@ -269,7 +271,7 @@ def test_one_that_is_killed_while_it_waits_is_no_end_of_the_application(folder: 
         os.kill(run.guardian_pid, signal.SIGKILL)
         eventually(lambda: not folder.held(), "a free lock")
     start(folder, token="four")
-    assert [(each["token"], each["rc"]) for each in folder.exits()] == [("one", 3)]
+    assert [(each["token"], each["rc"]) for each in folder.exits()] == [(ONE, 3)]
 
 
 def test_one_that_is_killed_after_its_slow_try_began_is_an_end_of_the_application(folder: RunFolder) -> None:
@@ -279,8 +281,8 @@ def test_one_that_is_killed_after_its_slow_try_began_is_an_end_of_the_applicatio
     assert run is not None
     os.kill(run.guardian_pid, signal.SIGKILL)
     eventually(lambda: not folder.held(), "a free lock")
-    start(folder, token="two")
-    assert [(each["token"], each["rc"]) for each in folder.exits()] == [("one", None)]
+    start(folder, token=TWO)
+    assert [(each["token"], each["rc"]) for each in folder.exits()] == [(ONE, None)]
 
 
 def test_one_that_is_killed_before_it_began_at_once_is_an_end_of_the_application(folder: RunFolder) -> None:
@@ -289,16 +291,16 @@ def test_one_that_is_killed_before_it_began_at_once_is_an_end_of_the_application
     os.kill(run["guardian_pid"], signal.SIGKILL)
     eventually(lambda: not folder.held(), "a free lock")
     (folder.path / "run.json").write_text(json.dumps({**run, "pid": None}))
-    start(folder, token="two")
-    assert [(each["token"], each["rc"]) for each in folder.exits()] == [("one", None)]
+    start(folder, token=TWO)
+    assert [(each["token"], each["rc"]) for each in folder.exits()] == [(ONE, None)]
 
 
 def test_an_application_that_ends_takes_its_children_along(folder: RunFolder) -> None:
     start(folder, "child")
     eventually((folder.path / "child").exists, "the child")
-    folder.ask_to_end("one")
+    folder.ask_to_end(ONE)
     eventually(lambda: not folder.held(), "its end")
-    assert marked("LYREBIRD_TOKEN", "one") == []
+    assert marked("LYREBIRD_TOKEN", ONE) == []
 
 
 def test_nobody_touching_the_lease_ends_the_application(folder: RunFolder) -> None:
@@ -311,10 +313,10 @@ def test_nobody_touching_the_lease_ends_the_application(folder: RunFolder) -> No
 
 def test_a_second_guardian_is_turned_away(folder: RunFolder) -> None:
     assert start(folder)
-    assert not start(folder, token="two")
+    assert not start(folder, token=TWO)
     run = folder.observe().run
     assert run is not None
-    assert run.token == "one"
+    assert run.token == ONE
 
 
 def test_a_prober_that_takes_the_lock_for_an_instant_does_not_turn_a_guardian_away(folder: RunFolder) -> None:
@@ -345,7 +347,7 @@ def test_a_program_that_does_not_exist_is_told_as_such(folder: RunFolder) -> Non
         ["/does/not/exist"],
         application_environment(),
         owner="o",
-        token="one",
+        token=ONE,
         grace_s=1,
         lease_ttl_s=60,
         clock=CLOCK,
@@ -360,7 +362,7 @@ def test_a_program_that_does_not_exist_is_told_as_such(folder: RunFolder) -> Non
 def test_the_log_of_the_last_generation_is_kept(folder: RunFolder) -> None:
     start(folder, code="print('first')")
     eventually(lambda: not folder.held(), "its end")
-    start(folder, token="two", code="print('second')")
+    start(folder, token=TWO, code="print('second')")
     eventually(lambda: not folder.held(), "its end")
     assert folder.log_tail(9) == ["second"]
     assert (folder.path / "app.log.1").read_text() == "first\n"
@@ -439,19 +441,19 @@ def test_a_full_disk_ends_neither_guardian_nor_application(
         assert folder.held()
         assert pid_of(folder) == pid
         if asked_while_full:
-            assert folder.ask_to_end("one")
+            assert folder.ask_to_end(ONE)
             CLOCK.sleep(1.0)
             assert folder.held()
         disk.free(guardian)
         if not asked_while_full:
             (folder.path / "app.log").unlink()
-            assert folder.ask_to_end("one")
+            assert folder.ask_to_end(ONE)
         eventually(lambda: not folder.held(), "its end")
         ended = folder.observe().ended
         assert ended is not None
         assert (ended.rc, ended.why) == (0, "asked")
     finally:
-        for left in marked("LYREBIRD_TOKEN", "one"):
+        for left in marked("LYREBIRD_TOKEN", ONE):
             os.kill(left, signal.SIGKILL)
         seen = folder.observe()
         if seen.held and seen.run is not None:
