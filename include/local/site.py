@@ -236,9 +236,9 @@ class Site:
             result.update(names[row.name])
         return result
 
-    def write_env(self, rows: tuple[Service, ...]) -> None:
-        """Put the names of `rows` into `<state>/env`, beside what it already holds (ports may be new)."""
-        merged = {**read_env(self.state / "env"), **self.secrets, **self.environment(rows)}
+    def write_env(self, rows: tuple[Service, ...], **more: str) -> None:
+        """Put the names of `rows`, and more, into `<state>/env`, beside what it already holds (ports may be new)."""
+        merged = {**read_env(self.state / "env"), **self.secrets, **self.environment(rows), **more}
         write_private(
             self.state / "env",
             "".join(f"{name}={value}\n" for name, value in sorted(merged.items())),

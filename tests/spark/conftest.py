@@ -12,18 +12,32 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from include.clock import SystemClock
+from include.local.programs.java import system_java
+from include.local.programs.spark_classes import archive_path
 from include.log.kafka.log import KafkaAdmin, KafkaWriter
 from include.log.planning.plan import BatchPlan, Partition
 from include.log.ports import Headers, TopicSpec
 from include.log.resolved import ResolvedRecord
 from include.log.running import batches_spark
+from include.log.running.spark_home import spark_home
 from include.metrics.exporter import Metrics
 from include.metrics.progress import RunFolder
 from include.record.position import SourcePosition
+from include.settings.environment import cache_folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def classes() -> Iterator[None]:
+    """Drivers of the tests map the archive of Spark's classes where somebody has made it, as `make demo` does."""
+    cache = cache_folder()
+    with pytest.MonkeyPatch.context() as patched:
+        if (path := archive_path(cache, system_java(), str(spark_home(cache)))).exists():
+            patched.setenv("LYREBIRD_SPARK_CLASSES", str(path))
+        yield
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(classes: None) -> Iterator[SparkSession]:
     found = batches_spark.session(
         "tests", {"spark.master": "local[2]", "spark.driver.memory": "512m", "spark.log.level": "ERROR"}
     )

@@ -43,6 +43,8 @@ def archive_path(cache: Path, java: Java, spark_home: str) -> Path:
         str(java.home),
         release.read_text(encoding="utf-8") if release.exists() else str(java.release),
         spark_home,
+        # Which classes a driver needs.
+        Path(__file__).with_name(f"{_TRAINING.rpartition('.')[2]}.py").read_text(encoding="utf-8"),
         # A JVM leaves an archive alone whose jars are others by time or size, as after a new installation.
         sorted((jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in Path(spark_home, "jars").glob("*")),
     )

@@ -125,7 +125,8 @@ def prepare(site: Site, row: Service) -> tuple[Launch, ...]:
     if environment["LYREBIRD_SPARK_MASTER"].startswith("local") and (
         classes := spark_classes.archive(site.cache, system_java(), environment)
     ):
-        environment["LYREBIRD_SPARK_CLASSES"] = str(classes)
+        # For drivers of Airflow's tasks and of a person's commands.
+        site.write_env((), LYREBIRD_SPARK_CLASSES=str(classes))
     password = {"admin": site.secrets["LYREBIRD_AIRFLOW_PASSWORD"]}
     write_private(home / "passwords.json", json.dumps(password))
     _migrate(home, environment)

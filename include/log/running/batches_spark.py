@@ -88,7 +88,7 @@ def session(application: str, conf: Mapping[str, str] | None = None) -> SparkSes
     """A session that knows the log, with settings fit for micro-batches.
 
     What spark-submit was given wins over `conf`, and `conf` over the defaults here. Without a master from outside it
-    is `$LYREBIRD_SPARK_MASTER`, else `local[2]`.
+    is `$LYREBIRD_SPARK_MASTER`, else `local[2]`. A driver on this machine maps `$LYREBIRD_SPARK_CLASSES`.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -99,12 +99,14 @@ def session(application: str, conf: Mapping[str, str] | None = None) -> SparkSes
         outside = dict(SparkConf().getAll())
     elif os.environ["PYSPARK_PYTHON"] == sys.executable:
         os.environ.setdefault("SPARK_HOME", str(spark_home(cache_folder())))
+    names = environment()
     wanted = settings(
         application,
         given=conf or {},
         outside=outside,
-        master=environment().get("LYREBIRD_SPARK_MASTER", "local[2]"),
+        master=names.get("LYREBIRD_SPARK_MASTER", "local[2]"),
         root=Path(__file__).resolve().parents[3],
+        classes=names.get("LYREBIRD_SPARK_CLASSES", ""),
     )
     builder: Any = SparkSession.builder
     for name, value in wanted.items():

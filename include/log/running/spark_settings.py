@@ -49,7 +49,13 @@ _DEFAULTS: Final = {
 
 
 def settings(
-    application: str, *, given: Mapping[str, str], outside: Mapping[str, str], master: str, root: Path
+    application: str,
+    *,
+    given: Mapping[str, str],
+    outside: Mapping[str, str],
+    master: str,
+    root: Path,
+    classes: str = "",
 ) -> dict[str, str]:
     """All settings of a session.
 
@@ -60,6 +66,7 @@ def settings(
         master: used when neither of them names one.
         root: where `include` lies on this machine, a folder or a zip. Spark plans a stream in a process of its own
             beside the driver that does not look into --py-files; workers on other machines do.
+        classes: the archive of Spark's classes that a driver on this machine maps, if there is one.
     """
     wanted = {"spark.app.name": application, "spark.master": master, **_DEFAULTS}
     if root.exists():
@@ -72,7 +79,7 @@ def settings(
         if not wanted["spark.master"].startswith("local-cluster"):
             # Other accounts of the machine reach the driver's port, too. Here alone Spark makes the secret itself.
             wanted.setdefault("spark.authenticate", "true")
-        wanted.setdefault("spark.driver.extraJavaOptions", driver_options())
+        wanted.setdefault("spark.driver.extraJavaOptions", driver_options(classes))
     return wanted
 
 

@@ -17,7 +17,7 @@ from include.local.programs import spark_classes
 from include.local.recipes import airflow
 from include.local.records import Records, ServerState
 from include.local.services import SERVICES
-from include.local.site import Site
+from include.local.site import Site, read_env
 from include.settings.airflow_settings import SQLITE_FILE
 from tests.support.paths import ROOT
 
@@ -82,6 +82,14 @@ def test_an_old_database_is_copied_before_airflow_starts_so_that_it_can_get_smal
     copied = file.stat().st_mtime_ns
     airflow.prepare(site, AIRFLOW)
     assert file.stat().st_mtime_ns == copied
+
+
+def test_commands_find_the_archive_of_sparks_classes(site: Site, migrated: None) -> None:
+    site.write_env(())
+    airflow.prepare(site, AIRFLOW)
+    names = read_env(site.state / "env")
+    assert names["LYREBIRD_SPARK_CLASSES"] == str(site.cache / "classes.jsa")
+    assert set(names) > set(site.secrets)
 
 
 def test_a_database_that_airflow_has_open_is_not_copied(site: Site, migrated: None) -> None:

@@ -16,7 +16,7 @@ from include.clock import ManualClock
 from include.errors import Fenced, LyrebirdError, Terminal, Transient
 from include.log.planning.plan import BatchPlan, Cut, StreamOffset
 from include.log.running.failure import first_line, lyrebird_error
-from include.log.running.spark_settings import settings
+from include.log.running.spark_settings import driver_options, settings
 from include.log.running.supervised import (
     ApplicationEnding,
     SupervisedRun,
@@ -225,10 +225,20 @@ def test_a_local_session_listens_on_this_machine_only(tmp_path: Path) -> None:
     found = settings("app", given={}, outside={}, master="local[2]", root=tmp_path / "gone")
     assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "127.0.0.1"
     assert found["spark.authenticate"] == "true"
+    assert "Shared" not in found["spark.driver.extraJavaOptions"]
     # For this one Spark makes no secret, and would not start.
     cluster = settings("app", given={}, outside={}, master="local-cluster[1,1,1024]", root=tmp_path / "gone")
     assert "spark.authenticate" not in cluster
     assert "spark.executorEnv.PYTHONPATH" not in found
+
+
+def test_a_driver_on_this_machine_maps_the_archive_of_sparks_classes(tmp_path: Path) -> None:
+    def options(master: str) -> str | None:
+        found = settings("app", given={}, outside={}, master=master, root=tmp_path, classes="/a cache/classes.jsa")
+        return found.get("spark.driver.extraJavaOptions")
+
+    assert options("local[2]") == driver_options("/a cache/classes.jsa")
+    assert options("spark://host:7077") is None
 
 
 def test_streams_of_one_application_run_beside_each_other_until_all_have_ended() -> None:
