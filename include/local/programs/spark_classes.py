@@ -29,6 +29,8 @@ _LOG: Final = logging.getLogger(__name__)
 _TRAINING: Final = "include.local.programs.spark_training_spark"
 # `up` waits for Airflow for twice as long, this included.
 _LONGEST_S: Final = 150
+# On a machine that is too slow for it no start waits for it in vain again, for a day.
+_TRIED_AGAIN_S: Final = 86_400
 _KEPT: Final = 3
 # Of who was killed while it wrote one.
 _LEFT_BEHIND_S: Final = 3600
@@ -56,6 +58,7 @@ def archive(cache: Path, java: Java, environment: Mapping[str, str]) -> Path | N
 
     Several processes may make it at once: each writes a file of its own and renames it. The three that were made last
     stay. None where it could not be made: drivers start without it, as well but not as fast; the log says why.
+    What did not end in time (`_LONGEST_S`) is begun again after a day.
     `environment`: of those drivers, with SPARK_HOME.
     """
     path = archive_path(cache, java, environment["SPARK_HOME"])
@@ -63,6 +66,9 @@ def archive(cache: Path, java: Java, environment: Mapping[str, str]) -> Path | N
         return path
     if not os.access(cache, os.W_OK) or free_mb(cache) < _FREE_MB:
         _LOG.warning("%s has no room for Spark's classes, drivers start slower", cache)
+        return None
+    slow = path.with_suffix(".slow")
+    if slow.exists() and _age_s(slow) < _TRIED_AGAIN_S:
         return None
     side = cache / f".{path.stem}-{secrets.token_hex(4)}.jsa"
     try:
@@ -72,12 +78,18 @@ def archive(cache: Path, java: Java, environment: Mapping[str, str]) -> Path | N
             return None
         side.chmod(0o444)
         side.replace(path)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        slow.unlink(missing_ok=True)
+    except subprocess.TimeoutExpired as error:
+        slow.touch()
+        _LOG.warning("Spark's classes were not archived in time, drivers start slower: %s", error)
+        return None
+    except OSError as error:
         _LOG.warning("Spark's classes cannot be archived, drivers start slower: %s", error)
         return None
     finally:
         side.unlink(missing_ok=True)
     left = [each for each in cache.glob(".spark-classes-*.jsa") if _age_s(each) > _LEFT_BEHIND_S]
+    left += [each for each in cache.glob("spark-classes-*.slow") if _age_s(each) > _TRIED_AGAIN_S]
     for old in [*sorted(cache.glob("spark-classes-*.jsa"), key=os.path.getmtime)[:-_KEPT], *left]:
         old.unlink(missing_ok=True)
     return path

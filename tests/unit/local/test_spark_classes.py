@@ -108,14 +108,22 @@ def test_drivers_start_without_one_that_could_not_be_made(
     assert not list(cache.iterdir())
 
 
-def test_a_training_that_does_not_end_is_given_up(cache: Path, java: Java, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_that_does_not_end_is_given_up_for_a_day(
+    cache: Path, java: Java, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def hang(words: list[str]) -> int:
         written(words)
         raise subprocess.TimeoutExpired(words, 1)
 
-    training(monkeypatch, hang)
-    assert spark_classes.archive(cache, java, {"SPARK_HOME": "/spark"}) is None
-    assert not list(cache.iterdir())
+    asked = training(monkeypatch, hang)
+    for _ in range(2):
+        assert spark_classes.archive(cache, java, {"SPARK_HOME": "/spark"}) is None
+    assert len(asked) == 1
+    (slow,) = cache.iterdir()
+    os.utime(slow, (1, 1))
+    training(monkeypatch, written)
+    assert (made := spark_classes.archive(cache, java, {"SPARK_HOME": "/spark"}))
+    assert list(cache.iterdir()) == [made]
 
 
 def test_what_does_not_end_is_killed_with_its_jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
