@@ -428,18 +428,14 @@ class JoinRunner:
                     mine.add(table)
             # Of the join that is to come.
             takeover = self.committed.takeover
-            mine |= {table for topic in (takeover.anew if takeover else ()) for table in _table_of(topic, source)}
+            anew = [topics.TopicName.parse(topic) for topic in (takeover.anew if takeover else ())]
+            mine |= {name.table for name in anew if name.source == source and name.table}
         return {source: sorted(tables) for source, tables in uncovered.items()}
 
 
 def _source_of(topic: str) -> tuple[str, ...]:
     name = topics.TopicName.parse(topic)
     return (name.source,) if name.kind == "change" and name.source is not None else ()
-
-
-def _table_of(topic: str, source: str) -> tuple[str, ...]:
-    *_, database, table = topic.split(".")
-    return (f"{database}.{table}",) if source in _source_of(topic) else ()
 
 
 def _by_source(cuts: Mapping[ResolvedSource, Cut]) -> dict[str, Cut]:

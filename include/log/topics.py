@@ -104,6 +104,14 @@ class TopicName:
         return rest[0] if cdc == _CDC and (self.kind == "change" or of_source) else None
 
     @property
+    def table(self) -> str | None:
+        """`database.table`, as the server calls it, where the topic has the changes of a table."""
+        if self.kind != "change":
+            return None
+        *_, database, table = (_unescaped(part) for part in self.subject.split("."))
+        return f"{database}.{table}"
+
+    @property
     def resolved(self) -> TopicName:
         """The resolved topic that speaks for this one: its own, or the source's for what capture copies."""
         if self.source is not None and self.kind in ("change", "control"):
@@ -231,6 +239,11 @@ def _word(name: str) -> str:
 def _escape(name: str, plain: str) -> str:
     keep = re.compile(f"[{plain}]".encode())
     return "".join(chr(b) if keep.match(bytes((b,))) else f"-{b:02x}" for b in name.encode())
+
+
+def _unescaped(part: str) -> str:
+    parts = re.sub(rb"-([0-9a-f]{2})", lambda found: bytes.fromhex(found[1].decode()), part.encode())
+    return parts.decode(errors="replace")
 
 
 def _name(*parts: str) -> str:

@@ -28,6 +28,9 @@ def test_names_are_those_of_the_design() -> None:
 def test_names_from_a_database_are_escaped() -> None:
     assert topics.change("s", "my_db", "my_table") == "cdc.s.my-5fdb.my_table"
     assert topics.change("s", "a.b", "ü-x") == "cdc.s.a-2eb.-c3-bc-2dx"
+    for database, table in (("my_db", "my_table"), ("a.b", "ü-x"), ("-5f", "control")):
+        assert topics.TopicName.parse(topics.change("s", database, table)).table == f"{database}.{table}"
+    assert topics.TopicName.parse("cdc.s.control").table is None
 
 
 @given(st.tuples(parts, parts), st.tuples(parts, parts))
