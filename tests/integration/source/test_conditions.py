@@ -52,6 +52,7 @@ def test_a_condition_shows_no_masked_column_and_no_other_table(
             f"INSERT INTO {n}.users VALUES (1, 1, '{SECRET}', 1, NULL)",
             f"INSERT INTO {n}.a VALUES (7, 1, 'it''s', 1.5, '2026-01-02 03:04:05', '{SECRET}', 1),"
             f" (8, 2, 'b\\\\s', 2.5, NULL, '{SECRET}', 2), (9, 3, 'c', NULL, NULL, '{SECRET}', 3)",
+            f"ALTER TABLE {n}.a ADD l varchar(9) CHARACTER SET latin1 DEFAULT 'x'",
         )
         world.declare(
             filter={"users": {"policy": "drop"}, "a": {"ignored_columns": ["secret"], "masks": {"v": "null"}}}
@@ -81,6 +82,8 @@ def test_a_condition_shows_no_masked_column_and_no_other_table(
         # What the server alone refuses ends the request, not the table.
         refused = asked(world, "at = 'no date'")
         assert refused.state == "refused" or world.about.flavour == "mariadb", refused
+        for where in ("l = '日'", "l BETWEEN '日' AND '本'", "l IN ('日', '本', 'x')"):
+            assert asked(world, where).state in END
         world.sql(f"UPDATE {n}.a SET n = 3 WHERE id = 9")
         world.wait_until_complete()
         assert world.status()["aside"] == []

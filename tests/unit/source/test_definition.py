@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from include.errors import SettingsError, Terminal
+from include.errors import SettingsError, Terminal, Transient
 from include.record.gtid import MariadbGtidSet
 from include.settings.deployment import Deployment
 from include.source.definition import SourceDefinition, load_source
@@ -78,6 +78,11 @@ def test_the_replica_id_is_the_same_for_a_name_and_fits() -> None:
         (1045, Terminal, "refuses the account"),
         (1227, Terminal, "GRANT REPLICATION SLAVE"),
         (1236, Terminal, "--anew"),
+        (1267, Terminal, "refuses a statement"),
+        (1270, Terminal, "refuses a statement"),
+        (1271, Terminal, "refuses a statement"),
+        (3988, Terminal, "refuses a statement"),
+        (1205, Transient, "does not answer"),
     ],
 )
 def test_the_servers_refusals_say_what_to_do(code: int, kind: type[Exception], text: str) -> None:
