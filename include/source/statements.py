@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import Final, Protocol
 
 from include.log.control import ControlKind
-from include.source.binlog.ddl import TableEffect, effects
 from include.source.binlog.events import QueryEvent
+from include.source.binlog.text.ddl import TableEffect, effects
 from include.source.catalog.catalog import TableCatalog
 from include.source.definition import SourceDefinition
 from include.source.snapshot.watermark_window import WatermarkWindow
@@ -60,7 +61,7 @@ class Statements:
             names = [(effect.database, effect.table) for effect in mine]
             old = frozenset([*names, *(effect.to for effect in mine if effect.to)])
         changed = [(effect.database, effect.table) for effect in table_effects if effect.kind == "rows"]
-        if old is None or not changed:
+        if old is None or old or not changed:
             catalog.forget(old)
         taken_over = {effect.to for effect in mine if effect.kind == "rename"}
         for effect in mine:
@@ -69,7 +70,7 @@ class Statements:
             if effect.kind in ("alter", "create"):
                 self._on_alter(f"{effect.database}.{effect.table}", gtid, commit_us)
             if effect.kind in ("alter", "create", "rename"):
-                self._on_keys(effect.to or (effect.database, effect.table), gtid)
+                self._on_keys(effect.to or (effect.database, effect.table), effect.parents, gtid)
         if changed:
             self._on_rows_as_text(changed, gtid)
         return old
@@ -168,13 +169,16 @@ class Statements:
             log.warning("table %s is read again: it was altered before it was described, at %s", table, gtid)
             self._core.state = self._core.state.with_gap(f"gap:{gtid}:{table}", [table])
 
-    def _on_keys(self, name: tuple[str, str], gtid: str) -> None:
-        """A foreign key that a start would refuse came while capture runs: from now on the table may lack changes."""
+    def _on_keys(self, name: tuple[str, str], parents: Collection[tuple[str, str]], gtid: str) -> None:
+        """A foreign key that a start would refuse has come: from now on the table may lack changes.
+
+        Where capture was behind, the server may not have it any more: so the statement's own `parents` count, too.
+        """
         table = ".".join(name)
         state = self._core.state
         if table not in state.tables or table in state.orphans or not self._source.captures(*name):
             return
-        if self._catalog.untraced_cascades(name):
+        if self._catalog.untraced_cascades(name, parents):
             cause = "a foreign key changes its rows by cascade, which the server does not log"
             log.error("table %s may miss changes from %s on: %s", table, gtid, cause)
             self._core.note_orphan(table, gtid, cause)

@@ -10,10 +10,10 @@ import pymysql
 import pytest
 from pydantic import SecretStr
 
-from include.source.binlog.ddl import TableEffect, effects
 from include.source.binlog.files import read_events
 from include.source.binlog.reader import EventReader
 from include.source.binlog.step import RowsEvent, SourceTransaction
+from include.source.binlog.text.ddl import TableEffect, effects
 from include.source.database.connection import connect, query
 from include.source.definition import SourceDefinition
 from tests.support.binlog.builder import builder

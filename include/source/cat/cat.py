@@ -17,13 +17,13 @@ from include.clock import iso
 from include.errors import Terminal
 from include.source.binlog.boundary import boundary
 from include.source.binlog.compression import payload_events
-from include.source.binlog.ddl import effects
 from include.source.binlog.event_type import KINDS, EventType
 from include.source.binlog.events import QueryEvent, parse_query
 from include.source.binlog.gtid_event import parse_gtid
 from include.source.binlog.reader import Event, EventReader
 from include.source.binlog.statement import Statement
 from include.source.binlog.step import RowsEvent
+from include.source.binlog.text.ddl import effects
 from include.source.binlog.transaction import SourceTransaction, TransactionBuilder
 from include.source.cat.rows import RowTexts
 from include.source.database.table_info import TableInfo

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from include.policy.policy import Policy
 from include.record.gtid import Flavour
 from include.source.binlog.events import TableMap
 from include.source.catalog.description import ColumnMismatch, TableDescriber
+from include.source.database.cascades import traces
 from include.source.database.server import Server
 from include.source.database.table_info import TableInfo
 from include.source.rows.layout import Layout
@@ -131,9 +132,14 @@ class TableCatalog:
             found = self._cascading[name] = self._cascades(*name)
         return found
 
-    def untraced_cascades(self, name: tuple[str, str]) -> bool:
-        """Whether a foreign key cascades into the table without a trace in the binlog; asked anew at each call."""
-        return self._untraced(*name)
+    def untraced_cascades(self, name: tuple[str, str], parents: Collection[tuple[str, str]] = ()) -> bool:
+        """Whether a foreign key cascades into the table without a trace in the binlog; asked anew at each call.
+
+        `parents`: of such keys that a statement gave it, which may be gone by now.
+        """
+        trace = traces(self._server)
+        given = name in parents if trace == "maps" else bool(parents) and trace == "none"
+        return given or self._untraced(*name)
 
     def changes_others(self, name: tuple[str, str]) -> bool:
         """Whether a statement that changes the table may change others too: by a view, a trigger or a foreign key.

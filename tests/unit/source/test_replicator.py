@@ -375,6 +375,36 @@ def test_a_key_that_cascades_without_a_trace_is_noted_when_it_comes(text: str) -
     assert resolved(world)[-1].uncovered == ("shop.t",)
 
 
+def test_a_key_that_cascades_is_noted_though_it_is_gone_when_its_statement_is_read() -> None:
+    """Capture was away, a start refused the key, and somebody followed its advice before the next start."""
+    world = Harness()
+    key = "ALTER TABLE t ADD FOREIGN KEY (p) REFERENCES {} (id) ON UPDATE RESTRICT ON DELETE {}"
+    texts = [key.format("u", "CASCADE"), key.format("t", "RESTRICT"), key.format("x.t", "CASCADE")]
+    world.replicate([transaction(n, text) for n, text in enumerate(texts, 1)])
+    assert resolved(world)[-1].uncovered == ()
+    more = [*texts, key.format("`t`", "SET NULL")]
+    world.replicate([transaction(n, text) for n, text in enumerate(more, 1)])
+    noted = resolved(world)[-1].state["orphans"]
+    assert [(table, each["gtid"]) for table, each in noted.items()] == [("shop.t", "0-1-4")]
+    assert resolved(world)[-1].uncovered == ("shop.t",)
+
+
+def test_a_database_that_is_replaced_loses_its_tables() -> None:
+    """MariaDB logs the statement alone."""
+    world = Harness()
+    texts = ["CREATE OR REPLACE DATABASE shop", "CREATE TABLE t (id int)"]
+    world.replicate([transaction(1, rows("c", (1, 1, "a"))), transaction(2, texts[0]), transaction(3, texts[1])])
+    assert [ControlRecord.parse(r.value or b"").kind for r in world.records(control("s"))] == ["drop"]
+
+
+def test_a_table_that_is_made_again_with_rows_as_text_is_described_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten: list[Any] = []
+    monkeypatch.setattr(TableCatalog, "forget", lambda _, names=None: forgotten.append(names))
+    world = Harness()
+    world.replicate([transaction(1, "CREATE OR REPLACE TABLE t SELECT * FROM u")])
+    assert forgotten[-1] == {("shop", "t")}
+
+
 def test_statements_that_concern_no_captured_table_leave_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shop with temporary tables logs one at the end of each connection."""
     forgotten: list[Any] = []

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal
-from include.source.binlog.ddl import TableEffect, effects
+from include.source.binlog.text.ddl import TableEffect, effects
 
 _RENAMED = TableEffect("rename", "shop", "t", ("shop", "u"))
 
@@ -22,6 +22,9 @@ _RENAMED = TableEffect("rename", "shop", "t", ("shop", "u"))
         ("DROP TABLE IF EXISTS a, b CASCADE", [TableEffect("drop", "shop", "a"), TableEffect("drop", "shop", "b")]),
         ("DROP DATABASE IF EXISTS `x`", [TableEffect("drop_database", "x")]),
         ("drop schema x", [TableEffect("drop_database", "x")]),
+        ("CREATE OR REPLACE DATABASE `x` CHARACTER SET utf8mb4", [TableEffect("drop_database", "x")]),
+        ("create or replace schema x", [TableEffect("drop_database", "x")]),
+        ("CREATE DATABASE IF NOT EXISTS x", []),
         ("CREATE TABLE IF NOT EXISTS t (id int)", [TableEffect("create", "shop", "t")]),
         ("CREATE OR REPLACE TABLE t (id int)", [TableEffect("drop", "shop", "t"), TableEffect("create", "shop", "t")]),
         (
@@ -167,7 +170,7 @@ def test_settings_for_one_statement_of_another_form_are_refused(text: str) -> No
         ("UPDATE LOW_PRIORITY IGNORE t SET a = (SELECT 1 FROM u)", "shop.t"),
         ("UPDATE t a, x.u AS b SET a.v = b.v, b.v = 1", "shop.t x.u"),
         (
-            "UPDATE t JOIN (SELECT * FROM z, y) q ON q.a = f(t.b, k) , (u LEFT JOIN v USING (i, j)) SET a=1, c=2",
+            "UPDATE t JOIN (SELECT * FROM z, y) q ON q.a = left(t.b, k) , (u LEFT JOIN v USING (i, j)) SET a=1, c=2",
             "t u v",
         ),
         ("UPDATE t PARTITION (p0, p1) USE INDEX (i, j) STRAIGHT_JOIN u SET a=1", "t u"),
@@ -182,6 +185,24 @@ def test_settings_for_one_statement_of_another_form_are_refused(text: str) -> No
         ("LOAD XML INFILE 'x' INTO TABLE x.t", "x.t"),
         ("ANALYZE FORMAT=JSON DELETE FROM t", "t"),
         ("CREATE TABLE t TABLE u", "t"),
+        ("INSERT INTO history VALUES (1)", "history"),
+        ("INSERT quick SELECT * FROM u", "quick"),
+        ("REPLACE concurrent SET a = 1", "concurrent"),
+        ("UPDATE history h JOIN u USING (id) SET h.a = 1", "history u"),
+        ("UPDATE quick, u SET a = 1", "quick u"),
+        ("DELETE HISTORY FROM t BEFORE SYSTEM_TIME now()", "t"),
+        ("DELETE history FROM history JOIN u", "history u"),
+        ("DELETE LOW_PRIORITY QUICK FROM a USING t AS a JOIN u", "t u"),
+        (
+            (
+                "REPLACE INTO `percona`.`checksums` (db, this_crc) SELECT 'shop', COALESCE(LOWER(CONV(BIT_XOR(CAST("
+                "CRC32(CONCAT_WS('#', `id`, CHAR(1))) AS UNSIGNED)), 10, 16)), 0) AS crc FROM t FORCE INDEX(`PRIMARY`) "
+                "WHERE ((`id` >= '1')) AND EXISTS (SELECT 1) ON DUPLICATE KEY UPDATE a = VALUES(a)"
+            ),
+            "percona.checksums",
+        ),
+        ("INSERT INTO t (a) WITH RECURSIVE c (n) AS (SELECT 1) SELECT MAX(n) OVER (PARTITION BY n) FROM c", "t"),
+        ("LOAD DATA INFILE 'x' INTO TABLE t CHARACTER SET utf8 IGNORE 1 LINES (a, @b) SET c = upper(@b)", "t"),
         ("CREATE TABLE t (v int) VALUES ROW(1), ROW(2)", "t"),
     ],
 )
@@ -193,7 +214,21 @@ def test_the_tables_whose_rows_a_text_changes_are_read_from_it(text: str, tables
 
 
 @pytest.mark.parametrize(
-    "text", ["CALL p()", "DO f()", "SELECT shop.f(1)", "EXECUTE IMMEDIATE 'x'", "FROBNICATE t", "`x`"]
+    "text",
+    [
+        "CALL p()",
+        "DO f()",
+        "SELECT shop.f(1)",
+        "EXECUTE IMMEDIATE 'x'",
+        "FROBNICATE t",
+        "`x`",
+        "INSERT INTO other.x VALUES (shop.put())",
+        "INSERT INTO other.x (a) VALUES (1), (put (2))",
+        "REPLACE INTO other.x SELECT `upper`(a) FROM t",
+        "UPDATE other.x SET a = shop.upper(a)",
+        "DELETE FROM other.x WHERE put(a)",
+        "LOAD DATA INFILE 'x' INTO TABLE other.x (@a) SET a = put(@a)",
+    ],
 )
 def test_a_text_that_does_not_say_its_tables_may_have_changed_any(text: str) -> None:
     assert effects(text, "shop") == [TableEffect("rows", "")]
@@ -204,6 +239,28 @@ def test_a_text_that_does_not_say_its_tables_may_have_changed_any(text: str) -> 
 )
 def test_a_statement_that_is_known_to_change_nothing_has_no_effect(text: str) -> None:
     assert effects(text, "shop") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "parents"),
+    [
+        ("ALTER TABLE t ADD CONSTRAINT k FOREIGN KEY (a) REFERENCES p (id) ON DELETE CASCADE", {("shop", "p")}),
+        ("ALTER TABLE x.t ADD FOREIGN KEY (a) REFERENCES p (id) ON UPDATE SET NULL, RENAME u", {("x", "p")}),
+        (
+            (
+                "CREATE TABLE t (a int ON UPDATE CASCADE, b int REFERENCES `q`(id) ON DELETE RESTRICT, FOREIGN KEY (a) "
+                "REFERENCES other.p (id) MATCH FULL ON UPDATE NO ACTION ON DELETE SET DEFAULT)"
+            ),
+            {("other", "p")},
+        ),
+        ("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES p (id), ADD c timestamp ON UPDATE CURRENT_TIMESTAMP", set()),
+        ("ALTER TABLE t COMMENT 'REFERENCES p ON DELETE CASCADE'", set()),
+    ],
+)
+def test_keys_that_a_statement_gives_and_that_cascade_are_known_by_their_parents(
+    text: str, parents: set[tuple[str, str]]
+) -> None:
+    assert {parent for effect in effects(text, "shop") for parent in effect.parents} == parents
 
 
 def test_a_comment_that_only_mariadb_executes_is_a_comment_to_mysql() -> None:

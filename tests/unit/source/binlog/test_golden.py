@@ -10,9 +10,9 @@ from collections import Counter
 import pytest
 
 from include.errors import Terminal
-from include.source.binlog.ddl import effects
 from include.source.binlog.events import QueryEvent
 from include.source.binlog.step import RowsEvent
+from include.source.binlog.text.ddl import effects
 from include.source.rows.shape import TableShape
 from tests.support.binlog.decoded_recording import DecodedRecording, selected, server_of, shape_of, transactions
 from tests.support.golden.recording import Recording, Table, load, names

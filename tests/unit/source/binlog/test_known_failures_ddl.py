@@ -12,9 +12,9 @@ import struct
 import pytest
 
 from include.record.gtid import Flavour
-from include.source.binlog.ddl import TableEffect, effects
 from include.source.binlog.events import QueryEvent
 from include.source.binlog.step import RowsEvent
+from include.source.binlog.text.ddl import TableEffect, effects
 from tests.support.binlog.builder import Log, transactions
 
 A = "alter shop.t"

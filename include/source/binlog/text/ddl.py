@@ -16,8 +16,9 @@ from typing import Final, Literal
 
 from include.errors import Terminal
 from include.record.gtid import Flavour
-from include.source.binlog.dml import changed_tables
-from include.source.binlog.words import DOT, Reader, Token, tokens
+from include.source.binlog.text.dml import changed_tables
+from include.source.binlog.text.functions import calls_unknown
+from include.source.binlog.text.words import DOT, Reader, Token, tokens
 
 __all__ = ["EffectKind", "TableEffect", "effects"]
 
@@ -47,12 +48,16 @@ _INDEX_KINDS: Final = ("ONLINE", "OFFLINE", "UNIQUE", "FULLTEXT", "SPATIAL", "VE
 
 @dataclass(frozen=True, slots=True)
 class TableEffect:
-    """One effect on `database`.`table`; of a rename, `to` is the new (database, table)."""
+    """One effect on `database`.`table`; of a rename, `to` is the new (database, table).
+
+    `parents`: tables to which the statement gives it foreign keys that change its rows by cascade.
+    """
 
     kind: EffectKind
     database: str
     table: str = ""
     to: tuple[str, str] | None = None
+    parents: frozenset[tuple[str, str]] = frozenset()
 
 
 def effects(
@@ -146,15 +151,22 @@ def _dropped(reader: Reader) -> list[TableEffect]:
         reader.skip_condition()
         return [TableEffect("drop", *name) for name in reader.tables()]
     if reader.takes("DATABASE") or reader.takes("SCHEMA"):
-        reader.skip_condition()
-        return [TableEffect("drop_database", name) for _, name in reader.tables(most=1)]
+        return _database_dropped(reader)
     while reader.takes("ONLINE") or reader.takes("OFFLINE"):
         pass
     return _indexed(reader) if reader.takes("INDEX") else []
 
 
+def _database_dropped(reader: Reader) -> list[TableEffect]:
+    reader.skip_condition()
+    return [TableEffect("drop_database", name) for _, name in reader.tables(most=1)]
+
+
 def _created(reader: Reader) -> list[TableEffect]:
     replaces = reader.takes("OR", "REPLACE")
+    if replaces and (reader.takes("DATABASE") or reader.takes("SCHEMA")):
+        # MariaDB logs no DROP of its own for it.
+        return _database_dropped(reader)
     while any(reader.takes(word) for word in _INDEX_KINDS):
         pass
     if reader.takes("INDEX"):
@@ -163,22 +175,24 @@ def _created(reader: Reader) -> list[TableEffect]:
         return []
     reader.skip_condition()
     made = reader.tables(most=1)
-    filled = _selects(list(reader.rest()))
+    rest = list(reader.rest())
+    rows = _rows(rest)
     return [
         *(TableEffect("drop", *name) for name in made if replaces),
-        *(TableEffect("create", *name) for name in made),
-        *(TableEffect("rows", *name) for name in made if filled),
+        *(TableEffect("create", *name, parents=_cascades(rest, name[0])) for name in made),
+        *(TableEffect("rows", *name) for name in made if rows),
+        *([TableEffect("rows", "")] if calls_unknown(rows) else []),
     ]
 
 
-def _selects(rest: list[Token]) -> bool:
-    """Whether a table's definition goes on with rows: SELECT, MySQL's TABLE and VALUES."""
+def _rows(rest: list[Token]) -> list[Token]:
+    """What of a table's definition gives it rows: SELECT, MySQL's TABLE and VALUES, and what follows."""
     depth = 0
-    for token in rest:
+    for i, token in enumerate(rest):
         depth += (token.word == "(") - (token.word == ")")
         if token.word == "SELECT" or (not depth and token.word in ("TABLE", "VALUES")):
-            return True
-    return False
+            return rest[i:]
+    return []
 
 
 def _indexed(reader: Reader) -> list[TableEffect]:
@@ -211,6 +225,7 @@ def _altered(reader: Reader) -> list[TableEffect]:
         return []
     table, rest = altered[0], list(reader.rest())
     moves = _moved(table, rest, reader.database)
+    parents = _cascades(rest, table[0])
     for i, token in enumerate(rest):
         if token.word == "RENAME" and rest[i - 1 : i] != [DOT]:
             after = Reader(rest[i + 1 :], reader.database)
@@ -218,8 +233,21 @@ def _altered(reader: Reader) -> list[TableEffect]:
                 continue
             if not after.takes("TO") and not after.takes("AS"):
                 after.takes("=")
-            return [*moves, *(TableEffect("rename", *table, to=new) for new in after.tables(most=1))]
-    return [*moves, TableEffect("alter", *table)]
+            return [*moves, *(TableEffect("rename", *table, new, parents) for new in after.tables(most=1))]
+    return [*moves, TableEffect("alter", *table, parents=parents)]
+
+
+def _cascades(rest: list[Token], database: str) -> frozenset[tuple[str, str]]:
+    """Parents of the foreign keys of a definition that change rows by cascade; `database`: the child's."""
+    parents: set[tuple[str, str]] = set()
+    parent: list[tuple[str, str]] = []
+    words = [token.word for token in rest]
+    for i, (word, event, action) in enumerate(zip(words, words[1:], words[2:], strict=False)):
+        if word == "REFERENCES":
+            parent = Reader(rest[i + 1 :], database).tables(most=1)
+        elif word == "ON" and event in ("DELETE", "UPDATE") and action in ("CASCADE", "SET"):
+            parents.update(parent)
+    return frozenset(parents)
 
 
 def _moved(table: tuple[str, str], rest: list[Token], database: str) -> list[TableEffect]:

@@ -5,14 +5,19 @@ Where tables are joined, all of them count: which of them change is not looked f
 
 from __future__ import annotations
 
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Final
 
-from include.source.binlog.words import Reader, Token
+from include.source.binlog.text.functions import calls_unknown
+from include.source.binlog.text.words import Reader, Token
 
 __all__ = ["changed_tables"]
 
-_MODIFIERS: Final = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "CONCURRENT", "QUICK", "IGNORE", "HISTORY", "INTO")
+# Reserved words: a table of such a name is quoted.
+_INSERTS: Final = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE", "INTO")
+_UPDATES: Final = ("LOW_PRIORITY", "IGNORE")
+# Where nothing else stands before FROM; QUICK and HISTORY may be tables, too.
+_DELETES: Final = ("LOW_PRIORITY", "QUICK", "IGNORE", "HISTORY")
 _VERBS: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "SELECT"})
 _DERIVED: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
 _ENDS: Final = frozenset({"SET", "WHERE", "ORDER", "LIMIT", "RETURNING"})
@@ -21,28 +26,36 @@ _JOINS: Final = frozenset({",", "JOIN", "STRAIGHT_JOIN"})
 
 
 def changed_tables(reader: Reader) -> list[tuple[str, str]] | None:
-    """(database, table) of each; None for a statement that does not say it, as one that calls a function."""
+    """(database, table) of each; None for a statement that does not say it, as one that calls somebody's function."""
+    rest = list(reader.rest())
+    reader = Reader(rest, reader.database)
     if reader.takes("WITH"):
         reader = _after_common_tables(reader)
     if reader.takes("INSERT") or reader.takes("REPLACE"):
-        _skip_modifiers(reader)
-        return reader.tables(most=1) or None
+        _skip(reader, _INSERTS)
+        return _filled(reader)
+    if reader.takes("LOAD"):
+        into = [i for i, (one, other) in enumerate(pairwise(rest)) if (one.word, other.word) == ("INTO", "TABLE")]
+        return _filled(Reader(rest[into[0] + 2 :], reader.database)) if into else None
+    if calls_unknown(rest):
+        return None
     if reader.takes("UPDATE"):
-        _skip_modifiers(reader)
+        _skip(reader, _UPDATES)
         return _joined(list(reader.rest()), reader.database) or None
     if reader.takes("DELETE"):
-        _skip_modifiers(reader)
         return _deleted(list(reader.rest()), reader.database) or None
-    if reader.takes("LOAD"):
-        rest = list(reader.rest())
-        into = [i for i in range(1, len(rest)) if (rest[i - 1].word, rest[i].word) == ("INTO", "TABLE")]
-        return (Reader(rest[into[0] + 1 :], reader.database).tables(most=1) or None) if into else None
     return None
 
 
-def _skip_modifiers(reader: Reader) -> None:
-    while any(reader.takes(word) for word in _MODIFIERS):
+def _skip(reader: Reader, modifiers: tuple[str, ...]) -> None:
+    while any(reader.takes(word) for word in modifiers):
         pass
+
+
+def _filled(reader: Reader) -> list[tuple[str, str]] | None:
+    """The one table that is next; what follows it may be its columns."""
+    tables = reader.tables(most=1)
+    return None if not tables or calls_unknown(list(reader.rest())) else tables
 
 
 def _after_common_tables(reader: Reader) -> Reader:
@@ -57,12 +70,13 @@ def _after_common_tables(reader: Reader) -> Reader:
 
 def _deleted(rest: list[Token], database: str) -> list[tuple[str, str]]:
     """DELETE FROM t …, DELETE t, u FROM … and DELETE FROM t, u USING …: names before the joins may be aliases."""
-    if rest and rest[0].word == "FROM":
-        listed = list(takewhile(lambda token: token.word not in _AFTER_LIST, rest[1:]))
-        using = [i for i, token in enumerate(listed) if token.word == "USING"]
-        return _joined(rest[using[0] + 2 :] if using else rest[1:], database)
     begin = next((i for i, token in enumerate(rest) if token.word == "FROM"), len(rest))
-    return _joined(rest[begin + 1 :], database)
+    behind = rest[begin + 1 :]
+    if all(token.word in _DELETES for token in rest[:begin]):
+        listed = list(takewhile(lambda token: token.word not in _AFTER_LIST, behind))
+        using = [i for i, token in enumerate(listed) if token.word == "USING"]
+        behind = behind[using[0] + 1 :] if using else behind
+    return _joined(behind, database)
 
 
 def _joined(rest: list[Token], database: str) -> list[tuple[str, str]]:

@@ -1,0 +1,1 @@
+"""Statements that the binlog holds as text: which tables they change."""
