@@ -32,7 +32,9 @@ class SourceDefinition(Strict):
         default="preferred", description="verified: the server's certificate must be good for its host"
     )
     tls_ca: str = Field(default="", description="file of the certificates that are trusted; default: the system's")
-    user: str = Field(description="account with REPLICATION SLAVE, BINLOG MONITOR, SLAVE MONITOR, SELECT, REFERENCES")
+    user: str = Field(
+        description="account with REPLICATION SLAVE, BINLOG MONITOR, SLAVE MONITOR, SELECT, REFERENCES, TRIGGER"
+    )
     password: Secret = Field(description="its password")
     databases: list[str] = Field(min_length=1, description="databases that are captured")
     filter_policy: PolicyVerdict = Field(

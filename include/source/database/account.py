@@ -50,6 +50,9 @@ def _blind(grants: str, server: Server) -> Iterator[ServerFinding]:
     if "REFERENCES" not in grants and (server.flavour == "mariadb" or server.version < (9, 6, 0)):
         problem = "lacks REFERENCES, which shows foreign keys: those that change rows by cascade are not noticed"
         yield ServerFinding("account", problem, "GRANT REFERENCES ON *.* to it.", "warn")
+    if not re.search(r"\bTRIGGER\b", grants):
+        problem = "lacks TRIGGER, which shows triggers: what one changes by a statement logged as text is not noticed"
+        yield ServerFinding("account", problem, "GRANT TRIGGER ON *.* to it.", "warn")
     if server.flavour == "mysql" and server.version >= (8, 0, 0) and "XA_RECOVER_ADMIN" not in grants:
         problem = "lacks XA_RECOVER_ADMIN: a snapshot beside a prepared XA transaction stops the source at its commit"
         yield ServerFinding("account", problem, "GRANT XA_RECOVER_ADMIN ON *.* to it.", "warn")

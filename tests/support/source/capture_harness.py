@@ -32,9 +32,9 @@ from tests.support.source.logged_changes import changed, is_logged
 __all__ = ["CaptureHarness", "Database", "Rows", "opened"]
 
 Rows = dict[Any, tuple[Any, ...]]
-# REFERENCES shows foreign keys to an account that may only read.
-_NEWER_GRANTS = "REPLICATION SLAVE, BINLOG MONITOR, SELECT, REFERENCES"
-_OLDER_GRANTS = "REPLICATION SLAVE, REPLICATION CLIENT, SELECT, REFERENCES"
+# REFERENCES and TRIGGER show foreign keys and triggers to an account that may only read.
+_NEWER_GRANTS = "REPLICATION SLAVE, BINLOG MONITOR, SELECT, REFERENCES, TRIGGER"
+_OLDER_GRANTS = "REPLICATION SLAVE, REPLICATION CLIENT, SELECT, REFERENCES, TRIGGER"
 
 
 class CaptureHarness:

@@ -10,7 +10,7 @@ from include.source.database.server import Server
 from include.source.definition import SourceDefinition
 
 MARIADB = Server("mariadb", (11, 4, 5), "11.4.5-MariaDB-log", gtids=True)
-NEEDED = "GRANT REFERENCES, REPLICATION SLAVE, BINLOG MONITOR ON *.* TO `u`@`h` IDENTIFIED BY PASSWORD '*0'"
+NEEDED = "GRANT REFERENCES, TRIGGER, REPLICATION SLAVE, BINLOG MONITOR ON *.* TO `u`@`h` IDENTIFIED BY PASSWORD '*0'"
 
 
 def found(*grants: str, databases: tuple[str, ...] = ("my_shop",), server: Server = MARIADB) -> list[tuple[str, str]]:

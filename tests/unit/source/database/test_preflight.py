@@ -115,17 +115,17 @@ def test_a_grant_that_is_missing_is_named() -> None:
 @pytest.mark.parametrize(
     ("server", "lacks"),
     [
-        (MARIADB, ["REFERENCES,"]),
-        (OLD, ["REFERENCES,", "PROCESS:"]),
-        (Server("mysql", (8, 0, 40), "8.0.40", gtids=True), ["REFERENCES,", "XA_RECOVER_ADMIN:"]),
-        (Server("mysql", (9, 7, 0), "9.7.0", gtids=True), ["XA_RECOVER_ADMIN:"]),
+        (MARIADB, ["REFERENCES,", "TRIGGER,"]),
+        (OLD, ["REFERENCES,", "TRIGGER,", "PROCESS:"]),
+        (Server("mysql", (8, 0, 40), "8.0.40", gtids=True), ["REFERENCES,", "TRIGGER,", "XA_RECOVER_ADMIN:"]),
+        (Server("mysql", (9, 7, 0), "9.7.0", gtids=True), ["TRIGGER,", "XA_RECOVER_ADMIN:"]),
     ],
 )
 def test_what_an_account_is_not_shown_is_a_warning(server: Server, lacks: list[str]) -> None:
     grants = "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT, BINLOG MONITOR ON *.* TO `capture`"
     found = account(lambda _sql: [(grants,)], server, SOURCE)
     assert [(each.level, each.problem.split()[1]) for each in found] == [("warn", each) for each in lacks]
-    granted = grants.replace("SELECT", "SELECT, REFERENCES, XA_RECOVER_ADMIN, PROCESS")
+    granted = grants.replace("SELECT", "SELECT, REFERENCES, TRIGGER, XA_RECOVER_ADMIN, PROCESS")
     assert account(lambda _sql: [(granted,)], server, SOURCE) == []
 
 
