@@ -15,10 +15,12 @@ from include.record.position import SourcePosition
 from include.source.binlog.open_group import SurvivesRollback
 from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import SourceTransaction
+from include.source.database.binlog_files import BinlogFiles
 from include.source.database.cascades import cascades_into, changes_others, untraced_cascades
 from include.source.database.connection import QueryConnection, asked, server_of
 from include.source.database.failover import there
-from include.source.database.server import Server
+from include.source.database.history import require_history
+from include.source.database.server import AskServer, Server
 from include.source.database.table_info import TableInfo, load_table, load_tables, table_names
 from include.source.database.transaction_stream import BinlogIdle, TransactionStream
 from include.source.definition import SourceDefinition
@@ -80,7 +82,7 @@ class Upstream(Protocol):
         """Its clock, µs UTC."""
 
     def there(self, position: SourcePosition) -> SourcePosition:
-        """`position` with a place in this server's own files."""
+        """`position` with a place in this server's own files; raises `Reset` where its numbers mean others there."""
 
     def flow(
         self, position: SourcePosition, waiting: tuple[WaitingXa, ...], survives: SurvivesRollback, clock: Clock
@@ -159,7 +161,13 @@ class LiveServer(Upstream):
 
     @override
     def there(self, position: SourcePosition) -> SourcePosition:
-        return asked(self._source, lambda ask: there(ask, self._server, position))
+        files = BinlogFiles(self._source, self._clock)
+
+        def question(ask: AskServer) -> SourcePosition:
+            require_history(ask, position, files, self._source.place)
+            return there(ask, self._server, position)
+
+        return asked(self._source, question)
 
     @override
     def flow(

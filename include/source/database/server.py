@@ -10,7 +10,7 @@ from typing import Any
 from include.errors import Terminal, Transient
 from include.record.gtid import Flavour, GtidSet, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 
-__all__ = ["AskServer", "MissingTransactions", "Reset", "Server", "read_server"]
+__all__ = ["AskServer", "MissingTransactions", "Reset", "Server", "own_of", "read_server"]
 
 AskServer = Callable[..., list[tuple[Any, ...]]]
 """Runs one statement: `ask(sql, *values)`."""
@@ -65,7 +65,7 @@ class Server:
         if isinstance(logged, MariadbGtidSet) and isinstance(gtids, MariadbGtidSet):
             gtids = MariadbGtidSet({domain: last for domain, last in gtids.last.items() if domain in logged.last})
         if not logged.contains(gtids):  # type: ignore[arg-type]
-            if self._own_are_missing(ask, logged, gtids) and self._follows_nobody(ask):
+            if not logged.contains(own_of(ask, gtids)) and self._follows_nobody(ask):  # type: ignore[arg-type]
                 raise Reset(
                     "the server has lost transactions of its own that capture has: its binlog was reset, or restored",
                     server=place,
@@ -83,17 +83,6 @@ class Server:
                 fix="Is it a replica that is behind? It is waited for.",
             )
 
-    def _own_are_missing(self, ask: AskServer, logged: GtidSet, gtids: GtidSet) -> bool:
-        if isinstance(logged, MysqlGtidSet) and isinstance(gtids, MysqlGtidSet):
-            own = str(ask("SELECT @@global.server_uuid")[0][0]).lower()
-            return any(source.partition(":")[0] == own for source in gtids.subtract(logged).seen)
-        if isinstance(logged, MariadbGtidSet) and isinstance(gtids, MariadbGtidSet):
-            own_id = int(ask("SELECT @@global.server_id")[0][0])
-            return any(
-                server == own_id and number > logged.last[domain][1] for domain, (server, number) in gtids.last.items()
-            )
-        return False
-
     def _follows_nobody(self, ask: AskServer) -> bool:
         """Whether it replicates from no other server; False where that is not told."""
         if self.flavour == "mariadb":
@@ -104,6 +93,15 @@ class Server:
             return not ask("SHOW REPLICA STATUS" if self.version >= (8, 0, 22) else "SHOW SLAVE STATUS")
         except Terminal:
             return False
+
+
+def own_of(ask: AskServer, gtids: GtidSet) -> GtidSet:
+    """Those of the transactions that the server has made itself."""
+    if isinstance(gtids, MysqlGtidSet):
+        uuid = str(ask("SELECT @@global.server_uuid")[0][0]).lower()
+        return MysqlGtidSet({source: seen for source, seen in gtids.seen.items() if source.partition(":")[0] == uuid})
+    own_id = int(ask("SELECT @@global.server_id")[0][0])
+    return MariadbGtidSet({domain: last for domain, last in gtids.last.items() if last[0] == own_id})
 
 
 def read_server(ask: AskServer) -> Server:

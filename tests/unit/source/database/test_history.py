@@ -1,0 +1,82 @@
+"""A server whose numbers have passed capture's again since its binlog was reset."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from include.errors import Terminal
+from include.record.gtid import Flavour, parse_gtid_set
+from include.record.position import BinlogPosition, SourcePosition
+from include.source.database.history import require_history
+from include.source.database.server import Reset
+
+OWN = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+OTHER = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
+COMMIT_US = 1_764_000_000_000_000
+NUMBERS: dict[Flavour, tuple[str, str, str]] = {
+    "mariadb": ("0-7-100", "0-7-500", "0-8-100"),
+    "mysql": (f"{OWN}:1-100", f"{OWN}:1-500", f"{OTHER}:1-100"),
+}
+"""What capture has, what the server has now, and what capture would have of another server's."""
+
+
+def look(
+    flavour: Flavour,
+    *,
+    captured: str | None = None,
+    before: str = "",
+    began_us: int | None = COMMIT_US + 1_000_000,
+    event: bool = False,
+) -> None:
+    """`before`: what lies before the oldest file; `event`: capture's place is the beginning of one."""
+
+    def ask(sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        if sql.startswith("SHOW BINLOG EVENTS IN %s FROM"):
+            assert values == ("bin.000003", 500)
+            if not event:
+                raise Terminal("the server refuses a statement", code=1220)
+            return []
+        answers: dict[str, list[tuple[Any, ...]]] = {
+            "SELECT VERSION()": [("11.4.5-MariaDB" if flavour == "mariadb" else "9.7.0",)],
+            "SELECT @@lower_case_table_names": [(0,)],
+            "SHOW GLOBAL VARIABLES LIKE 'gtid\\_mode'": [("gtid_mode", "ON")],
+            "SHOW BINARY LOGS": [("bin.000001", 9000), ("bin.000002", 9000)],
+            "SELECT @@global.server_id": [(7,)],
+            "SELECT @@global.server_uuid": [(OWN,)],
+            "SELECT @@global.gtid_binlog_pos": [(NUMBERS[flavour][1],)],
+            "SELECT @@global.gtid_executed": [(NUMBERS[flavour][1],)],
+            "SELECT @@global.gtid_purged": [(before,)],
+            "SHOW BINLOG EVENTS IN %s LIMIT 3": [
+                ("bin.000001", 4, "Format_desc", 7, 256, "Server ver: 11.4.5"),
+                ("bin.000001", 256, "Gtid_list", 7, 285, f"[{before}]"),
+            ],
+        }
+        return answers[sql]
+
+    gtids = parse_gtid_set(captured or NUMBERS[flavour][0], flavour)
+    position = SourcePosition(flavour, gtids, BinlogPosition("bin.000003", 500), COMMIT_US)
+    files: Any = SimpleNamespace(started=lambda name: {"bin.000001": began_us}[name])
+    require_history(ask, position, files, "db:3306")
+
+
+@pytest.mark.parametrize("flavour", ["mariadb", "mysql"])
+def test_a_server_that_has_begun_anew_and_passed_capture_is_refused(flavour: Flavour) -> None:
+    with pytest.raises(Reset, match=r"has numbered other transactions alike.*--snapshot --anew"):
+        look(flavour)
+
+
+@pytest.mark.parametrize("flavour", ["mariadb", "mysql"])
+def test_a_server_that_has_not_begun_anew_is_read(flavour: Flavour) -> None:
+    own, _, other = NUMBERS[flavour]
+    # Older files were purged.
+    look(flavour, before=own)
+    # The oldest file is older than what was captured, or nobody can tell how old it is.
+    look(flavour, began_us=COMMIT_US)
+    look(flavour, began_us=None)
+    # A statement ran while files changed: its time is that of its begin.
+    look(flavour, event=True)
+    # Made by another server, from which this one has it: it may have been set up later.
+    look(flavour, captured=other)
