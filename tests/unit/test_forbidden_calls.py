@@ -22,8 +22,15 @@ OF_GROUPS = {
 
 def calls(source: str) -> set[str]:
     """Attributes that are read from anything, and names that are given to getattr."""
-    tree = ast.walk(ast.parse(source))
-    return {node.attr for node in tree if isinstance(node, ast.Attribute)}
+    tree = list(ast.walk(ast.parse(source)))
+    given = [node.args[1] for node in tree if isinstance(node, ast.Call) and _name(node) == "getattr" and node.args[1:]]
+    return {node.attr for node in tree if isinstance(node, ast.Attribute)} | {
+        str(node.value) for node in given if isinstance(node, ast.Constant)
+    }
+
+
+def _name(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -38,6 +45,7 @@ def test_offsets_of_a_group_are_asked_of_no_admin_client(folder: str) -> None:
 
 def test_such_a_call_is_seen() -> None:
     assert OF_GROUPS & calls("client.list_consumer_group_offsets([asked])")
+    assert OF_GROUPS & calls("getattr(client, 'describe_consumer_groups')([group])")
 
 
 # The daemon's first act: nothing is open yet.
@@ -51,7 +59,7 @@ def forks(source: str) -> bool:
             return True
         if not isinstance(node, ast.Call):
             continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        name = _name(node)
         given = [each.value for each in node.args if isinstance(each, ast.Constant)]
         if name in ("get_context", "set_start_method") and given and given != ["spawn"]:
             return True

@@ -15,7 +15,7 @@ from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Termin
 from include.policy.policy import TableFilter
 from include.record.gtid import MariadbGtidSet
 from include.record.position import BinlogPosition, SourcePosition
-from include.source.database.preflight import ServerFinding
+from include.source.database.preflight import ServerFinding, first_look
 from include.source.definition import SourceDefinition
 from include.source.ports import ResumePoint
 from include.source.run import Capture, RunMode
@@ -206,6 +206,25 @@ def test_a_capture_that_was_away_does_not_fence_one_that_has_written_meanwhile(
     with pytest.raises(Fenced if sessions == 1 else SettingsError):
         capture.run()
     assert len(begun) == sessions
+
+
+def test_a_start_and_a_check_warn_that_nobody_verifies_a_far_server(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def away(*_: object) -> Any:
+        raise SettingsError("enough")
+
+    monkeypatch.setattr("include.source.run.first_look", away)
+    capture = Capture("shop", SOURCE, SimpleNamespace(), ManualClock(1), Reporter())  # type: ignore[arg-type]
+    with caplog.at_level("WARNING"), pytest.raises(SettingsError):
+        capture.run()
+    assert "no certificate is looked at" in caplog.text
+    for name in ("_variables", "gaps", "account", "_databases"):
+        monkeypatch.setattr(f"include.source.database.preflight.{name}", lambda *_: [])
+    monkeypatch.setattr("include.source.database.preflight.read_server", lambda _ask: None)
+    monkeypatch.setattr("include.source.database.preflight.asked", lambda _source, question: question(None))
+    (finding,) = first_look(SOURCE)
+    assert (finding.level, "no certificate is looked at" in finding.problem) == ("warn", True)
 
 
 @pytest.mark.parametrize("masked", [False, True])
