@@ -203,7 +203,7 @@ class RowImages:
         """
         options, at = _lenenc(body, at)
         if options & ~1:
-            raise Malformed(f"row value options {options:#x}")
+            raise Malformed("row value options that no server writes")
         marked: frozenset[int] = frozenset()
         if options:
             size = (len(self._json) + 7) // 8

@@ -82,5 +82,5 @@ def uncompressed(data: bytes) -> bytes:
     except zlib.error as error:
         raise Malformed(f"compressed column: {error}") from error
     if len(value) != length or not engine.eof or engine.unused_data:
-        raise Malformed(f"compressed column of {length} bytes holds {len(value)}")
+        raise Malformed(f"compressed column holds {len(value)} bytes, not as many as it says")
     return value

@@ -49,7 +49,7 @@ def json_text(data: bytes) -> bytes:
     except (IndexError, struct.error):
         raise Malformed("the JSON document is cut short") from None
     if end != len(data):
-        raise Malformed(f"a JSON document of {end} bytes is stored in {len(data)}")
+        raise Malformed(f"a JSON document does not end with its {len(data)} bytes")
     return "".join(pieces).encode()
 
 
@@ -76,7 +76,7 @@ def _value(data: bytes, kind: int, at: int, end: int, depth: int, put: _Put) -> 
     else:
         raise Malformed(f"JSON type {kind} at byte {at}")
     if stop > end:
-        raise Malformed(f"a JSON value ends at byte {stop}, its container at {end}")
+        raise Malformed(f"a JSON value at byte {at} does not end within its container")
     return stop
 
 
@@ -91,7 +91,7 @@ def _container(data: bytes, kind: int, at: int, end: int, depth: int, put: _Put)
         first += count * (6 if wide else 4)
     low = first + count * (5 if wide else 3)
     if size > end - at or low > at + size:
-        raise Malformed(f"a JSON container of {count} members in {size} bytes, {end - at} are there")
+        raise Malformed(f"a JSON container does not fit into the {end - at} bytes from byte {at} on")
     end = at + size
     if not count:
         put("{}" if kind < 2 else "[]")
@@ -126,11 +126,11 @@ def _members(
         elif _LITERAL <= kind <= 6 or (wide and 6 < kind < 9):
             put(_inline(kind, value))
         elif (start := at + value) < low:
-            raise Malformed(f"a JSON value at byte {start} lies over what ends at {low}")
+            raise Malformed("a JSON value lies over what stands before it")
         elif kind == _STRING and (size := data[start]) < 0x80:
             low = start + 1 + size
             if low > end:
-                raise Malformed(f"a JSON value ends at byte {low}, its container at {end}")
+                raise Malformed("a JSON text does not end within its container")
             put(encode_basestring(data[start + 1 : low].decode()))
         else:
             low = _value(data, kind, start, end, depth, put)
@@ -167,7 +167,7 @@ def _sized(data: bytes, at: int, end: int) -> tuple[int, int]:
         else:
             raise Malformed(f"a JSON length of more than 5 bytes before byte {at}")
     if at + size > end:
-        raise Malformed(f"a JSON value ends at byte {at + size}, its container at {end}")
+        raise Malformed(f"a JSON value at byte {at} does not end within its container")
     return at, at + size
 
 
@@ -197,7 +197,7 @@ class _Names:
                 self._known[entries] = shape
         first, last, texts = shape
         if at + last > end:
-            raise Malformed(f"the keys of a JSON object end at byte {at + last}, it ends at {end}")
+            raise Malformed("the keys of a JSON object do not end within it")
         keys = data[at + first : at + last]
         key_texts = texts.get(keys)
         if key_texts is None:
@@ -211,7 +211,7 @@ class _Names:
         first = self._entry.unpack_from(entries)[0]
         for offset, length in self._entry.iter_unpack(entries):
             if offset < low:
-                raise Malformed(f"a key of a JSON object at its byte {offset}, where {low} bytes are taken")
+                raise Malformed("a key of a JSON object lies over what stands before it")
             low = offset + length
         return first, low
 
@@ -221,7 +221,7 @@ class _Names:
         for offset, length in self._entry.iter_unpack(entries):
             key = keys[offset - first : offset - first + length]
             if before is not None and (len(before), before) >= (length, key):
-                raise Malformed(f"a key of {length} bytes of a JSON object does not follow the one before it")
+                raise Malformed("a key of a JSON object does not follow the one before it")
             texts.append(f"{', ' if texts else '{'}{encode_basestring(key.decode())}: ")
             before = key
         return tuple(texts)

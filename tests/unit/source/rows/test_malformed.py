@@ -23,7 +23,9 @@ from tests.support.binlog.decoded_recording import shape_of, transactions
 from tests.support.golden.recording import load, names
 
 SECRET = b"Secret74"
-TRACES = ("Secret", "ecret7", SECRET.hex(), str(int.from_bytes(SECRET, "big")), str(int.from_bytes(SECRET, "little")))
+PIECES = [SECRET[at : at + size] for size in (4, 8) for at in range(9 - size)]
+TRACES = ["ecret7", *(piece.decode() for piece in PIECES), *(piece.hex() for piece in PIECES)]
+TRACES += [str(int.from_bytes(piece, order)) for piece in PIECES for order in ("big", "little")]
 TYPES = ("integers", "decimals", "bits", "dates", "datetimes", "timestamps", "times", "enums", "sets", "json-documents")
 CASES = [name for name in names() if name[0] in ("mariadb-11.4", "mysql-9.7") and name[1] in {*TYPES,
          "old-decimal", "old-temporals", "charsets-wide", "compressed-columns", "json-values", "vectors"}]  # fmt: skip
