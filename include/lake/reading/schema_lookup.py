@@ -1,9 +1,10 @@
 """Schemas as the lake's tasks ask for them: ids that the registry does not know yet are waited for, and remembered.
 
-A registry may lag behind its producers, or have been restored empty. So the first id that it does not know begins a
-grace: until it is over the range is tried again (`Transient`, an incident after a minute), then the record is set aside
-for good. A topic of bytes that only look framed must not stand still again and again: after a grace that ended in vain
-further unknown ids are refused at once, for a day. Both hold for one process.
+A registry may lag behind its producers, or have been restored empty. So an id that it does not know is given a grace:
+until it is over the range is tried again (`Transient`, an incident after a minute), then the record is set aside for
+good. A topic of bytes that only look framed must not stand still again and again: three ids a day have a grace, further
+unknown ones are refused at once. An id that comes to be known gives all three back: the registry was behind. All this
+holds for one process.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from include.log.ports import Compatibility, SchemaLanguage, SchemaRegistry, Unk
 __all__ = ["PatientRegistry", "RegistryFront"]
 
 _ASK_AGAIN_S: Final = 30.0
-_TRUST_S: Final = 86_400.0
+_GRACES: Final = 3
+_GRACES_WITHIN_S: Final = 86_400.0
 # Of ids that nobody registered; those of random bytes are many.
 _REMEMBERED: Final = 10_000
 
@@ -63,7 +65,7 @@ class PatientRegistry(RegistryFront):
         super().__init__(registry)
         self._clock, self._grace_s = clock, grace_s
         self._unknown: dict[int, float] = {}
-        self._since_s: float | None = None
+        self._graces: dict[int, float] = {}
 
     @override
     def schema(self, schema_id: int) -> dict[str, Any]:
@@ -89,12 +91,12 @@ class PatientRegistry(RegistryFront):
                 self._unknown[schema_id] = now_s
             else:
                 if self._unknown.pop(schema_id, None) is not None:
-                    # It was behind, and has caught up.
-                    self._since_s = None
+                    self._graces.clear()
                 return
-        if self._since_s is None or now_s - self._since_s >= self._grace_s + _TRUST_S:
-            self._since_s = now_s
-        waited_s = now_s - self._since_s
+        self._graces = {id_: begun_s for id_, begun_s in self._graces.items() if now_s - begun_s < _GRACES_WITHIN_S}
+        if len(self._graces) < _GRACES:
+            self._graces.setdefault(schema_id, now_s)
+        waited_s = now_s - self._graces.get(schema_id, now_s - self._grace_s)
         if waited_s < self._grace_s:
             raise Transient(
                 "the schema registry does not know the schema of a record yet",

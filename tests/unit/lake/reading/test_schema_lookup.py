@@ -44,22 +44,39 @@ def test_a_schema_that_comes_within_the_grace_sets_nothing_aside() -> None:
     assert patient.language(1) == "AVRO"
 
 
-def test_behind_the_grace_a_record_is_set_aside_and_so_is_the_next_one_at_once() -> None:
+def test_three_ids_a_day_are_waited_for_and_further_ones_set_aside_at_once() -> None:
     _, clock, patient = made()
-    for _ in range(20):
-        with pytest.raises(Transient):
-            patient.schema(7)
-        clock.advance(29)
-    clock.advance(60)
     for schema_id in (7, 8, 9):
+        for _ in range(20):
+            with pytest.raises(Transient):
+                patient.schema(schema_id)
+            clock.advance(29)
+        clock.advance(60)
+    for schema_id in (7, 8, 9, 10):
         with pytest.raises(UnknownSchema) as refused:
             patient.schema(schema_id)
         assert isinstance(refused.value, InvalidRecord)
         assert refused.value.details["schema_id"] == schema_id
     # A day later another schema may be late.
-    clock.advance(2 * 86_400)
+    clock.advance(86_400)
     with pytest.raises(Transient):
-        patient.schema(10)
+        patient.schema(11)
+
+
+def test_a_schema_that_is_late_is_waited_for_though_another_id_was_none() -> None:
+    """One odd record, and hours later a deploy whose registry is a second behind."""
+    registry, clock, patient = made()
+    with pytest.raises(Transient):
+        patient.schema(999)
+    clock.advance(601)
+    with pytest.raises(UnknownSchema):
+        patient.schema(999)
+    clock.advance(3600)
+    with pytest.raises(Transient):
+        patient.schema(1)
+    registry.register("s", LONG)
+    clock.advance(30)
+    assert patient.schema(1) == LONG
 
 
 def test_unknown_ids_are_not_asked_for_again_for_each_record() -> None:
