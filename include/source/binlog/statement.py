@@ -39,7 +39,8 @@ class Statement:
     A map or the head of rows that is malformed is kept as the table's `refusal`, for whoever wants its rows: where its
     events end is certain all the same. `text` is the statement's own, where the server logs it. `orphans` gathers the
     tables of maps without any rows at their statement's end, until somebody takes them: a cascade that is not logged
-    looks so, or a trigger that did nothing.
+    looks so, or a trigger that did nothing. So does MariaDB's second map of a table before its rows: the statement
+    changes it by itself, or by a trigger, and may besides by a cascade.
     """
 
     def __init__(self, captures: Callable[[str, str], bool]) -> None:
@@ -47,6 +48,7 @@ class Statement:
         self._known: dict[bytes, _Mapped] = {}
         self._maps: dict[int, _Mapped] = {}
         self._unused: dict[int, _Mapped] = {}
+        self._twice: list[_Mapped] = []
         self.text: LoggedText | None = None
         self.orphans: dict[tuple[str, str], None] = {}
 
@@ -69,6 +71,7 @@ class Statement:
         """A group begins or ends: nothing of the last statement is valid any more, nor are orphans of interest."""
         self._maps.clear()
         self._unused.clear()
+        self._twice.clear()
         self.orphans = {}
         self.text = None
 
@@ -85,6 +88,8 @@ class Statement:
         # REPLACE announces a table twice, the second time after its rows.
         if mapped.table is not None and (before is None or before.name != mapped.name):
             self._unused[table_id] = mapped
+        elif table_id in self._unused:
+            self._twice.append(mapped)
 
     def on_rows(self, event: Event) -> RowsEvent | None:
         """A rows event of any kind; None where nobody captures its table."""
@@ -109,10 +114,11 @@ class Statement:
 
     def end(self) -> None:
         """The statement ends: maps left without rows become orphans."""
-        for mapped in self._unused.values():
+        for mapped in (*self._unused.values(), *self._twice):
             self.orphans[mapped.name] = None
         self._maps.clear()
         self._unused.clear()
+        self._twice.clear()
         self.text = None
 
     def _learn(self, event: Event, content: bytes) -> _Mapped:

@@ -275,8 +275,8 @@ cdef class PlainGroups:
         for i in range(group.maps):
             map = &group.map[i]
             if map.table_id == table_id:
-                # Announced again; under another name it is Python's.
-                return map.table == <PyObject *> table and table is not None
+                # Announced again; under another name, or before any rows of it, it is Python's.
+                return map.table == <PyObject *> table and table is not None and not map.unused
         if group.maps == MOST_MAPS:
             return False
         map = &group.map[group.maps]

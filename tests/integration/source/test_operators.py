@@ -85,6 +85,25 @@ def test_a_capture_that_is_taken_over_says_so_before_it_ends(world: CaptureHarne
     assert "taken over" in told["text"]
 
 
+def test_a_cascade_beside_a_trigger_that_changes_the_same_table_is_noticed(world: CaptureHarness) -> None:
+    n = world.name
+    world.sql(
+        f"CREATE TABLE {n}.child (id int PRIMARY KEY, b_id bigint, FOREIGN KEY (b_id) REFERENCES {n}.b (id) "
+        "ON DELETE CASCADE)",
+        f"CREATE TRIGGER {n}.first BEFORE DELETE ON {n}.b FOR EACH ROW DELETE FROM {n}.child WHERE id = 1",
+        f"INSERT INTO {n}.b VALUES (1, 1, 'x'), (2, 1, 'y')",
+        f"INSERT INTO {n}.child VALUES (1, 1), (2, 1), (3, 2)",
+    )
+    world.run("run", "--snapshot")
+    world.start("run")
+    world.sql(f"DELETE FROM {n}.b WHERE id = 1")
+    world.wait(lambda: world.status()["uncovered"] == [f"{n}.child"])
+    world.run("resume-table", "child", "--wait", "--timeout", "40")
+    world.wait_until_complete()
+    assert world.copy("child") == world.truth("child")
+    assert [*world.copy("child")] == [3]
+
+
 def test_changes_that_a_cascade_hides_are_an_incident_until_the_table_is_read_again(world: CaptureHarness) -> None:
     n = world.name
     # An account that may only read: `information_schema` shows it no keys.
