@@ -190,7 +190,8 @@ class BatchRunner:
                         signals = collect()
                         read_s = self._clock.monotonic_s() - asked_s
                     counts = self._once(plan, signals)
-                if plan.cut is not None:
+                # By that record the next start sees no reason to ask for all documents once more.
+                if plan.cut is not None and self._own_request is None:
                     source, cut = self._definition.source, plan.cut
                     state = {_COUNTED: sorted(self.inputs.unheard())}
                     self._publisher.resolve({source: cut}, plan.topic_ids, {source: self._uncovered(cut)}, state)
@@ -224,7 +225,7 @@ class BatchRunner:
         definition = self._definition
         tables = definition.fact.table, *definition.signals, *definition.corrected
         signalling = {f"{definition.database}.{table}" for table in tables}
-        if self._own_request or any(each.owed for each in self._rebuilds.open.values()):
+        if any(each.owed for each in self._rebuilds.open.values()):
             return sorted(signalling)
         return sorted(signalling & set(cut.uncovered))
 
@@ -238,7 +239,7 @@ class BatchRunner:
         news: dict[Partition, int] = {
             at: end for at, end in plan.ends.items() if self._publisher.committed.get(at, -1) != end
         }
-        if not news and work is None and not signals.counts["read"]:
+        if not (news or work or accepted or signals.counts["read"]):
             return {}
         counts = {"documents": 0, "tombstones": 0, "skipped": 0, "set_aside": 0}
         lacking: set[DocumentKey] = set()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from include.document.definition import ComputedField
+from include.document.signals import Signals
 from include.errors import Terminal, Transient
 from include.log import topics
 from include.log.control import ControlRecord
@@ -300,3 +301,45 @@ def test_a_documents_topic_that_was_made_anew_is_filled_again(world: OrderHarnes
     process.settle(4)
     assert world.documents() == world.expected()
     assert uncovered(world) == ()
+
+
+def made_anew(beats: int) -> OrderHarness:
+    """A world whose documents' topic was deleted behind so many beats; since then capture is away."""
+    world = OrderHarness()
+    world.furnish()
+    for order_id in (1, 2, 3):
+        world.order(order_id)
+    Process(world).settle(beats)
+    world.log.admin().delete(TOPIC)
+    return world
+
+
+@pytest.mark.parametrize("beats", [1, 3, 4])
+def test_an_assembler_notes_its_own_rebuild_before_anything_newer_is_resolved(beats: int) -> None:
+    world = made_anew(beats)
+    for _ in range(3):
+        process = Process(world)
+        assert process.start()
+        process.batches()
+        assert uncovered(world) == ALL
+        assert any(each.state != "done" for each in world.answers().values())
+    process.settle(8)
+    assert world.documents() == world.expected()
+    assert uncovered(world) == ()
+
+
+def test_an_assembler_says_nothing_of_a_batch_of_before_until_its_own_rebuild_is_noted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = made_anew(3)
+    process = Process(world)
+    assert process.start()
+    world.capture.heartbeat()
+    plan = process.planner.latest(process.at).plan()
+    said = len(world.records(topics.resolved(TOPIC)))
+    monkeypatch.setattr(process.publisher, "covers", lambda _: True)
+    assert process.runner.run(plan, Signals) == {}
+    assert len(world.records(topics.resolved(TOPIC))) == said
+    process = Process(world)
+    process.settle(8)
+    assert world.documents() == world.expected()
