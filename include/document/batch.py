@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from include.clock import Clock
 from include.document.assembler import Assembler
-from include.document.batch_keys import KeyFinder
+from include.document.batch_keys import AffectedKeys, KeyFinder
 from include.document.behind import Reach
 from include.document.dead_letters import AssemblerLetters, FailedDocument
 from include.document.encoders import DocumentEncoders
@@ -190,7 +190,8 @@ class BatchRunner:
                         signals = collect()
                         read_s = self._clock.monotonic_s() - asked_s
                     counts = self._once(plan, signals)
-                if plan.cut is not None:
+                # By that record the next start sees no reason to ask for all documents once more.
+                if plan.cut is not None and self._own_request is None:
                     source, cut = self._definition.source, plan.cut
                     state = {_COUNTED: sorted(self.inputs.unheard())}
                     self._publisher.resolve({source: cut}, plan.topic_ids, {source: self._uncovered(cut)}, state)
@@ -217,18 +218,16 @@ class BatchRunner:
     def _uncovered(self, cut: Cut) -> list[str]:
         """Tables whose changes the documents may lack.
 
-        Of those that capture does not cover, the ones that signal: all others are read from the database itself. And
-        the fact table, until all keys have been written that were there when the assembler started empty; all of
-        them, while signals wait that were too many for their batch.
+        Of those that capture does not cover, the ones that signal: all others are read from the database itself. All
+        that signal, until the requests are done that documents lack changes without: those for signals that were too
+        many for their batch, and the one for all documents of who starts empty or has missed something.
         """
-        definition, fact = self._definition, self._definition.fact.table
-        signalling = {f"{definition.database}.{table}" for table in (fact, *definition.signals, *definition.corrected)}
-        if any(id_.startswith(f"{OWN}-") for id_ in self._rebuilds.open):
+        definition = self._definition
+        tables = definition.fact.table, *definition.signals, *definition.corrected
+        signalling = {f"{definition.database}.{table}" for table in tables}
+        if any(each.owed for each in self._rebuilds.open.values()):
             return sorted(signalling)
-        found = signalling & set(cut.uncovered)
-        if self._own_request or any(id_.startswith(f"{FIRST_START}-") for id_ in self._rebuilds.open):
-            found.add(f"{definition.database}.{fact}")
-        return sorted(found)
+        return sorted(signalling & set(cut.uncovered))
 
     def _once(self, plan: BatchPlan, signals: Signals) -> dict[str, int]:
         """One try at step 3 of `log.publishing.publisher`."""
@@ -240,7 +239,7 @@ class BatchRunner:
         news: dict[Partition, int] = {
             at: end for at, end in plan.ends.items() if self._publisher.committed.get(at, -1) != end
         }
-        if not news and work is None and not signals.counts["read"]:
+        if not (news or work or accepted or signals.counts["read"]):
             return {}
         counts = {"documents": 0, "tombstones": 0, "skipped": 0, "set_aside": 0}
         lacking: set[DocumentKey] = set()
@@ -252,12 +251,11 @@ class BatchRunner:
         position = plan.cut.position if plan.cut is not None else None
         with self._metered.snapshot(position) as tables:
             found = self._keys.by_signals(tables, signals, below)
-            if found is None and not self._rebuilds.will_rebuild():
-                accepted += self._accept_own(None, version)
             keys = found.keys if found is not None else {}
-            for reach in found.reaches if found is not None and not self._rebuilds.will_rebuild() else ():
-                accepted += self._accept_reach(reach, version, self._clock.now_us())
+            if found is None or found.reaches:
+                accepted += self._accept_more(found, version)
             if work is not None:
+                work = self._rebuilds.open[work.request.id]
                 chunk = chunk or self._keys.by_request(tables, work, version, self._encoders)
                 keys.update(dict.fromkeys(chunk.keys, version))
                 if chunk.reach is not None:
@@ -273,7 +271,7 @@ class BatchRunner:
         self._aside.written()
         for request, reason in self._refused:
             self._publisher.answer(Answer(request.id, "refused", self._clock.now_us(), note=reason), ())
-        for request in accepted:
+        for request in dict.fromkeys(accepted):
             answer = Answer(request.id, "accepted", self._clock.now_us())
             self._publisher.answer(answer, self._rebuilds.headers(self._rebuilds.open[request.id]))
         if chunk is not None:
@@ -311,6 +309,16 @@ class BatchRunner:
         for request in requests:
             self._rebuilds.accept(request, self._encoders.numbers)
         return requests
+
+    def _accept_more(self, found: AffectedKeys | None, version: int) -> list[Request]:
+        """Requests for what signals ask for beyond the keys that were gathered."""
+        relied = self._rebuilds.rely()
+        if relied is not None:
+            return [relied]
+        if found is None:
+            return self._accept_own(None, version)
+        now_us = self._clock.now_us()
+        return [request for reach in found.reaches for request in self._accept_reach(reach, version, now_us)]
 
     def _accept_reach(self, reach: Reach, version: int, at_us: int) -> list[Request]:
         """Requests for documents that are behind more rows than a batch gathers."""

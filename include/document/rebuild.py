@@ -42,6 +42,13 @@ class Rebuild:
     """Documents that were set aside, as a row that they need is missing."""
     place: WalkPlace = (0, None)
     """The same as `after`, of a request for the documents behind some values."""
+    relied: bool = False
+    """Whether a change has no request of its own, as this one was to begin later and writes all documents."""
+
+    @property
+    def owed(self) -> bool:
+        """Whether documents may lack changes until it is done; else it repeats what documents have."""
+        return self.relied or self.request.id.startswith((f"{OWN}-", f"{FIRST_START}-"))
 
     def advanced(self, keys: int, after: DocumentKey | None, version: int) -> Rebuild:
         """After one more chunk of `keys` keys that ended at `after`, stamped with `version`."""
@@ -83,9 +90,18 @@ class Rebuilds(RequestWork[Rebuild]):
         """Take a request for the documents that are older than `floor`, beyond those up to `swept`."""
         self.open[request.id] = Rebuild(request, floor, swept=swept)
 
-    def will_rebuild(self) -> bool:
-        """Whether all documents will be written anew by a request that has not begun yet."""
-        return any(_of_all(each.request) and not each.since for each in self.open.values())
+    def rely(self) -> Request | None:
+        """The request that makes the changes of this batch good, whatever they touch; None: there is none.
+
+        It is one for all documents that has not begun, thus reads every page in a snapshot that has the changes. One
+        that has begun does not do: its first pages are of before. From now on it is owed; its answer has to say so.
+        """
+        waiting = [each for each in self.open.values() if _of_all(each.request) and not each.since]
+        if not waiting:
+            return None
+        first = min(waiting, key=self._turn)
+        self.open[first.request.id] = replace(first, relied=True)
+        return first.request
 
     def unasked(self, where: str, values: Iterable[str]) -> list[str]:
         """Of the values those for whose documents no request waits to begin."""
@@ -99,6 +115,7 @@ class Rebuilds(RequestWork[Rebuild]):
             "after": None if work.after is None else list(work.after),
             "lacking": work.lacking,
             "swept": None if work.swept is None else work.swept.hex(),
+            "relied": work.relied,
         }
         if work.request.where:
             number, last = work.place
@@ -111,7 +128,8 @@ class Rebuilds(RequestWork[Rebuild]):
         swept = None if swept is None else bytes.fromhex(swept)
         number, last = progress.get("place", (0, None))
         place = number, None if last is None else values_of(last)
-        return Rebuild(request, progress["since"], after, answer.done, swept, progress.get("lacking", 0), place)
+        lacking, relied = progress.get("lacking", 0), progress.get("relied", False)
+        return Rebuild(request, progress["since"], after, answer.done, swept, lacking, place, relied)
 
     def _turn(self, work: Rebuild) -> tuple[bool, bool, int, int, str]:
         request = work.request

@@ -16,6 +16,7 @@ from include.clock import SystemClock
 from include.index.bulk.routing import Copies
 from include.index.bulk.scheduler import Concurrency
 from include.index.bulk.sender import Delivery
+from include.index.bulk.witness import Witness
 from include.index.feed import Feed
 from include.index.mapping.evolving import BodyOf, MappingEvolution
 from include.index.outcome import TaskOutcome
@@ -71,6 +72,12 @@ def _pace(server: Elasticsearch) -> tuple[Executor, Concurrency]:
 
 
 @functools.lru_cache(maxsize=8)
+def _witness(server: Elasticsearch, index: str, topics: tuple[str, ...]) -> Witness:
+    """A batch may have one document alone."""
+    return Witness(_server(server), index, topics)
+
+
+@functools.lru_cache(maxsize=8)
 def _registry(settings: Registry) -> SchemaRegistry:
     return ConfluentRegistry(settings)
 
@@ -116,6 +123,7 @@ def work_off(plan: WorkerPlan, slices: Iterable[Slice]) -> TaskOutcome:
             patience_s=plan.patience_s,
             pool=pool,
             concurrency=concurrency,
+            witness=_witness(server, plan.index, tuple(feed.name for feed in plan.feeds)),
         ),
         window_bytes=plan.bulk_bytes,
         epochs=plan.epochs,

@@ -252,6 +252,9 @@ def test_all_copies_of_a_document_are_found_whatever_shard_their_routing_chose(w
     assert all(each.routing == f"r{each.version}" for each in found)
     newest = max(found, key=lambda each: each.version)
     assert (newest.version, newest.deleted) == (9, True)
+    there = world.index.get(name, "1", "r9")
+    assert there is not None
+    assert (there.version, there.routing) == (9, "r9")
     assert [each.routing for each in world.index.copies(name, "t", ["2"])] == [None]
     assert world.index.copies(name, "other", ["1"]) == []
 

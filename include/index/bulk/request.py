@@ -19,6 +19,7 @@ __all__ = [
     "BulkLine",
     "ItemClass",
     "WholeClass",
+    "action_of",
     "bytes_of",
     "classify_item",
     "classify_request",
@@ -109,9 +110,15 @@ def probe_of(line: BulkLine) -> BulkLine:
 
     A shard that works finds a newer state (409) or none (404). Ingest pipelines see no deletes.
     """
-    action = orjson.loads(line.data[: line.data.index(b"\n")])["index"]
+    action = action_of(line)
     routing = b',"routing":%b' % orjson.dumps(action["routing"]) if "routing" in action else b""
     return BulkLine(None, _PROBE % (orjson.dumps(action["_id"]), routing))
+
+
+def action_of(line: BulkLine) -> dict[str, Any]:
+    """What the line says of its document: `_id`, `version`, `routing` if it has one."""
+    action: dict[str, Any] = orjson.loads(line.data[: line.data.index(b"\n")])["index"]
+    return action
 
 
 def data_of(lines: Iterable[BulkLine]) -> Iterator[bytes]:

@@ -110,6 +110,15 @@ class InFlight:
         """Whether all lines are settled."""
         return not self._queue and not self._under_way
 
+    @property
+    def lacks_witness(self) -> bool:
+        """Whether `bear` is waited for: a document may be at fault, and none was taken."""
+        return self._suspects.lack_witness
+
+    def bear(self, witness: BulkLine | None) -> None:
+        """A document that the index has, to be sent beside suspects; None: there is none."""
+        self._suspects.bear(witness)
+
     def add(self, lines: Sequence[BulkLine], now_s: float) -> None:
         """More lines to send."""
         if self.idle:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from include.clock import Clock
 from include.index.bulk.request import BulkLine
 from include.index.bulk.scheduler import BulkRequest, Concurrency, DeliveryResult, InFlight
+from include.index.bulk.witness import Witness
 from include.index.server.port import BulkAnswer
 
 __all__ = ["Delivery", "DeliveryResult"]
@@ -32,6 +33,8 @@ class Delivery:
         pool: threads that send; None: requests go one after the other in the caller's thread.
         concurrency: shared by the deliveries of a process, so that the next one starts with what the last one found;
             None: one request at a time.
+        witness: shared likewise; brings what tells a document at which the server breaks from an outage, where no
+            other is taken. None: such a document waits.
     """
 
     def __init__(
@@ -45,11 +48,13 @@ class Delivery:
         jitter: random.Random | None = None,
         pool: concurrent.futures.Executor | None = None,
         concurrency: Concurrency | None = None,
+        witness: Witness | None = None,
     ) -> None:
         self.bulk_bytes = bulk_bytes
         self._send = send
         self._clock = clock
         self._pool = pool
+        self._witness = witness
         self._concurrency = concurrency or Concurrency(1)
         self._flight = InFlight(
             index=index,
@@ -77,17 +82,25 @@ class Delivery:
         """
         self._flight.add(lines, self._clock.monotonic_s())
         self._pump(self.bulk_bytes * _AHEAD * self._concurrency.limit if self._pool else 0)
-        return self._flight.take()
+        return self._take()
 
     def finish(self) -> DeliveryResult:
         """Wait for all that was given; raises as `deliver`."""
         self._pump(0)
-        return self._flight.take()
+        return self._take()
+
+    def _take(self) -> DeliveryResult:
+        out = self._flight.take()
+        if self._witness is not None:
+            self._witness.took(out.done)
+        return out
 
     def _pump(self, most_bytes: int) -> None:
         """Send and take answers until no more than `most_bytes` are not settled, or patience ends."""
         flight = self._flight
         while True:
+            if self._witness is not None and flight.lacks_witness:
+                flight.bear(self._witness.bring())
             now_s = self._clock.monotonic_s()
             request = flight.next(now_s)
             if request is not None:

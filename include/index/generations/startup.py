@@ -13,7 +13,7 @@ from include.index.definition import IndexDefinition
 from include.index.generations.target import ActiveGeneration
 from include.index.progress.document import IndexProgress, ProgressKeeper
 from include.index.progress.floors import Floors
-from include.index.progress.grown_topics import PartitionCounts
+from include.index.progress.grown_topics import PartitionCounts, require_no_growth
 from include.index.progress.steps import of_cluster, resumed
 from include.index.server.port import IndexInfo, SearchIndex
 from include.index.states import feed_of
@@ -44,7 +44,7 @@ class GenerationContext:
         """Claim a generation, which fences whoever wrote it before. May be called again.
 
         A generation that has seen no growth of a topic takes over what `known` saw. Raises `TooOld`, `Terminal` as
-        `resumed`, `Transient`, `Fenced`.
+        `resumed` and, for a topic that is read from its beginning, as `require_no_growth`; `Transient`, `Fenced`.
         """
         keepers = {
             topic: ProgressKeeper(self.index, info, topic, self.owner, self.clock) for topic in self.definition.topics
@@ -87,7 +87,10 @@ class GenerationContext:
             declared, topic_id = self.definition.topics[topic], found.topic_id if found else None
             ours = of_cluster(progress, str(self.cluster), topic_id, declared)
             now = resumed(ours, declared.generation, topic_id, self._growth.numbers(topic))
-            if now.acked and keeper.written_us is not None:
+            if not now.acked and found is not None:
+                # It begins where the log does, and would bring back what was deleted.
+                require_no_growth(self.definition, topic, self.admin, self.reader)
+            elif now.acked and keeper.written_us is not None:
                 self._require_young(info, now, keeper.written_us)
             same = seen.generation == now.generation
             return now if now.partitions or not same else replace(now, partitions=seen.partitions)

@@ -6,8 +6,10 @@ compacted topic with versions of its own must not grow: it keeps what was delete
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from include.errors import Terminal
 from include.index.definition import IndexDefinition
@@ -19,14 +21,22 @@ from include.log.publishing.placement import require_ungrown
 
 __all__ = ["PartitionCounts", "require_no_growth"]
 
+_LOG: Final = logging.getLogger(__name__)
+_NOT_TOLD: Final = "this account may not see its settings; grant it DESCRIBE_CONFIGS on the topic"
+
 
 def require_no_growth(definition: IndexDefinition, topic: str, admin: TopicAdmin, reader: LogReader) -> None:
     """Refuse a topic that has grown, where what was deleted in it would come back from there.
 
+    Where the account may not see whether the topic is compacted, a warning is all.
+
     Raises `Terminal`, and `Transient` when the log does not answer.
     """
-    keyed = definition.topics[topic].key != "none" and definition.versions == "header"
-    if keyed and admin.deletions_kept_ms(topic) is not None:
+    if definition.topics[topic].key == "none" or definition.versions != "header":
+        return
+    if admin.settings(topic) is None:
+        _LOG.warning("%s may have grown, and bring back what was deleted: %s", topic, _NOT_TOLD)
+    elif admin.deletions_kept_ms(topic) is not None:
         require_ungrown(topic, reader)
 
 

@@ -178,16 +178,16 @@ class ElasticsearchIndex(SearchIndex):
         return BulkAnswer(200, [item if type(item) is ItemAnswer else _item(item) for item in items])
 
     @override
-    def get(self, name: str, doc_id: str) -> IndexedDocument | None:
+    def get(self, name: str, doc_id: str, routing: str | None = None) -> IndexedDocument | None:
         import elasticsearch
 
         try:
-            response = self._newest(name, lambda: self.client.get(index=name, id=doc_id))
+            response = self._newest(name, lambda: self.client.get(index=name, id=doc_id, routing=routing))
         except elasticsearch.NotFoundError as error:
             if _type(error.body) == "index_not_found_exception":
                 raise _missing(name) from error
             return None
-        return IndexedDocument(doc_id, response.body["_version"], response.body["_source"])
+        return IndexedDocument(doc_id, response.body["_version"], response.body["_source"], routing)
 
     @override
     def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, IndexedDocument]:

@@ -73,8 +73,8 @@ class MemoryIndex(SearchIndex):
         return BulkAnswer(200, [self._index(name, action, body) for action, body in given])
 
     @override
-    def get(self, name: str, doc_id: str) -> IndexedDocument | None:
-        return self._of(name).get(doc_id)
+    def get(self, name: str, doc_id: str, routing: str | None = None) -> IndexedDocument | None:
+        return self._of(name).get(_place(doc_id, routing))
 
     @override
     def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, IndexedDocument]:
@@ -190,7 +190,8 @@ class MemoryIndex(SearchIndex):
         refused = _refusal(self._infos[name].mapping, source)
         if refused is not None:
             return refused
-        routing, key = action.get("routing"), _place(action)
+        routing = action.get("routing")
+        key = _place(action["_id"], routing)
         there = self._documents[name].get(key)
         # `external_gte` takes the same version again, which heals a document that was altered.
         least = action["version"] + (action.get("version_type") == "external_gte")
@@ -202,19 +203,19 @@ class MemoryIndex(SearchIndex):
         return ItemAnswer(200 if there else 201)
 
     def _delete(self, name: str, action: Mapping[str, Any]) -> ItemAnswer:
-        there = self._documents[name].get(_place(action))
+        key = _place(action["_id"], action.get("routing"))
+        there = self._documents[name].get(key)
         if there is None:
             return ItemAnswer(404)
         if there.version >= action["version"] + (action.get("version_type") == "external_gte"):
             return ItemAnswer(409, "version_conflict_engine_exception", "version conflict")
-        del self._documents[name][_place(action)]
+        del self._documents[name][key]
         return ItemAnswer(200)
 
 
-def _place(action: Mapping[str, Any]) -> str:
+def _place(doc_id: str, routing: str | None) -> str:
     """A shard for each routing: an id lives once in each of them."""
-    routing = action.get("routing")
-    return str(action["_id"]) if routing is None else f"{routing}\0{action['_id']}"
+    return doc_id if routing is None else f"{routing}\0{doc_id}"
 
 
 def _refusal(mapping: Mapping[str, Any], source: Mapping[str, Any]) -> ItemAnswer | None:

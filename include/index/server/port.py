@@ -79,8 +79,11 @@ class SearchIndex(Protocol):
     def bulk(self, name: str, lines: bytes) -> BulkAnswer:
         """Send action and document lines. External versions: an older or equal one is answered 409."""
 
-    def get(self, name: str, doc_id: str) -> IndexedDocument | None:
-        """One document, realtime; a filtered alias does not hide it. `Terminal` without the index."""
+    def get(self, name: str, doc_id: str, routing: str | None = None) -> IndexedDocument | None:
+        """One document, realtime; a filtered alias does not hide it. `Terminal` without the index.
+
+        `routing`: what it was written with.
+        """
 
     def get_many(self, name: str, doc_ids: Sequence[str]) -> dict[str, IndexedDocument]:
         """Those that exist, realtime, with their metadata only."""

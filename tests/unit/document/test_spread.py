@@ -48,6 +48,17 @@ def written(world: OrderHarness, before: int) -> int:
     return len(world.records()) - before
 
 
+def stale_until_covered(world: OrderHarness, process: Process) -> list[int]:
+    """Beats until all is covered; how many documents were stale before each beat, and at the end."""
+    stale = []
+    while True:
+        documents, expected = live(world.documents()), world.expected()
+        stale.append(sum(documents.get(key) != body for key, body in expected.items()))
+        if not uncovered(world):
+            return stale
+        beat(world, process)
+
+
 def beat(world: OrderHarness, process: Process, times: int = 1) -> None:
     for _ in range(times):
         world.clock.advance(2)
@@ -180,7 +191,50 @@ def test_while_a_rebuild_waits_to_begin_nobody_asks_for_another(
     world.update("partners", 1, name="new")
     beat(world, process)
     assert not [id_ for id_ in world.answers() if id_.startswith("signals-")]
-    beat(world, process, 8)
+    assert uncovered(world) == ALL
+    stale = stale_until_covered(world, process)
+    assert stale[:5] == [8, 6, 4, 2, 0], "two keys a batch; the look at the topic follows"
+    assert world.documents() == world.expected()
+
+
+def test_what_waits_for_a_rebuild_of_somebody_is_named_after_a_restart_too(
+    world: OrderHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wanted, "MOST_KEYS", 1)
+    process = Process(world)
+    assert process.start()
+    world.ask(Request("mine", "rebuild", "test", 5))
+    world.ask(Request("first", "repair", "test", 5, keys=("10",)))
+    beat(world, process)
+    assert uncovered(world) == (), "it waits for its turn, and repeats what documents have"
+    for order_id in (1, 2, 3, 4):
+        world.order(order_id, "cancelled")
+    world.ask(Request("second", "repair", "test", 6, keys=("10",)))
+    world.update("partners", 1, name="new")
+    beat(world, process)
+    assert world.answers()["mine"].state == "accepted", "what goes before it is not done"
+    process = Process(world)
+    assert process.start()
+    beat(world, process)
+    assert uncovered(world) == ALL
+    assert stale_until_covered(world, process)[-1] == 0
+    assert world.documents() == world.expected()
+
+
+def test_a_rebuild_that_had_begun_before_a_change_makes_it_good_for_none_of_its_pages(
+    world: OrderHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wanted, "MOST_KEYS", 1)
+    process = Process(world)
+    assert process.start()
+    world.ask(Request("mine", "rebuild", "test", 5))
+    beat(world, process)
+    assert world.answers()["mine"].state == "running"
+    world.update("partners", 1, name="new")
+    beat(world, process)
+    assert [id_ for id_ in world.answers() if id_.startswith("signals-")]
+    assert uncovered(world) == ALL
+    assert stale_until_covered(world, process)[-1] == 0
     assert world.documents() == world.expected()
 
 

@@ -246,3 +246,56 @@ def test_an_application_whose_live_generations_are_all_gone_asks_to_be_started_a
         life.batch()
     world.start().batch()
     assert len(world.documents(2)) == 11
+
+
+def outgrown(world: IndexingHarness) -> None:
+    """Documents that were deleted after their topic had grown."""
+    for order_id in range(100, 120):
+        world.topic.put(order_id)
+    world.log.grow("docs", 3)
+    for order_id in range(100, 120):
+        world.topic.delete(order_id)
+
+
+@pytest.mark.parametrize("before", ["nothing", "an index of an older generation", "an index that was lost"])
+def test_an_index_that_begins_at_the_topics_beginning_is_not_filled_from_one_that_grew(before: str) -> None:
+    world = IndexingHarness()
+    if before != "nothing":
+        fill(world)
+        world.start().batch()
+    outgrown(world)
+    if before == "an index of an older generation":
+        raised = {"docs": world.definition.topics["docs"].model_copy(update={"generation": 2})}
+        world.definition = world.definition.model_copy(update={"topics": raised})
+    if before == "an index that was lost":
+        # With its notes: they go by the index's uuid.
+        world.index.drop("orders-v1")
+        world.make(1, serving=True)
+    progress = world.progress(1)
+    with pytest.raises(Terminal, match="has grown") as refused:
+        world.start()
+    assert (refused.value.details["topic"], refused.value.details["before"]) == ("docs", 2)
+    assert "written anew from its source" in str(refused.value)
+    assert world.progress(1) == progress, "it was not claimed"
+
+
+def test_an_index_that_had_read_a_topic_before_it_grew_goes_on() -> None:
+    world = IndexingHarness()
+    fill(world)
+    world.start().batch()
+    outgrown(world)
+    world.start().batch()
+    assert not [doc_id for doc_id, (_, deleted) in world.documents(1).items() if int(doc_id) >= 100 and not deleted]
+
+
+def test_where_settings_are_not_told_an_index_begins_with_a_warning_that_names_the_right(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = IndexingHarness()
+    outgrown(world)
+    for told in ("settings", "deletions_kept_ms"):
+        monkeypatch.setattr(type(world.log.admin()), told, lambda *_: None)
+    world.start()
+    (warning,) = [each.getMessage() for each in caplog.records if each.name == "include.index.progress.grown_topics"]
+    assert warning.startswith("docs may have grown")
+    assert "DESCRIBE_CONFIGS" in warning
