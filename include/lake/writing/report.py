@@ -9,6 +9,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from include.errors import LyrebirdError
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.driver import GroupWatcher
 from include.lake.writing.planner import GroupPlanner, TopicRecreated
 from include.lake.writing.task import Outcome
@@ -60,6 +61,11 @@ class GroupReport(GroupWatcher):
         self._lose(place, remade.head, remade.end, "the topic was deleted or made anew")
 
     @override
+    def on_gone(self, tp: TopicIdPartition, first: int, until: int) -> None:
+        why = "their commits are gone, or the log was truncated, and a newer revision stores them again"
+        self._lose(f"{tp.topic}/{tp.partition}", first, until, why)
+
+    @override
     def on_away(self, error: LyrebirdError) -> None:
         if self.away != str(error):
             LOGGER.warning("%s waits: %s", self.name, error)
@@ -72,7 +78,7 @@ class GroupReport(GroupWatcher):
 
     @property
     def losses(self) -> int:
-        """Ranges that were gone before they were stored."""
+        """Ranges that were gone before they were stored, or whose commits were."""
         return len(self.lost)
 
     def __str__(self) -> str:
@@ -97,4 +103,4 @@ class GroupReport(GroupWatcher):
 
     def _lose(self, place: str, first: int, until: int, why: str) -> None:
         self.lost.append(f"{place}: offsets {first} to {until - 1}: {why}")
-        LOGGER.error("%s lost records before they were stored: %s", self.name, self.lost[-1])
+        LOGGER.error("%s has lost records: %s", self.name, self.lost[-1])

@@ -35,7 +35,8 @@ _MOST_TRIES: Final = 5
 class Task:
     """A range that is due, in a generation whose chain of the partition begins at `start`.
 
-    `writer` is noted in intents; nothing depends on it.
+    `writer` is noted in intents; nothing depends on it. `stored`: up to where an older generation had stored the
+    partition, where its commits are gone.
     """
 
     group: str
@@ -46,6 +47,7 @@ class Task:
     max_bytes: int
     max_folders: int
     writer: str
+    stored: int = 0
 
     @property
     def chain(self) -> ChainKey:
@@ -89,7 +91,7 @@ def run_task(task: Task, context: TaskContext) -> Outcome:
     tp, chain = task.range.tp, task.chain
     # Of all tasks of this host that may run at once no two share a folder.
     place = hashlib.sha256(f"{chain}\n{task.writer}".encode()).hexdigest()[:16]
-    plan = PlannedEnd(task.range.until, task.range.reason, task.range.policy, task.writer)
+    plan = PlannedEnd(task.range.until, task.range.reason, task.range.policy, task.writer, stored=task.stored)
     seen = SeenIds(context.log) if context.schemas else None
     cuts = LogCuts(seen or context.log, chain, context.logics, context.folder / place, task.max_bytes, task.max_folders)
     try:
