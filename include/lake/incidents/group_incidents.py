@@ -99,6 +99,12 @@ class GroupIncidents(GroupWatcher):
         self._lose(tp, first, until, why, LOST_CUTS)
 
     @override
+    def on_refused(self, tp: TopicIdPartition, error: LyrebirdError) -> None:
+        self._beside.on_refused(tp, error)
+        self._failing.add(tp)
+        self._outages.on_error(self._place(tp), error)
+
+    @override
     def on_away(self, error: LyrebirdError) -> None:
         self._beside.on_away(error)
         self._outages.on_error(self._name, error)

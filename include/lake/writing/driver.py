@@ -59,6 +59,9 @@ class GroupWatcher(Protocol):
     def on_gone(self, tp: TopicIdPartition, first: int, until: int) -> None:
         """What an older revision had stored of [first, until) is read by nobody since this one has taken over."""
 
+    def on_refused(self, tp: TopicIdPartition, error: LyrebirdError) -> None:
+        """The store refuses an object of this partition alone, which waits; the driver goes on asking."""
+
     def on_away(self, error: LyrebirdError) -> None:
         """Log or store do not answer the driver; it goes on asking."""
 
@@ -178,9 +181,9 @@ class Driver:
             for remade in self.planner.on_topics(infos):
                 self._watcher.on_lost(remade)
             self._check_current()
-        for part in self._parts(self.planner.headless(), on_part, all_of_them=first):
+        for part in self._parts(self.planner.headless(self._now_ms()), on_part, all_of_them=first):
             self._look_up(part, on_part)
-        self._known = not self.planner.headless()
+        self._known = not self.planner.headless(self._now_ms())
         if asks and now_s - self._asked_s >= _EDGES_EVERY_S:
             self.planner.on_edges(self._log.edges(self.planner.tps), self._now_ms())
             self._asked_s = now_s
@@ -245,6 +248,9 @@ class Driver:
             if isinstance(head, Head):
                 self._tell_gone(tp)
                 self.planner.on_head(tp, head.next, last=head.last)
+            elif self._passes(head):
+                self.planner.on_refused(tp, self._now_ms(), str(head))
+                self._watcher.on_refused(tp, head)
             else:
                 self._stop(tp, head)
 

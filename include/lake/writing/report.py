@@ -50,9 +50,8 @@ class GroupReport(GroupWatcher):
                     self._lose(partition, gap.first, gap.until, "retention was faster")
         if outcome.error is None:
             self._warned.pop(partition, None)
-        elif self._warned.get(partition) != str(outcome.error):
-            self._warned[partition] = str(outcome.error)
-            LOGGER.warning("%s: %s", self.name, outcome.error)
+        else:
+            self._warn(partition, outcome.error)
 
     @override
     def on_lost(self, remade: TopicRecreated) -> None:
@@ -64,6 +63,10 @@ class GroupReport(GroupWatcher):
     def on_gone(self, tp: TopicIdPartition, first: int, until: int) -> None:
         why = "their commits are gone, or the log was truncated, and a newer revision stores them again"
         self._lose(f"{tp.topic}/{tp.partition}", first, until, why)
+
+    @override
+    def on_refused(self, tp: TopicIdPartition, error: LyrebirdError) -> None:
+        self._warn(f"{tp.topic}/{tp.partition}", error)
 
     @override
     def on_away(self, error: LyrebirdError) -> None:
@@ -100,6 +103,11 @@ class GroupReport(GroupWatcher):
             "failing": {f"{tp.topic}/{tp.partition}": why for tp, why in planner.failing.items()},
             "away": self.away,
         }
+
+    def _warn(self, partition: str, error: LyrebirdError) -> None:
+        if self._warned.get(partition) != str(error):
+            self._warned[partition] = str(error)
+            LOGGER.warning("%s: %s", self.name, error)
 
     def _lose(self, place: str, first: int, until: int, why: str) -> None:
         self.lost.append(f"{place}: offsets {first} to {until - 1}: {why}")

@@ -85,6 +85,9 @@ class _Told:
     def on_gone(self, tp: TopicIdPartition, first: int, until: int) -> None:
         raise AssertionError(tp, first, until)
 
+    def on_refused(self, tp: TopicIdPartition, error: LyrebirdError) -> None:
+        raise error
+
     def on_away(self, error: LyrebirdError) -> None:
         raise error
 

@@ -80,6 +80,9 @@ class DrivenGroup:
     def on_gone(self, tp: TopicIdPartition, first: int, until: int) -> None:
         raise AssertionError(tp, first, until)
 
+    def on_refused(self, tp: TopicIdPartition, error: LyrebirdError) -> None:
+        self.errors.append(error)
+
     def on_away(self, error: LyrebirdError) -> None:
         self.errors.append(error)
 

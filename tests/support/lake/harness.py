@@ -87,6 +87,7 @@ class LakeHarness:
         self.outcomes: list[Outcome] = []
         self.lost: list[TopicRecreated] = []
         self.unread: list[tuple[TopicIdPartition, int, int]] = []
+        self.refused: list[tuple[TopicIdPartition, LyrebirdError]] = []
         self.away: list[LyrebirdError] = []
         self.dead = False
         # Since which offset leaders of which epochs have taken records; empty: the log does not tell.
@@ -156,6 +157,9 @@ class LakeHarness:
 
     def on_gone(self, tp: TopicIdPartition, first: int, until: int) -> None:
         self.unread.append((tp, first, until))
+
+    def on_refused(self, tp: TopicIdPartition, error: LyrebirdError) -> None:
+        self.refused.append((tp, error))
 
     def on_away(self, error: LyrebirdError) -> None:
         self.away.append(error)

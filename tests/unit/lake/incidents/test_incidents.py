@@ -97,6 +97,19 @@ def test_each_lost_range_is_told_once_and_a_restart_changes_nothing(scene: Scena
     assert scene.look() == []
 
 
+def test_an_object_of_one_partition_that_the_store_refuses_is_told_until_it_is_given(scene: Scenario) -> None:
+    tp = scene.tp()
+    scene.world.write("events", 3)
+    scene.run(3)
+    planner, archived = scene.world.driver.planner, Terminal("an object lies in an archive", **S3, key="raw/x")
+    planner.on_refused(tp, scene.world.clock.now_us() // 1000 + 90_000, str(archived))
+    scene.watcher.on_refused(tp, archived)
+    one = only(scene.run(70))
+    assert (one.kind, one.severity) == ("store", "warning")
+    assert "an object lies in an archive" in one.text
+    assert scene.run(160) == []
+
+
 def test_cuts_that_were_gone_when_a_revision_took_over_are_told_beside_what_kafka_lacks_of_them(
     scene: Scenario,
 ) -> None:
