@@ -30,6 +30,7 @@ class GroupReport(GroupWatcher):
     filtered: int = 0
     quarantined: int = 0
     offset_failures: int = 0
+    unknown_ids: int = 0
     lost: list[str] = field(default_factory=list)
     away: str = ""
     # The last warning about each partition: an error that comes again is not logged again.
@@ -39,6 +40,7 @@ class GroupReport(GroupWatcher):
     def on_outcome(self, outcome: Outcome) -> None:
         tp = outcome.task.range.tp
         partition = f"{tp.topic}/{tp.partition}"
+        self.unknown_ids += outcome.unknown_ids
         for commit in outcome.commits:
             self.cuts += 1
             self.records += commit.n_records
@@ -98,6 +100,7 @@ class GroupReport(GroupWatcher):
             "filtered": self.filtered,
             "quarantined": self.quarantined,
             "offset_failures": self.offset_failures,
+            "unknown_ids": self.unknown_ids,
             "waiting": sum(planner.waiting().values()),
             "lost": list(self.lost),
             "failing": {f"{tp.topic}/{tp.partition}": why for tp, why in planner.failing.items()},

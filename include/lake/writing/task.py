@@ -58,12 +58,16 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a task: the chain's head, cuts that became whole, and the error that ended it, if one did."""
+    """The outcome of a task: the chain's head, cuts that became whole, and the error that ended it, if one did.
+
+    `unknown_ids`: how many schema ids the registry was asked for and does not know.
+    """
 
     task: Task
     head: int | None
     commits: tuple[Commit, ...] = ()
     error: LyrebirdError | None = None
+    unknown_ids: int = 0
 
 
 @dataclass(frozen=True)
@@ -94,15 +98,16 @@ def run_task(task: Task, context: TaskContext) -> Outcome:
     plan = PlannedEnd(task.range.until, task.range.reason, task.range.policy, task.writer, stored=task.stored)
     seen = SeenIds(context.log) if context.schemas else None
     cuts = LogCuts(seen or context.log, chain, context.logics, context.folder / place, task.max_bytes, task.max_folders)
+    keeping = KeepingReader(cuts, seen, context.schemas, tp.topic) if seen and context.schemas else None
     try:
         known = Chain(context.store, chain, start=task.start, last=task.range.last, pause=patience(context.clock))
-        reader = KeepingReader(cuts, seen, context.schemas) if seen and context.schemas else cuts
-        head = known.advance(plan, reader, commits.append)
+        head = known.advance(plan, keeping or cuts, commits.append)
     except LyrebirdError as error:
-        return Outcome(task, None, tuple(commits), _placed(error, tp.topic, tp.partition))
+        unknown_ids = keeping.vain if keeping else 0
+        return Outcome(task, None, tuple(commits), _placed(error, tp.topic, tp.partition), unknown_ids)
     finally:
         cuts.clear()
-    return Outcome(task, head.next, tuple(commits))
+    return Outcome(task, head.next, tuple(commits), unknown_ids=keeping.vain if keeping else 0)
 
 
 def patience(clock: Clock) -> Pause:
