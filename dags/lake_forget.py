@@ -10,7 +10,8 @@ starts it.
 readers of kept days and audits may go on. One run at a time.
 
 **When it fails.** The last lines of the task's log name topic, partition and next step. Nothing is half forgotten: the
-next run goes on where this one ended.
+next run goes on where this one ended. A partition whose oldest commits somebody else has removed before their time is
+left as it is, and each run fails until a person puts them back or accepts that they are gone.
 """
 
 from __future__ import annotations

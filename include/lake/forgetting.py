@@ -13,6 +13,10 @@ before 1 may miss objects: leave it time, or forget what nobody reads.
 
 A cut is old when each of its files is: by its name's day, else by the Kafka timestamps of its records, else by when
 its commit was stored. One that is not old keeps all behind it.
+
+The oldest commits may be missing: somebody else removed them, a lifecycle rule of the bucket, say. What they held is
+known to be old only where the first commit that is left was stored before the day, as they came before it. Anywhere
+else nothing of the partition is forgotten until a person accepts that they are missing: nobody may have seen it yet.
 """
 
 from __future__ import annotations
@@ -22,8 +26,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from include.errors import Terminal
 from include.lake.backfill.expiry import Eraser
 from include.lake.dates.event_hours import CalendarPeriod, folder_of
 from include.lake.dates.kept import DateIndex
@@ -36,7 +41,7 @@ from include.lake.protocol.read_cuts import ReadCut, read_cuts, read_partitions
 from include.lake.protocol.runner import Pause, Runner
 from include.store.object_store import ObjectStore
 
-__all__ = ["PartitionFloor", "TopicForgetting", "forget", "plan_forgetting"]
+__all__ = ["MissingCuts", "PartitionFloor", "TopicForgetting", "forget", "plan_forgetting"]
 
 _AT_ONCE: Final = 16
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -56,6 +61,17 @@ class PartitionFloor:
     gone: int
 
 
+class MissingCuts(NamedTuple):
+    """The oldest commits of a partition, of the offsets [first, until), are gone, and nothing shows that they were old.
+
+    Nothing of the partition is forgotten.
+    """
+
+    partition: int
+    first: int
+    until: int
+
+
 @dataclass(frozen=True, slots=True)
 class TopicForgetting:
     """What a topic forgets. `unswept`: partitions of which an earlier one was cut off, and is gone on with."""
@@ -64,6 +80,7 @@ class TopicForgetting:
     day: dt.date
     partitions: tuple[PartitionFloor, ...]
     unswept: tuple[int, ...] = ()
+    missing: tuple[MissingCuts, ...] = ()
 
     @property
     def floors(self) -> dict[int, int]:
@@ -91,6 +108,7 @@ class TopicForgetting:
                 {name: getattr(each, name) for name in PartitionFloor.__slots__} for each in self.partitions
             ],
             "unswept": list(self.unswept),
+            "missing": [each._asdict() for each in self.missing],
         }
 
     def lines(self) -> list[str]:
@@ -103,21 +121,47 @@ class TopicForgetting:
             for part in self.partitions
         ]
         lines += [f"{where}, partition {each}: goes on with what was begun" for each in self.unswept]
+        lines += [
+            f"{where}, partition {each.partition}: offsets {each.first:,} to {each.until - 1:,} are missing: it is left"
+            for each in self.missing
+        ]
         return lines or [f"{where}: nothing is older than {self.day.isoformat()}"]
 
+    def require_whole(self, group: str) -> None:
+        """Raise `Terminal` when commits are missing of which a person has to decide; `group`: its name."""
+        for each in self.missing:
+            raise Terminal(
+                "the oldest commits are missing, and nothing shows that they were old: the partition is left as it is",
+                group=group,
+                topic=self.topic.topic,
+                partition=each.partition,
+                first=each.first,
+                until=each.until,
+                day=self.day.isoformat(),
+                partitions=len(self.missing),
+                fix="Did a lifecycle rule of the bucket take them? Let none touch the group's prefix, and put them back"
+                " from older versions of the bucket. To accept that they are gone: "
+                f"`lyrebird lake forget {self.topic.topic} --group {group} --before {self.day.isoformat()} "
+                "--accept-missing`.",
+            )
 
-def plan_forgetting(store: ObjectStore, topic: TopicKey, day: dt.date) -> TopicForgetting:
+
+def plan_forgetting(
+    store: ObjectStore, topic: TopicKey, day: dt.date, *, accept_missing: bool = False
+) -> TopicForgetting:
     """What is older than `day` (UTC; dates in names as they are written). Writes nothing.
 
-    The oldest commits may be missing already, by a lifecycle rule of the bucket: that is accepted, and told. Raises
-    `Terminal` for any other hole.
+    `accept_missing`: what the oldest commits held that are gone is taken to have been old. Raises `Terminal` for a
+    hole anywhere else.
     """
     pointer = read_pointer(store, topic)
+    planned = partial(_planned, store, topic, pointer, day, accept_missing=accept_missing)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = pool.map(partial(_planned, store, topic, pointer, day), read_partitions(store, topic, pointer))
-        planned = tuple(each for each in found if each is not None)
-    unswept = sorted(set(_unswept(pointer)) - {each.partition for each in planned})
-    return TopicForgetting(topic, day, planned, tuple(unswept))
+        found = list(pool.map(planned, read_partitions(store, topic, pointer)))
+    floors = tuple(each for each in found if isinstance(each, PartitionFloor))
+    missing = tuple(each for each in found if isinstance(each, MissingCuts))
+    unswept = sorted(set(_unswept(pointer)) - {each.partition for each in floors})
+    return TopicForgetting(topic, day, floors, tuple(unswept), missing)
 
 
 def _unswept(pointer: ReadersPointer) -> Iterator[int]:
@@ -125,15 +169,24 @@ def _unswept(pointer: ReadersPointer) -> Iterator[int]:
 
 
 def _planned(
-    store: ObjectStore, topic: TopicKey, pointer: ReadersPointer, day: dt.date, partition: int
-) -> PartitionFloor | None:
+    store: ObjectStore,
+    topic: TopicKey,
+    pointer: ReadersPointer,
+    day: dt.date,
+    partition: int,
+    *,
+    accept_missing: bool,
+) -> PartitionFloor | MissingCuts | None:
     before = floor = pointer.floor(partition)
     # Where a generation of the topic began later than at 0 nothing is gone.
     begin = min(pointer.start(each, partition) for each in pointer.entries if each.start(partition) is not None)
     cuts = objects = records = size = gone = 0
     for cut in read_cuts(store, topic, pointer, partition, oldest_gone=True):
         if not cuts and not gone and cut.commit.first > max(before, begin):
-            gone = cut.commit.first - max(before, begin)
+            missing = MissingCuts(partition, max(before, begin), cut.commit.first)
+            if not (accept_missing or _stored_before(store, cut, _begin_ms(day))):
+                return missing
+            gone = missing.until - missing.first
             floor = cut.commit.first
         if not _old(store, cut, day):
             break
@@ -145,7 +198,7 @@ def _planned(
 
 
 def _old(store: ObjectStore, cut: ReadCut, day: dt.date) -> bool:
-    begin_ms = (dt.datetime.combine(day, dt.time.min, dt.UTC) - _EPOCH) // dt.timedelta(milliseconds=1)
+    begin_ms = _begin_ms(day)
     stored = False
     for file in cut.commit.files:
         period = CalendarPeriod.of(cut.chain.parse_data(file.key, cut.commit.first).names)
@@ -159,10 +212,16 @@ def _old(store: ObjectStore, cut: ReadCut, day: dt.date) -> bool:
             stored = True
     if cut.commit.max_ts is not None and not cut.commit.files:
         return cut.commit.max_ts < begin_ms
-    if stored:
-        info = store.head(cut.chain.commit(cut.commit.first))
-        return info is not None and info.modified_us is not None and info.modified_us < begin_ms * 1000
-    return True
+    return not stored or _stored_before(store, cut, begin_ms)
+
+
+def _stored_before(store: ObjectStore, cut: ReadCut, at_ms: int) -> bool:
+    info = store.head(cut.chain.commit(cut.commit.first))
+    return info is not None and info.modified_us is not None and info.modified_us < at_ms * 1000
+
+
+def _begin_ms(day: dt.date) -> int:
+    return (dt.datetime.combine(day, dt.time.min, dt.UTC) - _EPOCH) // dt.timedelta(milliseconds=1)
 
 
 def forget(

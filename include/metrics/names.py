@@ -25,6 +25,7 @@ Counter = Literal[
     "lyrebird_stored_bytes_total",
     "lyrebird_lost_ranges_total",
     "lyrebird_offset_failures_total",
+    "lyrebird_unknown_schema_ids_total",
     "lyrebird_reads_total",
     "lyrebird_compared_total",
     "lyrebird_samples_dropped_total",
@@ -71,6 +72,8 @@ HELP: Final[dict[str, str]] = {
     "lyrebird_stored_bytes_total": "Bytes of data objects committed to object storage, by group.",
     "lyrebird_lost_ranges_total": "Ranges that Kafka dropped before they were stored, by group. Must be 0.",
     "lyrebird_offset_failures_total": "Failed commits of heads for lag tools, by group. High: those tools are behind.",
+    "lyrebird_unknown_schema_ids_total": "Schema ids that a backup asked for in vain, by group. High: a topic's bytes "
+    "only look framed, or the registry lacks schemas.",
     "lyrebird_reads_total": "Fresh reads of searches, by where they were answered. Much of mysql: the index is behind.",
     "lyrebird_compared_total": "Answers of two stores compared, by outcome. All but equal and lag: look at the report.",
     "lyrebird_samples_dropped_total": "Answers not compared, by reason. High: the new store is slow, or much is asked.",

@@ -120,7 +120,9 @@ def _hole(
         key,
         "the pointer sends readers where no commit has these offsets"
         + (
-            "; the oldest are gone: did a lifecycle rule take them? `lyrebird lake forget` accepts it" if oldest else ""
+            "; the oldest are gone: did a lifecycle rule take them? `lyrebird lake forget --accept-missing` accepts it"
+            if oldest
+            else ""
         ),
         first=first,
         until=until,

@@ -27,6 +27,11 @@ __all__ = ["command"]
 @click.option("--before", type=click.DateTime(["%Y-%m-%d"]), help="The first day that is kept (UTC).")
 @click.option("--due", is_flag=True, help="By the `keep_days` of each group, of those that have one.")
 @click.option("--group", "names", multiple=True, help="This group alone; again for another. Default: all.")
+@click.option(
+    "--accept-missing",
+    is_flag=True,
+    help="Go on, too, where the oldest commits are gone already and nothing shows that they were due.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be forgotten, and forget nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option("Print JSON, nothing else.")
@@ -35,6 +40,7 @@ def command(
     before: dt.datetime | None,
     due: bool,
     names: tuple[str, ...],
+    accept_missing: bool,
     dry_run: bool,
     yes: bool,
     as_json: bool,
@@ -44,6 +50,9 @@ def command(
     First the readers' pointer moves up, so that nobody reads below it, then data and old commits are removed, by the
     credentials of the section `expiry`. Cut off, it goes on when it is started again. What lies behind a cut with a
     younger record is kept with it. Nothing brings back what is removed.
+
+    A partition whose oldest commits somebody else has removed is left as it is, and the command ends with an error,
+    unless what is left was stored before the day. --accept-missing takes it as forgotten.
     """
     from include.clock import SystemClock
     from include.lake.backfill.deployed import deleting
@@ -57,7 +66,10 @@ def command(
         raise SettingsError("what is to be forgotten?", fix="Give either --before DAY or --due.")
     today = dt.datetime.fromtimestamp(clock.now_us() // 1_000_000, dt.UTC).date()
     store = open_store(deployment)
-    plans = _plans(deployment, store, names, topics, before.date() if before else None, today)
+    planned = _planned(
+        deployment, store, names, topics, before.date() if before else None, today, accept_missing=accept_missing
+    )
+    plans = [plan for _, plan in planned]
     if not as_json:
         click.echo("\n".join(line for plan in plans for line in plan.lines()), err=not dry_run)
     wanted = [plan for plan in plans if not plan.nothing]
@@ -74,32 +86,38 @@ def command(
         click.echo(orjson.dumps({"topics": [plan.to_json() for plan in plans], "removed": removed}).decode())
     elif not dry_run:
         click.echo(f"{removed:,} objects are removed")
+    for group, plan in planned:
+        plan.require_whole(group)
 
 
-def _plans(
+def _planned(
     deployment: Deployment,
     store: ObjectStore,
     names: tuple[str, ...],
     topics: tuple[str, ...],
     before: dt.date | None,
     today: dt.date,
-) -> list[TopicForgetting]:
+    *,
+    accept_missing: bool,
+) -> list[tuple[str, TopicForgetting]]:
+    """Plans, each with the name of its group."""
     from include.lake.definition import declared_groups, group_named
     from include.lake.forgetting import plan_forgetting
     from include.lake.protocol.inventory import stored_topics
     from include.settings.names import require_known
 
     groups = {name: group_named(deployment, name) for name in names} or declared_groups(deployment)
-    stored = [(group, life) for group in groups.values() for life in stored_topics(store, group.prefix)]
+    stored = [(name, life) for name, group in groups.items() for life in stored_topics(store, group.prefix)]
     for topic in topics:
         require_known(
             topic, {life.topic for _, life in stored}, "nothing is stored of this topic", groups=sorted(groups)
         )
     plans = []
-    for group, life in stored:
+    for name, life in stored:
         if topics and life.topic not in topics:
             continue
-        day = before or (today - dt.timedelta(days=group.keep_days) if group.keep_days else None)
+        keep_days = groups[name].keep_days
+        day = before or (today - dt.timedelta(days=keep_days) if keep_days else None)
         if day is not None:
-            plans.append(plan_forgetting(store, life, day))
+            plans.append((name, plan_forgetting(store, life, day, accept_missing=accept_missing)))
     return plans

@@ -17,7 +17,7 @@ from include.errors import LyrebirdError
 from include.incidents.kind import IncidentKind
 from include.incidents.ledger import IncidentLedger
 from include.lake.definition import LakeGroup
-from include.lake.incidents.kinds import HANGING, LATE, LOST, MORE_LOST, REFUSED, STANDING, next_command
+from include.lake.incidents.kinds import HANGING, LATE, LOST, LOST_CUTS, MORE_LOST, REFUSED, STANDING, next_command
 from include.lake.incidents.outages import Outages
 from include.lake.incidents.unreported_commits import UnreportedCuts
 from include.lake.protocol.cut import Commit
@@ -90,6 +90,21 @@ class GroupIncidents(GroupWatcher):
         self._lose(remade.tp, remade.head, remade.end, "the topic was deleted or made anew")
 
     @override
+    def on_gone(self, tp: TopicIdPartition, first: int, until: int) -> None:
+        self._beside.on_gone(tp, first, until)
+        why = (
+            "their commits were gone, or the log was truncated, when a newer revision took over. It stores again what "
+            "Kafka has of them"
+        )
+        self._lose(tp, first, until, why, LOST_CUTS)
+
+    @override
+    def on_refused(self, tp: TopicIdPartition, error: LyrebirdError) -> None:
+        self._beside.on_refused(tp, error)
+        self._failing.add(tp)
+        self._outages.on_error(self._place(tp), error)
+
+    @override
     def on_away(self, error: LyrebirdError) -> None:
         self._beside.on_away(error)
         self._outages.on_error(self._name, error)
@@ -124,13 +139,13 @@ class GroupIncidents(GroupWatcher):
             key = next(file.key for file in commit.files if QUARANTINE in file.key.split("/"))
             self._grow(REFUSED, tp.topic, commit.quarantined, topic=tp.topic, object=key)
 
-    def _lose(self, tp: TopicIdPartition, first: int, until: int, why: str) -> None:
-        subject = f"{self._name}:{tp.topic_id}:{tp.partition}:{first}"
-        if self._ledger.find(LOST, subject):
+    def _lose(self, tp: TopicIdPartition, first: int, until: int, why: str, kind: IncidentKind = LOST) -> None:
+        subject = f"{self._name}:{tp.topic_id}:{tp.partition}:{first}{':cuts' if kind is LOST_CUTS else ''}"
+        if self._ledger.find(kind, subject):
             return
         lost = f"offsets {first} to {until - 1} of {tp.topic}/{tp.partition}"
         if len(self._ledger.subjects(LOST, f"{self._name}:")) < _MOST_LOST:
-            self._note(LOST, subject, lasts_us=_WEEK_US, topic=tp.topic, lost=lost, why=why)
+            self._note(kind, subject, lasts_us=_WEEK_US, topic=tp.topic, lost=lost, why=why)
         else:
             self._grow(MORE_LOST, "more", 1, topic=tp.topic, lost=lost)
 

@@ -13,6 +13,7 @@ __all__ = [
     "HANGING",
     "LATE",
     "LOST",
+    "LOST_CUTS",
     "MORE_LOST",
     "REFUSED",
     "STANDING",
@@ -28,6 +29,13 @@ LOST: Final = IncidentKind("lost", "lake", "critical", _PAGE,
     text="{name} has lost {lost}: {why}",
     fix="Raise the topic's retention; find out why the group was behind: "
         "`lyrebird lake status --group {name} --topic {topic}`.")  # fmt: skip
+LOST_CUTS: Final = IncidentKind("lost", "lake", "critical", "lake-operations.md#lifecycle-rules-of-the-bucket",
+    opens="a newer [revision](glossary.md#revision) begins before what was stored: commits were gone, or the log was "
+          "truncated; one for each partition",
+    ends="a week has passed",
+    text="{name} has lost cuts with {lost}: {why}",
+    fix="`lyrebird audit chain {topic}` names objects of them that are still there. What Kafka lacks of them is told "
+        "as lost, too.")  # fmt: skip
 MORE_LOST: Final = IncidentKind("lost", "lake", "critical", _PAGE,
     opens="more than twenty ranges of a group are lost: these together", ends="no more have been lost for a day",
     text="{name}: more ranges are lost, {count} since {since}, the last: {lost}", fix=LOST.fix)  # fmt: skip

@@ -69,6 +69,7 @@ class PlannedEnd:
     """Up to where the upload policy wants the partition stored, and why.
 
     `policy` and `writer` are noted in the intent, nothing depends on them. `exact`: in one cut, whatever its size.
+    `stored`: up to where the topic was stored once, by a generation whose commits are gone.
     """
 
     until: int
@@ -76,6 +77,7 @@ class PlannedEnd:
     policy: str
     writer: str
     exact: bool = False
+    stored: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,7 @@ def write_cut(
         local = yield ReadRange(first, intent.end, True, intent.config, tuple(file.key for file in intent.files), epoch)
         check_reread(chain, first, local, intent)
     # 3. Store.
-    stored, gaps = yield from _store(chain, first, local, intent)
+    stored, gaps = yield from _store(chain, first, local, intent, plan.stored)
     # 4. Commit.
     return (yield from _settle_commit(chain, commit_of(chain, first, intent, local, stored, gaps), intent))
 
@@ -181,7 +183,7 @@ def _settle_intent(chain: ChainKey, first: int, mine: Intent) -> Steps[Intent]:
 
 
 def _store(
-    chain: ChainKey, first: int, cut: LocalCut, intent: Intent
+    chain: ChainKey, first: int, cut: LocalCut, intent: Intent, once: int
 ) -> Steps[tuple[list[CutObject], tuple[Gap, ...]]]:
     """Every file of the cut as the store has it, sorted by key, and what the log had lost when they were made."""
     promise = intent.id(chain, first)
@@ -209,7 +211,7 @@ def _store(
                 stored.append(there)
                 gaps += made_with
         contradictions.absent(absent)
-    return sorted(stored, key=lambda file: file.key), joined_gaps(first, gaps)
+    return sorted(stored, key=lambda file: file.key), joined_gaps(first, gaps, once)
 
 
 def _settle_commit(chain: ChainKey, mine: Commit, intent: Intent) -> Steps[Commit]:

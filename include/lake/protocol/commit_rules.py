@@ -121,15 +121,15 @@ def _adopted(
     return adopted, gaps
 
 
-def joined_gaps(first: int, gaps: Iterable[tuple[int, int]]) -> tuple[Gap, ...]:
-    """All gaps of the cut at `first`, sorted, none touching another."""
+def joined_gaps(first: int, gaps: Iterable[tuple[int, int]], stored: int = 0) -> tuple[Gap, ...]:
+    """All gaps of the cut at `first`, sorted, none touching another; `stored`: see `gap_kind`."""
     joined: list[tuple[int, int]] = []
     for start, until in sorted(gaps):
         if joined and start <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(until, joined[-1][1]))
         else:
             joined.append((start, until))
-    return tuple(Gap(start, until, gap_kind(first)) for start, until in joined)
+    return tuple(Gap(start, until, gap_kind(first, stored)) for start, until in joined)
 
 
 def commit_of(

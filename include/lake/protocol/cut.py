@@ -23,7 +23,7 @@ Reason = Literal["size", "age", "flush", "ending", "backfill"]
 """Why a cut ends where it does: enough bytes; old enough; asked for; the run ends; as the cut that it replaces."""
 
 GapKind = Literal["before", "lost"]
-"""before: the log no longer had it when the chain began; lost: retention overtook the chain."""
+"""before: the log no longer had it when the topic was first stored; lost: retention overtook what is stored."""
 
 
 class Gap(NamedTuple):
@@ -37,9 +37,12 @@ class Gap(NamedTuple):
     kind: GapKind
 
 
-def gap_kind(first: int) -> GapKind:
-    """The kind of the gaps of the cut at `first`: below the first cut of a topic nothing was ever promised."""
-    return "lost" if first else "before"
+def gap_kind(first: int, stored: int = 0) -> GapKind:
+    """The kind of the gaps of the cut at `first`: below the first cut of a topic nothing was ever promised.
+
+    `stored`: up to where the topic was stored once, by a generation whose commits are gone.
+    """
+    return "lost" if first or stored else "before"
 
 
 class PlannedFile(NamedTuple):

@@ -7,6 +7,12 @@ A revision takes over once:
 and only then writes. What the older revision still writes behind those heads is read by nobody, so both may run at
 once for as long as a roll-out takes. Whoever crashes in between begins again at 1 and finds what is done.
 
+The chain of the one before may end before what the pointer notes of it: its newest commits are gone, or the log was
+truncated below them. A person who raises the revision accepts that, and the new one stores what the log has from where
+it begins. It would be silent: its chain is a whole one, and what was noted is not of it. So 3 keeps in the pointer how
+far the cuts had come (`gone`), in the same request. A driver that finds it there tells, whichever one and however often
+the first has crashed; and what the log lacks below it is lost, also below the first cut of a chain.
+
 Topics of one name share folders, so a topic made anew takes numbers that none of its former lives has.
 """
 
@@ -52,6 +58,10 @@ class LiveGeneration:
     def start(self, partition: int) -> int:
         """Where it begins."""
         return self.pointer.start(self.entry, partition)
+
+    def gone(self, partition: int) -> int:
+        """Up to which offset cuts were stored that readers found before it took over, and find no more; 0: none."""
+        return self.pointer.gone.get(partition, 0)
 
     def check_head(self, partition: int, head: int) -> None:
         """Raise `Terminal` when the chain ends before the place that it had reached: its commits were taken away."""

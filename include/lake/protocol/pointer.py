@@ -13,6 +13,7 @@ place. A generation's number is reserved here before anything is written under i
 
 What is forgotten lies below a floor in each partition, the border of a cut: no reader reads below it, whatever stands
 there. `heads` are how far live had come at least when that was noted: a chain that ends before was taken away.
+An upgrade keeps as `gone` how much further that was than where it begins: nothing else would tell of it any more.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ Purpose = Literal["live", "backfill"]
 
 _PURPOSES: Final[tuple[Purpose, ...]] = get_args(Purpose)
 _FIELDS: Final = frozenset({"entries", "reserved"})
-_LATER: Final = ("floors", "swept", "heads", "noted", "forgotten")
+_LATER: Final = ("floors", "swept", "heads", "gone", "noted", "forgotten")
 _DAYS: Final = ("noted", "forgotten")
 _ENTRY: Final = frozenset({"generation", "cuts", "others"})
 _RESERVED: Final = frozenset({"generation", "by", "purpose"})
@@ -112,6 +113,9 @@ class ReadersPointer:
     """By partition: below it the data of forgotten cuts are removed."""
     heads: Mapping[int, int] = field(default_factory=dict)
     """By partition: how far the live generation had come at least, when it was noted."""
+    gone: Mapping[int, int] = field(default_factory=dict)
+    """By partition: how far generations before the live one had come, where it begins before that and has not come so
+    far when it was noted last."""
     noted: str = ""
     """The day (ISO) of `heads`."""
     forgotten: str = ""
@@ -186,7 +190,9 @@ class ReadersPointer:
             return self
         cuts: CutRanges = {partition: ((head, None),) for partition, head in heads.items()} if self.live else {}
         # What was noted is of the one before, which may have come further.
-        return replace(self._append(PointerEntry(generation, cuts, others=True)), heads={}, noted="")
+        reached = _raised(self.heads, self.gone)
+        gone = {p: at for p, at in reached.items() if p in heads and at > max(heads[p], self.floor(p))}
+        return replace(self._append(PointerEntry(generation, cuts, others=True)), heads={}, gone=gone, noted="")
 
     def promote(self, generation: int, cuts: CutRanges, *, replaces: int) -> ReadersPointer:
         """Let readers read a backfill's `cuts`, which are whole ones of the live generation `replaces`.
@@ -227,7 +233,8 @@ class ReadersPointer:
         """Note how far the live generation has come, once a day; nothing where another one is live."""
         if self.noted == day or self.live is None or self.live.generation != generation:
             return self
-        return replace(self, heads=_raised(self.heads, heads), noted=day)
+        gone = {partition: at for partition, at in self.gone.items() if heads.get(partition, 0) < at}
+        return replace(self, heads=_raised(self.heads, heads), gone=gone, noted=day)
 
     def _live_of(self, partition: int, first: int) -> int | None:
         """The live generation whose cuts these are, backfills aside."""

@@ -76,7 +76,11 @@ def read_cuts(
                 after=since if end is None else end,
                 before=cut.commit.first,
                 fix=f"Run `lyrebird audit chain {topic.topic}`."
-                + (" If a lifecycle rule of the bucket took them: `lyrebird lake forget`." if end is None else ""),
+                + (
+                    " If a lifecycle rule of the bucket took them: `lyrebird lake forget --accept-missing`."
+                    if end is None
+                    else ""
+                ),
             )
         end = cut.commit.next
         yield cut

@@ -4,6 +4,12 @@
 
 A cut's schemas are written before its intent: what is committed has them. The registry never holds a backup up: what it
 does not answer, or does not know, is asked for again with the cuts that follow in the same process.
+
+Any bytes that begin with a zero look framed, and each record of a topic may have another id then. So in a minute a
+process asks for so many ids of a topic in vain, and for so many of those that are owed, and no more. Registries number
+schemas from 1 on, and random ids are great ones: the least is asked for first, and the least are those that are owed.
+One that is asked for in vain again and again waits twice as long each time. One that does not answer is left for a
+minute.
 """
 
 from __future__ import annotations
@@ -12,14 +18,15 @@ import logging
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Final, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 import orjson
 from typing_extensions import override
 
 from include.clock import Clock
-from include.errors import InvalidRecord, LyrebirdError, Terminal, Transient
+from include.errors import BackPressure, InvalidRecord, LyrebirdError, Terminal, Transient
 from include.lake.protocol.runner import CutReader
 from include.lake.protocol.steps import LocalCut, ReadRange
 from include.lake.reading.log_ranges import LogRanges, MessageBatch
@@ -35,8 +42,12 @@ _KEPT: Final = re.compile(r"([0-9]{1,10})\.json", re.ASCII)
 _KEY: Final = attrgetter("key")
 _VALUE: Final = attrgetter("value")
 _ASK_AGAIN_S: Final = 60.0
+_LONGEST_S: Final = 86_400.0
 # Of ids that the registry does not know; those of bytes that only look framed are many.
-_OWED: Final = 1_000
+_OWED: Final = 10_000
+_VAIN: Final = 50
+_MINUTE_S: Final = 60.0
+_MOST_S: Final = 10.0
 
 
 def kept_key(prefix: str, schema_id: int) -> str:
@@ -82,53 +93,110 @@ class SeenIds(LogRanges):
         return self._log.epoch_before(topic, partition, offset)
 
 
+@dataclass(slots=True)
+class _Allowance:
+    """How many ids may still be asked for in vain in the minute that began at `since_s`."""
+
+    since_s: float
+    left: int = _VAIN
+
+
+class _OwedId(NamedTuple):
+    """An id that is asked for again at `due_s`, and if that is in vain, twice `pause_s` later."""
+
+    due_s: float
+    pause_s: float = _ASK_AGAIN_S
+
+
 class SchemaKeeper:
     """Writes the schemas of one group, for all tasks of a process. Safe between threads."""
 
     def __init__(self, store: ObjectStore, prefix: str, registry: SchemaRegistry, clock: Clock) -> None:
         self._store, self._prefix, self._registry, self._clock = store, prefix, registry, clock
         self._lock = threading.Lock()
-        self._kept: set[int] = set()
-        self._owed: dict[int, float] = {}
+        self._kept: set[int] | None = None
+        self._owed: dict[int, _OwedId] = {}
+        # By topic; None: of what is owed, whose ever it is.
+        self._allowances: dict[str | None, _Allowance] = {}
+        self._away_until_s = 0.0
+        self._told: set[str] = set()
+        self._vain = 0
 
-    def keep(self, heads: set[bytes]) -> None:
-        """Have a schema for each of these, and for those that are owed; raises what the store raises."""
+    def keep(self, heads: set[bytes], topic: str = "") -> int:
+        """Have a schema for each of these of a topic, and for those that are owed; raises what the store raises.
+
+        Gives how many ids the registry was asked for and does not know. Takes some seconds at most, beside one answer
+        of the registry: what is not asked for then is owed.
+        """
         with self._lock:
-            self._keep_all(heads, self._clock.monotonic_s())
+            if self._kept is None:
+                self._kept = kept_ids(self._store, self._prefix)
+            before, now_s = self._vain, self._clock.monotonic_s()
+            found = {int.from_bytes(head[1:], "big") for head in heads if len(head) == _HEAD}
+            due = sorted(schema_id for schema_id, owed in self._owed.items() if owed.due_s <= now_s)
+            self._ask_for(sorted(found - self._kept - self._owed.keys()), topic, now_s)
+            self._ask_for(due, None, now_s)
+            if len(self._owed) > _OWED:
+                self._owed = dict(sorted(self._owed.items())[:_OWED])
+            return self._vain - before
 
-    def _keep_all(self, heads: set[bytes], now_s: float) -> None:
-        found = {int.from_bytes(head[1:], "big") for head in heads if len(head) == _HEAD} - self._kept
-        due = {schema_id for schema_id, since_s in self._owed.items() if now_s - since_s >= _ASK_AGAIN_S}
-        for schema_id in sorted((found - self._owed.keys()) | due):
-            self._keep(schema_id, now_s)
+    def _ask_for(self, schema_ids: Sequence[int], topic: str | None, now_s: float) -> None:
+        """Those of a topic, or that are owed, as far as they may be asked for now."""
+        allowance = self._allowances.get(topic)
+        if allowance is None or now_s - allowance.since_s >= _MINUTE_S:
+            allowance = self._allowances[topic] = _Allowance(now_s)
+        for at, schema_id in enumerate(schema_ids):
+            at_s = self._clock.monotonic_s()
+            if not allowance.left or at_s < self._away_until_s or at_s - now_s >= _MOST_S:
+                self._owed = dict.fromkeys(schema_ids[at:], _OwedId(now_s + _ASK_AGAIN_S)) | self._owed
+                if not allowance.left and topic is not None and topic not in self._told:
+                    self._told.add(topic)
+                    LOGGER.warning(
+                        "%s has many schema ids that the registry does not know: are its bytes framed? They are asked "
+                        "for by and by",
+                        topic,
+                    )
+                break
+            if not self._keep(schema_id, at_s):
+                allowance.left -= 1
 
-    def _keep(self, schema_id: int, now_s: float) -> None:
-        key = kept_key(self._prefix, schema_id)
-        if self._store.head(key) is None:
-            try:
-                schema, language = self._registry.schema(schema_id), self._registry.language(schema_id)
-            except LyrebirdError as error:
-                if schema_id not in self._owed and not isinstance(error, InvalidRecord):
-                    LOGGER.warning("the schema %d of %s is not kept yet: %s", schema_id, self._prefix, error)
-                if schema_id not in self._owed and len(self._owed) >= _OWED:
-                    self._owed.pop(next(iter(self._owed)))
-                self._owed[schema_id] = now_s
-                return
-            self._store.put_if_absent(key, _body(schema_id, language, schema))
-        self._kept.add(schema_id)
+    def _keep(self, schema_id: int, now_s: float) -> bool:
+        """Whether the registry has it."""
+        try:
+            schema, language = self._registry.schema(schema_id), self._registry.language(schema_id)
+        except LyrebirdError as error:
+            owed = self._owed.get(schema_id)
+            unknown = isinstance(error, InvalidRecord)
+            self._vain += unknown
+            if owed is None and not unknown:
+                LOGGER.warning("the schema %d of %s is not kept yet: %s", schema_id, self._prefix, error)
+            if isinstance(error, Transient | BackPressure):
+                self._away_until_s = now_s + _ASK_AGAIN_S
+            pause_s = min(2 * owed.pause_s, _LONGEST_S) if owed and unknown else _ASK_AGAIN_S
+            self._owed[schema_id] = _OwedId(now_s + pause_s, pause_s)
+            return False
+        self._store.put_if_absent(kept_key(self._prefix, schema_id), _body(schema_id, language, schema))
+        if self._kept is not None:
+            self._kept.add(schema_id)
         self._owed.pop(schema_id, None)
+        return True
 
 
 class KeepingReader(CutReader):
-    """`CutReader` that has the schemas of a cut kept before the cut is promised."""
+    """`CutReader` that has the schemas of a cut kept before the cut is promised.
 
-    def __init__(self, inner: CutReader, seen: SeenIds, keeper: SchemaKeeper) -> None:
-        self._inner, self._seen, self._keeper = inner, seen, keeper
+    Attributes:
+        vain: how many ids the registry was asked for and does not know.
+    """
+
+    def __init__(self, inner: CutReader, seen: SeenIds, keeper: SchemaKeeper, topic: str) -> None:
+        self._inner, self._seen, self._keeper, self._topic = inner, seen, keeper, topic
+        self.vain = 0
 
     @override
     def read(self, wanted: ReadRange) -> LocalCut:
         cut = self._inner.read(wanted)
-        self._keeper.keep(self._seen.heads)
+        self.vain += self._keeper.keep(self._seen.heads, self._topic)
         self._seen.heads.clear()
         return cut
 

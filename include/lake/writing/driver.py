@@ -56,6 +56,12 @@ class GroupWatcher(Protocol):
     def on_lost(self, remade: TopicRecreated) -> None:
         """A topic went before all of it was stored."""
 
+    def on_gone(self, tp: TopicIdPartition, first: int, until: int) -> None:
+        """What an older revision had stored of [first, until) is read by nobody since this one has taken over."""
+
+    def on_refused(self, tp: TopicIdPartition, error: LyrebirdError) -> None:
+        """The store refuses an object of this partition alone, which waits; the driver goes on asking."""
+
     def on_away(self, error: LyrebirdError) -> None:
         """Log or store do not answer the driver; it goes on asking."""
 
@@ -97,6 +103,7 @@ class Driver:
         self._looked_s = self._asked_s = self._hidden_s = -1e9
         self._turn = 0
         self._noted: dict[TopicKey, str] = {}
+        self._told: set[TopicIdPartition] = set()
         # Numbers of the jobs that run, by what they are at.
         self._job_of: dict[TopicIdPartition, int] = {}
         self._jobs = 0
@@ -174,9 +181,9 @@ class Driver:
             for remade in self.planner.on_topics(infos):
                 self._watcher.on_lost(remade)
             self._check_current()
-        for part in self._parts(self.planner.headless(), on_part, all_of_them=first):
+        for part in self._parts(self.planner.headless(self._now_ms()), on_part, all_of_them=first):
             self._look_up(part, on_part)
-        self._known = not self.planner.headless()
+        self._known = not self.planner.headless(self._now_ms())
         if asks and now_s - self._asked_s >= _EDGES_EVERY_S:
             self.planner.on_edges(self._log.edges(self.planner.tps), self._now_ms())
             self._asked_s = now_s
@@ -239,9 +246,19 @@ class Driver:
         """Where their chains end. What is damaged there stops this partition, and no other."""
         for tp, head in self._heads_of.look_up(tps, self._partitions, on_part):
             if isinstance(head, Head):
+                self._tell_gone(tp)
                 self.planner.on_head(tp, head.next, last=head.last)
+            elif self._passes(head):
+                self.planner.on_refused(tp, self._now_ms(), str(head))
+                self._watcher.on_refused(tp, head)
             else:
                 self._stop(tp, head)
+
+    def _tell_gone(self, tp: TopicIdPartition) -> None:
+        live = self._heads_of.live[tp.topic, tp.topic_id]
+        if live.gone(tp.partition) and tp not in self._told:
+            self._told.add(tp)
+            self._watcher.on_gone(tp, live.start(tp.partition), live.gone(tp.partition))
 
     def _stop_shrunk(self, least_ms: int) -> None:
         for tp, end in self.planner.shrunk(self._now_ms(), least_ms).items():
@@ -284,6 +301,7 @@ class Driver:
             policy.max_bytes,
             policy.max_folders,
             self._writer,
+            live.gone(due.tp.partition),
         )
 
     def _now_ms(self) -> int:

@@ -35,6 +35,7 @@ _AT_ONCE: Final = 16
 
 _Asked = TypeVar("_Asked")
 _Answer = TypeVar("_Answer")
+_Place = TypeVar("_Place", TopicIdPartition, tuple[str, str])
 
 
 class _Log(Protocol):
@@ -58,19 +59,40 @@ class GroupHeads:
     ) -> Iterator[tuple[TopicIdPartition, Head | Terminal]]:
         """The head of each chain, or why its partition must not go on; topics that are new are taken over first.
 
-        `partitions`: how many each topic has.
+        `partitions`: how many each topic has. A refusal of the store is given where it is of one object (it lies in an
+        archive, or is denied), as the others of the group go on; of a topic that is taken over, all partitions wait.
 
-        Raises what the store and the log raise, and `Fenced`; what was given before holds.
+        Raises what the store and the log raise for all, and `Fenced`; what was given before holds.
         """
         places = dict.fromkeys((tp.topic, tp.topic_id) for tp in tps)
-        taken_over = partial(_or_refused, partial(self._taken_over, partitions=partitions, on_part=on_part))
+        taken_over = partial(self._or_refused, partial(self._taken_over, partitions=partitions, on_part=on_part))
         for place, live in _each(taken_over, [place for place in places if place not in self.live]):
             if isinstance(live, LiveGeneration):
                 self.live[place] = live
             else:
                 yield from ((tp, live) for tp in tps if (tp.topic, tp.topic_id) == place)
         known = [tp for tp in tps if (tp.topic, tp.topic_id) in self.live]
-        yield from _each(partial(_or_refused, self._head_of), known)
+        yield from _each(partial(self._or_refused, self._head_of), known)
+
+    def _or_refused(self, ask: Callable[[_Place], _Answer], place: _Place) -> _Answer | Terminal:
+        """The answer, or what must not go on; raises what passes, or stops all."""
+        try:
+            return ask(place)
+        except Terminal as error:
+            outside = isinstance(error, Fenced) or from_outside(error)
+            if outside and not self._of_one_object(error, TopicKey(self._group.prefix, place[0], place[1])):
+                raise
+            return error
+
+    def _of_one_object(self, error: Terminal, topic: TopicKey) -> bool:
+        """Whether the store refuses an object of the topic's chains, and gives the topic's pointer, which all need."""
+        key = str(error.details.get("key", ""))
+        if error.details.get("system") != "s3" or key.endswith("/") or not key.startswith(f"{topic}/"):
+            return False
+        try:
+            return self._store.get(topic.pointer) is not None
+        except LyrebirdError:
+            return False
 
     def _head_of(self, tp: TopicIdPartition) -> Head:
         live = self.live[tp.topic, tp.topic_id]
@@ -129,16 +151,6 @@ def from_outside(error: LyrebirdError) -> bool:
 
 def _spot(chain: ChainKey) -> TopicIdPartition:
     return TopicIdPartition(chain.of.topic, chain.of.topic_id, chain.partition)
-
-
-def _or_refused(ask: Callable[[_Asked], _Answer], asked: _Asked) -> _Answer | Terminal:
-    """The answer, or what must not go on; raises what passes, or stops all."""
-    try:
-        return ask(asked)
-    except Terminal as error:
-        if isinstance(error, Fenced) or from_outside(error):
-            raise
-        return error
 
 
 def _each(ask: Callable[[_Asked], _Answer], asked: Sequence[_Asked]) -> Iterator[tuple[_Asked, _Answer]]:

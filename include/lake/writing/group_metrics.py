@@ -21,6 +21,7 @@ _COUNTED: Final[tuple[tuple[Counter, str], ...]] = (
     ("lyrebird_set_aside_total", "quarantined"),
     ("lyrebird_lost_ranges_total", "losses"),
     ("lyrebird_offset_failures_total", "offset_failures"),
+    ("lyrebird_unknown_schema_ids_total", "unknown_ids"),
 )
 
 

@@ -52,7 +52,8 @@ class WatchedPartition:
     `head` is where its chain ends or, unless that is `sure`, where it ended when it was last known. `shrunk_ms`: since
     when the log has ended before it, at `shrunk_end`. `doubted`: it may be another topic's by this name, whose edges
     are none of this one's. `failing`: why the last task failed, until what is below `due_until` is stored, or for good
-    (`stopped`). `hidden` behind `end` since `hidden_ms`, as it was seen at `hidden_looked_ms`.
+    (`stopped`). `ask_ms`: not before, its head is looked up again. `hidden` behind `end` since `hidden_ms`, as it was
+    seen at `hidden_looked_ms`.
     """
 
     head: int | None = None
@@ -72,6 +73,7 @@ class WatchedPartition:
     busy: bool = False
     failures: int = 0
     wait_until_ms: int = 0
+    ask_ms: int = 0
     due_until: int = 0
     failing: str = ""
     stopped: bool = False

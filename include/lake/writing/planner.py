@@ -111,9 +111,13 @@ class GroupPlanner:
         """All partitions of the group's topics."""
         return sorted(self._watched)
 
-    def headless(self) -> list[TopicIdPartition]:
-        """Those whose head has to be looked up."""
-        return sorted(tp for tp, watched in self._watched.items() if not (watched.sure or watched.stopped))
+    def headless(self, now_ms: int | None = None) -> list[TopicIdPartition]:
+        """Those whose head has to be looked up; given a time, without those that wait as the last look was refused."""
+        return sorted(
+            tp
+            for tp, watched in self._watched.items()
+            if not (watched.sure or watched.stopped) and (now_ms is None or now_ms >= watched.ask_ms)
+        )
 
     def on_head(self, tp: TopicIdPartition, head: int, planned_ms: int | None = None, last: int | None = None) -> None:
         """Notes the end of a partition's chain; its last cut was planned at `planned_ms`, and begins at `last`."""
@@ -275,6 +279,13 @@ class GroupPlanner:
         watched.sure = False
         watched.failures += 1
         watched.wait_until_ms = now_ms + round(1000 * doubled_s(watched.failures, _PAUSE_S, _LONGEST_PAUSE_S))
+
+    def on_refused(self, tp: TopicIdPartition, now_ms: int, why: str, *, stop: bool = False) -> None:
+        """A look at its head was refused: it is looked at again after a pause, or with `stop` no more."""
+        self.on_failure(tp, now_ms, why, stop=stop)
+        watched = self._watched.get(tp)
+        if watched is not None:
+            watched.ask_ms = watched.wait_until_ms
 
     @property
     def failing(self) -> dict[TopicIdPartition, str]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from include.errors import LyrebirdError
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.driver import GroupWatcher
 from include.lake.writing.planner import GroupPlanner, TopicRecreated
 from include.lake.writing.task import Outcome
@@ -29,6 +30,7 @@ class GroupReport(GroupWatcher):
     filtered: int = 0
     quarantined: int = 0
     offset_failures: int = 0
+    unknown_ids: int = 0
     lost: list[str] = field(default_factory=list)
     away: str = ""
     # The last warning about each partition: an error that comes again is not logged again.
@@ -38,6 +40,7 @@ class GroupReport(GroupWatcher):
     def on_outcome(self, outcome: Outcome) -> None:
         tp = outcome.task.range.tp
         partition = f"{tp.topic}/{tp.partition}"
+        self.unknown_ids += outcome.unknown_ids
         for commit in outcome.commits:
             self.cuts += 1
             self.records += commit.n_records
@@ -49,15 +52,23 @@ class GroupReport(GroupWatcher):
                     self._lose(partition, gap.first, gap.until, "retention was faster")
         if outcome.error is None:
             self._warned.pop(partition, None)
-        elif self._warned.get(partition) != str(outcome.error):
-            self._warned[partition] = str(outcome.error)
-            LOGGER.warning("%s: %s", self.name, outcome.error)
+        else:
+            self._warn(partition, outcome.error)
 
     @override
     def on_lost(self, remade: TopicRecreated) -> None:
         place = f"{remade.tp.topic}/{remade.tp.partition}"
         self._warned.pop(place, None)
         self._lose(place, remade.head, remade.end, "the topic was deleted or made anew")
+
+    @override
+    def on_gone(self, tp: TopicIdPartition, first: int, until: int) -> None:
+        why = "their commits are gone, or the log was truncated, and a newer revision stores them again"
+        self._lose(f"{tp.topic}/{tp.partition}", first, until, why)
+
+    @override
+    def on_refused(self, tp: TopicIdPartition, error: LyrebirdError) -> None:
+        self._warn(f"{tp.topic}/{tp.partition}", error)
 
     @override
     def on_away(self, error: LyrebirdError) -> None:
@@ -72,7 +83,7 @@ class GroupReport(GroupWatcher):
 
     @property
     def losses(self) -> int:
-        """Ranges that were gone before they were stored."""
+        """Ranges that were gone before they were stored, or whose commits were."""
         return len(self.lost)
 
     def __str__(self) -> str:
@@ -89,12 +100,18 @@ class GroupReport(GroupWatcher):
             "filtered": self.filtered,
             "quarantined": self.quarantined,
             "offset_failures": self.offset_failures,
+            "unknown_ids": self.unknown_ids,
             "waiting": sum(planner.waiting().values()),
             "lost": list(self.lost),
             "failing": {f"{tp.topic}/{tp.partition}": why for tp, why in planner.failing.items()},
             "away": self.away,
         }
 
+    def _warn(self, partition: str, error: LyrebirdError) -> None:
+        if self._warned.get(partition) != str(error):
+            self._warned[partition] = str(error)
+            LOGGER.warning("%s: %s", self.name, error)
+
     def _lose(self, place: str, first: int, until: int, why: str) -> None:
         self.lost.append(f"{place}: offsets {first} to {until - 1}: {why}")
-        LOGGER.error("%s lost records before they were stored: %s", self.name, self.lost[-1])
+        LOGGER.error("%s has lost records: %s", self.name, self.lost[-1])

@@ -35,7 +35,8 @@ _MOST_TRIES: Final = 5
 class Task:
     """A range that is due, in a generation whose chain of the partition begins at `start`.
 
-    `writer` is noted in intents; nothing depends on it.
+    `writer` is noted in intents; nothing depends on it. `stored`: up to where an older generation had stored the
+    partition, where its commits are gone.
     """
 
     group: str
@@ -46,6 +47,7 @@ class Task:
     max_bytes: int
     max_folders: int
     writer: str
+    stored: int = 0
 
     @property
     def chain(self) -> ChainKey:
@@ -56,12 +58,16 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a task: the chain's head, cuts that became whole, and the error that ended it, if one did."""
+    """The outcome of a task: the chain's head, cuts that became whole, and the error that ended it, if one did.
+
+    `unknown_ids`: how many schema ids the registry was asked for and does not know.
+    """
 
     task: Task
     head: int | None
     commits: tuple[Commit, ...] = ()
     error: LyrebirdError | None = None
+    unknown_ids: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,18 +95,19 @@ def run_task(task: Task, context: TaskContext) -> Outcome:
     tp, chain = task.range.tp, task.chain
     # Of all tasks of this host that may run at once no two share a folder.
     place = hashlib.sha256(f"{chain}\n{task.writer}".encode()).hexdigest()[:16]
-    plan = PlannedEnd(task.range.until, task.range.reason, task.range.policy, task.writer)
+    plan = PlannedEnd(task.range.until, task.range.reason, task.range.policy, task.writer, stored=task.stored)
     seen = SeenIds(context.log) if context.schemas else None
     cuts = LogCuts(seen or context.log, chain, context.logics, context.folder / place, task.max_bytes, task.max_folders)
+    keeping = KeepingReader(cuts, seen, context.schemas, tp.topic) if seen and context.schemas else None
     try:
         known = Chain(context.store, chain, start=task.start, last=task.range.last, pause=patience(context.clock))
-        reader = KeepingReader(cuts, seen, context.schemas) if seen and context.schemas else cuts
-        head = known.advance(plan, reader, commits.append)
+        head = known.advance(plan, keeping or cuts, commits.append)
     except LyrebirdError as error:
-        return Outcome(task, None, tuple(commits), _placed(error, tp.topic, tp.partition))
+        unknown_ids = keeping.vain if keeping else 0
+        return Outcome(task, None, tuple(commits), _placed(error, tp.topic, tp.partition), unknown_ids)
     finally:
         cuts.clear()
-    return Outcome(task, head.next, tuple(commits))
+    return Outcome(task, head.next, tuple(commits), unknown_ids=keeping.vain if keeping else 0)
 
 
 def patience(clock: Clock) -> Pause:

@@ -82,6 +82,12 @@ class _Told:
     def on_lost(self, remade: TopicRecreated) -> None:
         raise AssertionError(remade)
 
+    def on_gone(self, tp: TopicIdPartition, first: int, until: int) -> None:
+        raise AssertionError(tp, first, until)
+
+    def on_refused(self, tp: TopicIdPartition, error: LyrebirdError) -> None:
+        raise error
+
     def on_away(self, error: LyrebirdError) -> None:
         raise error
 

@@ -19,7 +19,6 @@ from include.lake.parsing.definition import ParserContext
 from include.lake.protocol.chain_key import TopicKey
 from include.lake.protocol.object_key import ObjectKey
 from include.lake.protocol.pointer import ReadersPointer, read_pointer
-from include.lake.reading.group_log import TopicIdPartition
 from include.lake.reading.log_ranges import PortRanges
 from include.lake.writing.driver import Driver
 from include.lake.writing.task import Outcome, Task, TaskContext, run_task
@@ -94,10 +93,6 @@ class BackfillHarness(LakeHarness):
             self.store, PortRanges(self.memory.reader(), self.memory.admin()), logics, self.folder, self.clock
         )
         return run_task(task, context)
-
-    def _timestamp_ms(self, tp: TopicIdPartition, offset: int) -> int:
-        begin = self.memory.reader().begin_offsets(tp.topic)[tp.partition]
-        return super()._timestamp_ms(tp, max(begin, offset))
 
     def send(self, topic: str, values: Sequence[bytes | None], partition: int = 0) -> None:
         writer = self.memory.writer("w")

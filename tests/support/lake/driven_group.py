@@ -17,6 +17,7 @@ from include.lake.parsing.definition import ParserContext
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
 from include.lake.protocol.cut import Commit
+from include.lake.reading.group_log import TopicIdPartition
 from include.lake.reading.kafka_group import KafkaGroupLog
 from include.lake.reading.kafka_ranges import KafkaRanges
 from include.lake.writing.driver import Driver
@@ -75,6 +76,12 @@ class DrivenGroup:
 
     def on_lost(self, remade: TopicRecreated) -> None:
         raise AssertionError(remade)
+
+    def on_gone(self, tp: TopicIdPartition, first: int, until: int) -> None:
+        raise AssertionError(tp, first, until)
+
+    def on_refused(self, tp: TopicIdPartition, error: LyrebirdError) -> None:
+        self.errors.append(error)
 
     def on_away(self, error: LyrebirdError) -> None:
         self.errors.append(error)

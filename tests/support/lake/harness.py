@@ -86,6 +86,8 @@ class LakeHarness:
         self.fails: dict[TopicIdPartition, LyrebirdError] = {}
         self.outcomes: list[Outcome] = []
         self.lost: list[TopicRecreated] = []
+        self.unread: list[tuple[TopicIdPartition, int, int]] = []
+        self.refused: list[tuple[TopicIdPartition, LyrebirdError]] = []
         self.away: list[LyrebirdError] = []
         self.dead = False
         # Since which offset leaders of which epochs have taken records; empty: the log does not tell.
@@ -124,8 +126,8 @@ class LakeHarness:
         return {tp: self._timestamp_ms(tp, offset) for tp, offset in offsets.items()}
 
     def _timestamp_ms(self, tp: TopicIdPartition, offset: int) -> int:
-        end = self.memory.reader().end_offsets(tp.topic)[tp.partition]
-        records = self.memory.reader().read(tp.topic, tp.partition, offset, end)
+        begin, end = self.ranges.edges(tp.topic, tp.partition)
+        records = self.memory.reader().read(tp.topic, tp.partition, max(begin, offset), end)
         return next((record.timestamp_ms for record in records), -1)
 
     def epoch_before(self, tp: TopicIdPartition, offset: int) -> int | None:
@@ -152,6 +154,12 @@ class LakeHarness:
 
     def on_lost(self, remade: TopicRecreated) -> None:
         self.lost.append(remade)
+
+    def on_gone(self, tp: TopicIdPartition, first: int, until: int) -> None:
+        self.unread.append((tp, first, until))
+
+    def on_refused(self, tp: TopicIdPartition, error: LyrebirdError) -> None:
+        self.refused.append((tp, error))
 
     def on_away(self, error: LyrebirdError) -> None:
         self.away.append(error)

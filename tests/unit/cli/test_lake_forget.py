@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from include.errors import Terminal
+from include.lake.protocol.chain_key import ChainKey
 from tests.unit.cli.test_lake_backfill import FILES, Shell
 
 BY_DATE = ("forget", "--before", "2024-05-04", "--group", "by_date")
@@ -45,6 +47,30 @@ def test_keep_days_says_what_is_due_of_groups_that_have_it(shell: Shell, tmp_pat
     assert (topic["prefix"], len(topic["partitions"])) == ("by_date", 1)
     kept = dt.date.fromisoformat(topic["before"])
     assert (dt.datetime.now(dt.UTC).date() - kept).days in (30, 31)
+
+
+def test_commits_that_went_before_their_time_end_it_with_an_error_until_a_person_accepts_that(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("include.clock.SystemClock.now_us", lambda _clock: shell.world.clock.now_us())
+    text = FILES.replace("    prefix: by_date\n", "    prefix: by_date\n    keep_days: 365\n")
+    (tmp_path / "deployment.yaml").write_text(text, "utf-8")
+    chain = ChainKey(shell.world.topic_key(), 1, 0)
+    shell.world.store.delete(chain.commit(0))
+    shell.world.store.delete(chain.intent(0))
+    before = set(shell.world.store._objects)
+    refused = shell("forget", "--due", "--yes")
+    assert isinstance(refused.exception, Terminal)
+    assert refused.exception.details["until"] == 11
+    assert "events --group by_date --before" in refused.exception.fix
+    assert set(shell.world.store._objects) == before
+    assert shell.world.pointer().floors == {}
+    told = json.loads(shell("forget", "--due", "--yes", "--json").stdout)
+    assert told["topics"][0]["missing"] == [{"partition": 0, "first": 0, "until": 11}]
+    accepted = shell("forget", "--due", "--yes", "--accept-missing")
+    assert accepted.exit_code == 0, accepted.exception
+    assert shell.world.pointer().floors == {0: 11}
+    assert shell("forget", "--due", "--yes").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from include.lake.reading.group_log import TopicIdPartition
 from include.lake.writing.report import GroupReport
 from include.lake.writing.task import Outcome, Task
 from include.store.memory import MemoryStore
-from include.store.object_store import ObjectInfo
+from include.store.object_store import ObjectInfo, StoredObject
 from tests.support.lake.harness import GROUP, LakeHarness
 
 
@@ -174,6 +174,69 @@ def test_a_store_that_refuses_every_look_is_waited_for(world: Log, monkeypatch: 
     world.run_for(5)
     assert world.back == 1
     assert world.stored("events") == [(0, 200)]
+
+
+def refusing(world: Log, monkeypatch: pytest.MonkeyPatch, *parts: str) -> None:
+    """The store gives no object whose key has one of these: it lies in an archive, or is denied."""
+    get = world.store.get
+
+    def refused(key: str) -> StoredObject | None:
+        if any(part in key for part in parts):
+            raise Terminal("an object lies in an archive and cannot be read", system="s3", key=key)
+        return get(key)
+
+    monkeypatch.setattr(world.store, "get", refused)
+
+
+@pytest.mark.parametrize("revision", [1, 2])
+def test_an_object_that_the_store_refuses_holds_up_its_partition_and_no_other(
+    world: Log, monkeypatch: pytest.MonkeyPatch, revision: int
+) -> None:
+    two_topics(world)
+    world.write("events", 300)
+    world.write("extra", 300)
+    report = GroupReport("raw")
+    world.driver = world.started(GROUP.model_copy(update={"revision": revision}))
+    with monkeypatch.context() as patch:
+        refusing(world, patch, f"{world.tp().topic_id}/1/0/")
+        world.run_for(120)
+        assert not world.away
+        assert not world.driver.planner.stopped
+        assert world.stored("extra", generation=revision)[-1][1] == 602
+        assert {tp for tp, _ in world.refused} == {world.tp()}
+        # Not ten times a second.
+        assert len(world.refused) < 10
+        assert "archive" in report.to_json(world.driver.planner)["failing"]["events/0"]
+    # It is restored, and a stream goes on by itself.
+    world.run_for(130)
+    assert world.stored("events", generation=revision)[-1][1] == 602
+    assert report.to_json(world.driver.planner)["failing"] == {}
+
+
+def test_a_run_on_a_schedule_leaves_the_partition_of_an_object_that_the_store_refuses(
+    world: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_topics(world)
+    refusing(world, monkeypatch, f"{world.tp().topic_id}/1/0/")
+    world.driver = world.started()
+    world.driver.freeze()
+    world.run_for(3, "flush")
+    assert list(world.driver.planner.stopped) == [world.tp()]
+    assert not world.driver.left("flush")
+    assert world.stored("extra")[-1][1] == 301
+
+
+def test_a_store_that_refuses_pointers_too_is_waited_for(world: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    two_topics(world)
+    world.driver = world.started()
+    world.driver.step()
+    planner = world.driver.planner
+    planner.on_failure(world.tp(), world.clock.now_us() // 1000, "a task failed")
+    with monkeypatch.context() as patch:
+        refusing(world, patch, "raw/")
+        world.run_for(4)
+    assert world.away
+    assert not world.refused
 
 
 def test_a_running_revision_is_fenced_when_a_newer_one_takes_over(world: Log) -> None:

@@ -15,7 +15,7 @@ from include.lake.backfill.planning import LakeStore
 from include.lake.backfill.promotion import promote
 from include.lake.backfill.selection import BackfillSelection
 from include.lake.finalising.scan import gather
-from include.lake.forgetting import TopicForgetting, forget, plan_forgetting
+from include.lake.forgetting import MissingCuts, TopicForgetting, forget, plan_forgetting
 from include.lake.inspect.listing import Dates, list_topic
 from include.lake.inspect.locate import find_record
 from include.lake.protocol.chain import Chain
@@ -73,6 +73,7 @@ class Crashing(MemoryStore):
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BackfillHarness:
     monkeypatch.setattr("include.lake.protocol.chain.SUMMARY_COMMITS", 3)
     made = BackfillHarness(tmp_path, RIGHT)
+    made.store._clock = made.clock
     made.make("events", 2)
     for day in range(DAYS):
         for partition in (0, 1):
@@ -344,23 +345,64 @@ def test_a_chain_that_ends_before_what_was_noted_is_named(world: BackfillHarness
     assert world.pointer().heads == {}
 
 
-def test_the_oldest_commits_that_are_gone_are_named_and_can_be_accepted(world: BackfillHarness) -> None:
-    for partition in (0, 1):
+def without_oldest(world: BackfillHarness, *partitions: int) -> None:
+    """A rule took the first two cuts of these partitions, of 1 and 2 May: commits, summaries and data."""
+    for partition in partitions:
         chain = ChainKey(world.topic_key(), 1, partition)
         for key in [each.key for each in world.store.list(f"{chain.of}/1/summary/{partition}/")]:
             world.store.delete(key)
         for first in (0, 5):
             for key in (chain.commit(first), chain.intent(first)):
                 world.store.delete(key)
-    for key in [key for key in keys(world) if "dt=2024-05-01" in key or "dt=2024-05-02" in key]:
-        world.store.delete(key)
-    with pytest.raises(Terminal, match=r"missing.*lifecycle rule.*lyrebird lake forget"):
+        for first in (0, 5):
+            for each in [each.key for each in world.store.list("by_date/events/")]:
+                if f"/1_{partition}_{first:020}." in each:
+                    world.store.delete(each)
+
+
+def test_the_oldest_commits_that_are_gone_are_named_and_a_person_can_accept_that(world: BackfillHarness) -> None:
+    without_oldest(world, 0, 1)
+    with pytest.raises(Terminal, match=r"missing.*lifecycle rule.*lyrebird lake forget --accept-missing"):
         listed(world)
-    plan = planned(world, dt.date(2024, 5, 2))
+    plan = plan_forgetting(world.store, world.topic_key(), dt.date(2024, 5, 2), accept_missing=True)
     assert [(each.floor, each.gone, each.cuts) for each in plan.partitions] == [(10, 10, 0), (10, 10, 0)]
     assert "10 of the offsets are gone already" in plan.lines()[0]
+    plan.require_whole("by_date")
     forget(world.store, world.store, plan)
     assert min(listed(world)) == (0, 10)
+    assert clean(world)
+
+
+def test_nothing_is_forgotten_where_commits_are_gone_that_may_be_young(world: BackfillHarness) -> None:
+    before = keys(world)
+    without_oldest(world, 0)
+    left = keys(world)
+    assert len(left) < len(before)
+    # Also where the first cut that is left has old records alone: what came before it was stored on 11 May, too.
+    for day in (dt.date(2024, 5, 2), MAY_6):
+        plan = planned(world, day)
+        assert plan.missing == (MissingCuts(0, 0, 10),)
+        assert "partition 0: offsets 0 to 9 are missing" in plan.lines()[-1]
+        with pytest.raises(Terminal, match="oldest commits are missing") as refused:
+            plan.require_whole("by_date")
+        named = {name: refused.value.details[name] for name in ("group", "topic", "partition", "first", "until")}
+        assert named == {"group": "by_date", "topic": "events", "partition": 0, "first": 0, "until": 10}
+        assert f"events --group by_date --before {day.isoformat()} --accept-missing`" in refused.value.fix
+    # The other partition forgets what it has to.
+    assert plan.floors == {1: 25}
+    forget(world.store, world.store, plan)
+    assert world.pointer().floors == {1: 25}
+    assert [key for key in keys(world) if "/1_0_" in key] == [key for key in left if "/1_0_" in key]
+
+
+def test_commits_that_are_gone_and_were_stored_before_the_day_are_forgotten(world: BackfillHarness) -> None:
+    without_oldest(world, 0, 1)
+    # All was stored on 11 May.
+    plan = planned(world, dt.date(2024, 5, 13))
+    assert [(each.floor, each.gone, each.cuts) for each in plan.partitions] == [(45, 10, 7), (45, 10, 7)]
+    plan.require_whole("by_date")
+    forget(world.store, world.store, plan)
+    assert listed(world) == []
     assert clean(world)
 
 

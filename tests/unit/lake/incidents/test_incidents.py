@@ -97,6 +97,36 @@ def test_each_lost_range_is_told_once_and_a_restart_changes_nothing(scene: Scena
     assert scene.look() == []
 
 
+def test_an_object_of_one_partition_that_the_store_refuses_is_told_until_it_is_given(scene: Scenario) -> None:
+    tp = scene.tp()
+    scene.world.write("events", 3)
+    scene.run(3)
+    planner, archived = scene.world.driver.planner, Terminal("an object lies in an archive", **S3, key="raw/x")
+    planner.on_refused(tp, scene.world.clock.now_us() // 1000 + 90_000, str(archived))
+    scene.watcher.on_refused(tp, archived)
+    one = only(scene.run(70))
+    assert (one.kind, one.severity) == ("store", "warning")
+    assert "an object lies in an archive" in one.text
+    assert scene.run(160) == []
+
+
+def test_cuts_that_were_gone_when_a_revision_took_over_are_told_beside_what_kafka_lacks_of_them(
+    scene: Scenario,
+) -> None:
+    scene.watcher.on_gone(LOST, 0, 45)
+    one = only(scene.look())
+    assert (one.kind, one.severity, one.fix) == ("lost", "critical", "lyrebird audit chain events")
+    assert one.text.startswith("raw has lost cuts with offsets 0 to 44 of events/3: their commits were gone")
+    scene.restart()
+    scene.watcher.on_gone(LOST, 0, 45)
+    assert [each.id for each in scene.look()] == [one.id]
+    both = scene.hear(cut(0, 45, lost=30))
+    assert "raw has lost offsets 0 to 29 of events/3: retention was faster than the group" in {
+        each.text for each in both
+    }
+    assert len(both) == 2
+
+
 def test_a_transaction_without_an_end_is_told_once_it_is_older_than_the_policy_allows(scene: Scenario) -> None:
     world = scene.world
     world.write("events", 3)

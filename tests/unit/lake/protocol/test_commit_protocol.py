@@ -358,6 +358,7 @@ def test_a_reader_that_errs_stops_before_anything_is_written(found: LocalCut, ex
 def test_gaps_are_joined_and_sorted() -> None:
     assert joined_gaps(7, [(20, 25), (7, 9), (8, 12), (12, 13)]) == (Gap(7, 13, "lost"), Gap(20, 25, "lost"))
     assert joined_gaps(0, [(0, 5)]) == (Gap(0, 5, "before"),)
+    assert joined_gaps(0, [(0, 5)], 7) == (Gap(0, 5, "lost"),)
 
 
 def test_only_what_the_log_has_dropped_is_a_gap() -> None:

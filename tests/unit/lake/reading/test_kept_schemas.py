@@ -46,12 +46,15 @@ class Backed(StoredTopic):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.registry = Away()
+        self.registry, self.unknown_ids = Away(), 0
         self.keeper = SchemaKeeper(self.store, "raw", self.registry, self.clock)
 
     def run(self, task: Task, name: str = "g", group: Any = None) -> Outcome:
         ranges, logics = PortRanges(self.memory.reader(), self.memory.admin()), self.logics(name, backup_group())
-        return run_task(task, TaskContext(self.store, ranges, logics, self.folder / "work", self.clock, self.keeper))
+        context = TaskContext(self.store, ranges, logics, self.folder / "work", self.clock, self.keeper)
+        outcome = run_task(task, context)
+        self.unknown_ids += outcome.unknown_ids
+        return outcome
 
     def event(self, number: int) -> bytes:
         out = io.BytesIO()
@@ -118,6 +121,97 @@ def test_bytes_that_only_look_framed_are_few_requests(tmp_path: Path) -> None:
         world.store_all(backup_group())
     assert asked == [7]
     assert world.kept() == []
+
+
+class Counted(MemoryStore):
+    """Counts its requests for schemas."""
+
+    requests = 0
+
+    def head(self, key: str) -> Any:
+        self.requests += "_schemas" in key
+        return super().head(key)
+
+    def list(self, prefix: str, *, start_after: str = "") -> Any:
+        self.requests += "_schemas" in prefix
+        return super().list(prefix, start_after=start_after)
+
+
+def random_heads(count: int, least: int = 1_000_000) -> set[bytes]:
+    return {b"\0" + (least + number).to_bytes(4, "big") for number in range(count)}
+
+
+def test_many_ids_that_nobody_registered_are_few_requests_in_a_minute_and_ever_fewer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store, registry, clock = Counted(), Away(), ManualClock(0)
+    keeper, heads = SchemaKeeper(store, "raw", registry, clock), random_heads(50_000)
+    with caplog.at_level(logging.WARNING):
+        assert [keeper.keep(heads, "e") for _ in range(3)] == [50, 0, 0]
+        for minute in range(1, 21):
+            clock.advance(60)
+            keeper.keep(heads, "e")
+            assert len(registry.asked) <= 50 + 100 * minute
+    assert store.requests == 1
+    assert caplog.text.count("e has many schema ids") == 1
+    # What was asked for in vain is asked for again, less and less often.
+    assert registry.asked.count(1_000_000) < 6
+
+
+def test_a_schema_is_kept_though_a_topic_has_many_ids_that_nobody_registered() -> None:
+    store, registry, clock = MemoryStore(), Away(), ManualClock(0)
+    keeper = SchemaKeeper(store, "raw", registry, clock)
+    known = frame(registry.register("s", EVENT), b"")
+    keeper.keep(random_heads(10_000) | {known}, "e")
+    assert store.head(kept_key("raw", 1)) is not None
+    # Another one, of which the cut was when the topic might not ask any more, and no cut has it again.
+    keeper.keep(random_heads(10_000) | {frame(registry.register("other", KEY), b"")}, "e")
+    assert store.head(kept_key("raw", 2)) is None
+    clock.advance(61)
+    keeper.keep(set(), "other")
+    assert store.head(kept_key("raw", 2)) is not None
+
+
+def test_one_topic_of_such_bytes_leaves_the_schemas_of_others_alone() -> None:
+    store, registry, clock = MemoryStore(), Away(), ManualClock(0)
+    keeper = SchemaKeeper(store, "raw", registry, clock)
+    keeper.keep(random_heads(10_000), "e")
+    keeper.keep({frame(registry.register("s", EVENT), b"")}, "other")
+    assert store.head(kept_key("raw", 1)) is not None
+
+
+def test_a_registry_that_does_not_answer_is_asked_once_a_minute() -> None:
+    store, registry, clock = MemoryStore(), Away(), ManualClock(0)
+    keeper = SchemaKeeper(store, "raw", registry, clock)
+    registry.away = True
+    for _ in range(3):
+        keeper.keep(random_heads(100), "e")
+        keeper.keep(random_heads(100, 1), "other")
+    assert len(registry.asked) == 1
+    clock.advance(61)
+    keeper.keep(random_heads(100), "e")
+    assert len(registry.asked) == 2
+
+
+def test_a_slow_registry_holds_a_cut_up_for_some_seconds() -> None:
+    store, registry, clock = MemoryStore(), Away(), ManualClock(0)
+
+    class Slow(Away):
+        def schema(self, schema_id: int) -> dict[str, Any]:
+            clock.advance(3)
+            return super().schema(schema_id)
+
+    registry = Slow()
+    SchemaKeeper(store, "raw", registry, clock).keep(random_heads(1_000), "e")
+    assert clock.monotonic_s() <= 13
+
+
+def test_ids_asked_for_in_vain_are_counted(tmp_path: Path) -> None:
+    world = Backed(tmp_path)
+    world.append([b"\0\0\0\0" + bytes([number]) + b"rest" for number in range(60)])
+    world.store_all(backup_group())
+    assert len(world.registry.asked) == 50
+    assert world.unknown_ids == 50
 
 
 def test_a_registry_that_answers_is_asked_first_and_one_that_is_away_is_not_needed() -> None:

@@ -10,6 +10,7 @@ import pytest
 from include.errors import Fenced, Terminal, Transient
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey, TopicKey
+from include.lake.protocol.cut import Gap
 from include.lake.protocol.pointer import read_pointer
 from include.lake.reading.group_log import TopicIdPartition
 from tests.support.lake.harness import GROUP, LakeHarness
@@ -130,6 +131,66 @@ def test_a_newer_revision_takes_over_at_the_heads_and_the_older_one_is_fenced(wo
     with pytest.raises(Fenced):
         world.started().step()
     assert old is not world.driver
+
+
+def lose_chain(world: LakeHarness, generation: int) -> None:
+    """The pointer has noted how far it was, as it does each day, and somebody removes all of it."""
+    world.clock.advance(86_400)
+    world.run_for(10)
+    (info,) = world.topics()
+    chain = ChainKey(TopicKey("raw", "events", info.named_id), generation, 0)
+    for key in [each.key for each in world.store.list(f"{chain}/")]:
+        world.store.delete(key)
+
+
+def test_a_newer_revision_tells_what_the_chain_before_it_had_lost(world: LakeHarness) -> None:
+    world.make("events")
+    world.write("events", 44)
+    world.run_for(65)
+    lose_chain(world, 1)
+    world.memory.truncate("events", 0, 30)
+    newer = GROUP.model_copy(update={"revision": 2})
+    tp = TopicIdPartition("events", world.topics()[0].named_id, 0)
+    world.driver = world.started(newer)
+    world.driver.step()
+    assert world.unread == [(tp, 0, 45)]
+    # It crashes, and the next one tells again: the mail may not have been written.
+    world.driver = world.started(newer)
+    world.run_for(70)
+    assert world.unread == [(tp, 0, 45)] * 2
+    assert world.stored("events", generation=2) == [(0, 45)]
+    (cut,) = [commit for outcome in world.outcomes for commit in outcome.commits][-1:]
+    assert (cut.first, cut.gaps) == (0, (Gap(0, 30, "lost"),))
+    # A day later it has come so far, and there is nothing left to tell.
+    world.clock.advance(86_400)
+    world.run_for(10)
+    world.driver = world.started(newer)
+    world.run_for(5)
+    assert len(world.unread) == 2
+
+
+def test_what_revisions_one_after_the_other_do_not_reach_is_not_forgotten(world: LakeHarness) -> None:
+    world.make("events")
+    world.write("events", 44)
+    world.run_for(65)
+    lose_chain(world, 1)
+    for revision in (2, 3):
+        world.driver = world.started(GROUP.model_copy(update={"revision": revision}))
+        world.driver.step()
+        # It crashes before it has stored anything.
+        world.submitted.clear()
+    assert [each[1:] for each in world.unread] == [(0, 45), (0, 45)]
+
+
+def test_a_newer_revision_tells_of_no_loss_where_the_chain_is_whole(world: LakeHarness) -> None:
+    world.make("events")
+    world.write("events", 44)
+    world.run_for(80)
+    world.driver = world.started(GROUP.model_copy(update={"revision": 2}))
+    world.run_for(10)
+    assert world.unread == []
+    (info,) = world.topics()
+    assert b"gone" not in read_pointer(world.store, TopicKey("raw", "events", info.named_id)).to_bytes()
 
 
 def test_a_log_that_is_away_is_told_and_asked_again(world: LakeHarness) -> None:
