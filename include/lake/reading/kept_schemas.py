@@ -9,7 +9,8 @@ Any bytes that begin with a zero look framed, and each record of a topic may hav
 process asks for so many ids of a topic in vain, and for so many of those that are owed, and no more. Registries number
 schemas from 1 on, and random ids are great ones: the least is asked for first, and the least are those that are owed.
 One that is asked for in vain again and again waits twice as long each time. One that does not answer is left for a
-minute.
+minute. What was not asked for then is noted beside the schemas, `<id>.owed`: the process may end before the registry is
+back, and records of that id may never come again. Such a note stays; it says nothing once the schema is there.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ __all__ = ["KeepingReader", "KeptRegistry", "SchemaKeeper", "SeenIds", "kept_ids
 LOGGER: Final = logging.getLogger("lyrebird.lake")
 _HEAD: Final = 5
 _KEPT: Final = re.compile(r"([0-9]{1,10})\.json", re.ASCII)
+_NOTED: Final = re.compile(r"([0-9]{1,10})\.owed", re.ASCII)
 _KEY: Final = attrgetter("key")
 _VALUE: Final = attrgetter("value")
 _ASK_AGAIN_S: Final = 60.0
@@ -57,8 +59,14 @@ def kept_key(prefix: str, schema_id: int) -> str:
 
 def kept_ids(store: ObjectStore, prefix: str) -> set[int]:
     """Of which ids a group keeps schemas."""
-    keys = (_KEPT.fullmatch(info.key.rpartition("/")[2]) for info in store.list(_folder(prefix)))
-    return {int(found[1]) for found in keys if found}
+    return _listed(store, prefix)[0]
+
+
+def _listed(store: ObjectStore, prefix: str) -> tuple[set[int], set[int]]:
+    """Ids whose schemas are kept, and other ids that are noted as owed."""
+    names = [info.key.rpartition("/")[2] for info in store.list(_folder(prefix))]
+    kept, noted = ({int(found[1]) for name in names if (found := form.fullmatch(name))} for form in (_KEPT, _NOTED))
+    return kept, noted - kept
 
 
 def _folder(prefix: str) -> str:
@@ -116,6 +124,7 @@ class SchemaKeeper:
         self._lock = threading.Lock()
         self._kept: set[int] | None = None
         self._owed: dict[int, _OwedId] = {}
+        self._noted: set[int] = set()
         # By topic; None: of what is owed, whose ever it is.
         self._allowances: dict[str | None, _Allowance] = {}
         self._away_until_s = 0.0
@@ -130,7 +139,9 @@ class SchemaKeeper:
         """
         with self._lock:
             if self._kept is None:
-                self._kept = kept_ids(self._store, self._prefix)
+                self._kept, noted = _listed(self._store, self._prefix)
+                self._owed = dict.fromkeys(noted, _OwedId(-1.0))
+                self._noted = noted
             before, now_s = self._vain, self._clock.monotonic_s()
             found = {int.from_bytes(head[1:], "big") for head in heads if len(head) == _HEAD}
             due = sorted(schema_id for schema_id, owed in self._owed.items() if owed.due_s <= now_s)
@@ -149,6 +160,8 @@ class SchemaKeeper:
             at_s = self._clock.monotonic_s()
             if not allowance.left or at_s < self._away_until_s or at_s - now_s >= _MOST_S:
                 self._owed = dict.fromkeys(schema_ids[at:], _OwedId(now_s + _ASK_AGAIN_S)) | self._owed
+                if at_s < self._away_until_s:
+                    self._note(schema_ids[at : at + allowance.left])
                 if not allowance.left and topic is not None and topic not in self._told:
                     self._told.add(topic)
                     LOGGER.warning(
@@ -172,6 +185,7 @@ class SchemaKeeper:
                 LOGGER.warning("the schema %d of %s is not kept yet: %s", schema_id, self._prefix, error)
             if isinstance(error, Transient | BackPressure):
                 self._away_until_s = now_s + _ASK_AGAIN_S
+                self._note([schema_id])
             pause_s = min(2 * owed.pause_s, _LONGEST_S) if owed and unknown else _ASK_AGAIN_S
             self._owed[schema_id] = _OwedId(now_s + pause_s, pause_s)
             return False
@@ -180,6 +194,13 @@ class SchemaKeeper:
             self._kept.add(schema_id)
         self._owed.pop(schema_id, None)
         return True
+
+    def _note(self, schema_ids: Sequence[int]) -> None:
+        """For the next process, as the registry was not asked, or has not answered."""
+        for schema_id in schema_ids:
+            if schema_id not in self._noted:
+                self._store.put_if_absent(f"{_folder(self._prefix)}{schema_id}.owed", b"{}")
+                self._noted.add(schema_id)
 
 
 class KeepingReader(CutReader):

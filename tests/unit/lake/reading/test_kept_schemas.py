@@ -104,13 +104,34 @@ def test_a_registry_that_is_away_holds_no_backup_up_and_is_asked_again(
     with caplog.at_level(logging.WARNING):
         world.append([event])
         world.store_all(backup_group())
-    assert world.kept() == []
+    assert world.kept() == ["raw/_schemas/1.owed"]
     assert "the schema 1 of raw is not kept yet" in caplog.text
     world.registry.away = False
     world.clock.advance(61)
     world.append([b"plain"])
     world.store_all(backup_group())
-    assert world.kept() == [kept_key("raw", 1)]
+    assert world.kept() == [kept_key("raw", 1), "raw/_schemas/1.owed"]
+
+
+def test_what_could_not_be_kept_is_kept_by_the_next_process() -> None:
+    """The records of an id may never come again."""
+    store, registry, clock = Counted(), Away(), ManualClock(0)
+    known = {frame(registry.register(name, schema), b"") for name, schema in (("s", EVENT), ("t", KEY))}
+    registry.away = True
+    keeper = SchemaKeeper(store, "raw", registry, clock)
+    keeper.keep(known | random_heads(10_000), "e")
+    assert [info.key for info in store.list("raw/_schemas/")][:2] == [
+        "raw/_schemas/1.owed",
+        "raw/_schemas/1000000.owed",
+    ]
+    assert len(list(store.list("raw/_schemas/"))) < 60
+    registry.away = False
+    later = SchemaKeeper(store, "raw", registry, clock)
+    later.keep(set(), "e")
+    assert [store.head(kept_key("raw", schema_id)) is not None for schema_id in (1, 2)] == [True, True]
+    registry.asked.clear()
+    SchemaKeeper(store, "raw", registry, clock).keep(known, "e")
+    assert not {1, 2}.intersection(registry.asked)
 
 
 def test_bytes_that_only_look_framed_are_few_requests(tmp_path: Path) -> None:
