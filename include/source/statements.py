@@ -64,13 +64,18 @@ class Statements:
         if old is None or old or not changed:
             catalog.forget(old)
         taken_over = {effect.to for effect in mine if effect.kind == "rename"}
+        dropped = {f"{effect.database}.{effect.table}" for effect in mine if effect.kind == "drop"}
+        known = self._core.state.tables.keys() - dropped
         for effect in mine:
             self._tell_window(effect)
             self._on_effect(effect, gtid, taken_over)
             if effect.kind in ("alter", "create"):
                 self._on_alter(f"{effect.database}.{effect.table}", gtid, commit_us)
             if effect.kind in ("alter", "create", "rename"):
-                self._on_keys(effect.to or (effect.database, effect.table), effect.parents, gtid)
+                name = effect.to or (effect.database, effect.table)
+                # CREATE … IF NOT EXISTS of one that is there gives it nothing.
+                made = effect.kind != "create" or ".".join(name) not in known
+                self._on_keys(name, effect.parents if made else (), gtid)
         if changed:
             self._on_rows_as_text(changed, gtid)
         return old

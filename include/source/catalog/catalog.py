@@ -126,10 +126,10 @@ class TableCatalog:
         return info is not None and info.in_memory
 
     def cascades_into(self, name: tuple[str, str]) -> bool:
-        """Whether a foreign key cascades into the table."""
+        """Whether a foreign key cascades into the table, and the binlog may lack rows that it changes."""
         found = self._cascading.get(name)
         if found is None:
-            found = self._cascading[name] = self._cascades(*name)
+            found = self._cascading[name] = traces(self._server) != "rows" and self._cascades(*name)
         return found
 
     def untraced_cascades(self, name: tuple[str, str], parents: Collection[tuple[str, str]] = ()) -> bool:

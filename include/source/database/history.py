@@ -1,25 +1,34 @@
 """Finds out that a server's binlog was reset, though its numbers have passed those of capture again.
 
 A reset begins the server's own numbers anew. While they are fewer than capture has, the sets of GTIDs tell
-(`server.require`). Later they say nothing, and all that was written between would be missing from the copy. Then
+(`Server.require`). Later they say nothing, and all that was written between would be missing from the copy. Then
 
 1. not all transactions of its own that capture has lie before the oldest file, as that says itself,
 2. but that file was begun after they were committed,
 3. and capture's place is the beginning of no event in the server's files.
 
 Each can be so without a reset: of a file that was purged, of a statement that ran while files changed, of a place in
-another server's files. All three cannot.
+another server's files. Whatever is not certain refuses nothing: a reset in the second of the last commit is not seen,
+nor one whose files have passed the number of capture's.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Final
 
 from include.errors import Terminal
 from include.record.gtid import GtidSet, MariadbGtidSet, parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.binlog_files import BinlogFiles, read_files
+from include.source.database.purge import ListedBinlogFile
 from include.source.database.server import AskServer, Reset, Server, own_of, read_server
 
 __all__ = ["require_history"]
+
+_GTID: Final = re.compile(r"([0-9]+)-([0-9]+)-([0-9]+)")
 
 
 def require_history(ask: AskServer, position: SourcePosition, files: BinlogFiles, place: str) -> None:
@@ -43,10 +52,11 @@ def require_history(ask: AskServer, position: SourcePosition, files: BinlogFiles
     own, listed = own_of(ask, position.gtids), read_files(ask)
     if not (str(own) and listed and server.logged(ask).contains(own)):  # type: ignore[arg-type]
         return
-    if _before(ask, server, listed[0].name).contains(own):  # type: ignore[arg-type]
+    before = _before(ask, server, listed[0].name)
+    if before is None or before.contains(own):  # type: ignore[arg-type]
         return
     began_us = files.started(listed[0].name)
-    if began_us is None or began_us <= position.commit_us or _is_event(ask, position.binlog):
+    if began_us is None or began_us <= position.commit_us or _is_event(ask, position.binlog, listed):
         return
     raise Reset(
         "the server's binlog was reset since capture was here, and has numbered other transactions alike",
@@ -59,19 +69,33 @@ def require_history(ask: AskServer, position: SourcePosition, files: BinlogFiles
     )
 
 
-def _before(ask: AskServer, server: Server, oldest: str) -> GtidSet:
-    """Transactions before the oldest file."""
+def _before(ask: AskServer, server: Server, oldest: str) -> GtidSet | None:
+    """Transactions before the oldest file; None where that is not told."""
     if server.flavour == "mysql":
         return parse_gtid_set(str(ask("SELECT @@global.gtid_purged")[0][0] or ""), "mysql")
-    for _file, _pos, kind, _server, _end, info in ask("SHOW BINLOG EVENTS IN %s LIMIT 3", oldest):
-        if kind == "Gtid_list":
-            return parse_gtid_set(str(info).strip("[]"), "mariadb")
-    return MariadbGtidSet()
-
-
-def _is_event(ask: AskServer, at: BinlogPosition) -> bool:
-    """Whether an event begins there, or will; True where capture has no place."""
+    last: dict[int, tuple[int, int]] = {}
     try:
-        return not at.file or ask("SHOW BINLOG EVENTS IN %s FROM %s LIMIT 1", at.file, at.pos) is not None
+        events = ask("SHOW BINLOG EVENTS IN %s LIMIT 3", oldest)
+    except Terminal:
+        # It cannot be read; a dump by GTID does not need it.
+        return None
+    for _file, _pos, kind, _server, _end, info in events:
+        # Of a domain it has the last of each server that has written in it.
+        for domain, server_id, number in _GTID.findall(str(info)) if kind == "Gtid_list" else ():
+            last[int(domain)] = max(last.get(int(domain), (0, 0)), (int(server_id), int(number)), key=itemgetter(1))
+    return MariadbGtidSet(last)
+
+
+def _is_event(ask: AskServer, at: BinlogPosition, listed: Sequence[ListedBinlogFile]) -> bool:
+    """Whether an event begins there, or will, or was purged; True where capture has no place."""
+    sizes = {file.name: file.size_bytes for file in listed}
+    if at.file not in sizes:
+        return not at.file or at <= BinlogPosition(listed[0].name, 0)
+    if at.pos >= sizes[at.file]:
+        return at.pos == sizes[at.file]
+    try:
+        events = ask("SHOW BINLOG EVENTS IN %s FROM %s LIMIT 1", at.file, at.pos)
     except Terminal:
         return False
+    # MySQL 8 goes on to the next one.
+    return not events or int(events[0][1]) == at.pos

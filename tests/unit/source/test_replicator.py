@@ -389,6 +389,16 @@ def test_a_key_that_cascades_is_noted_though_it_is_gone_when_its_statement_is_re
     assert resolved(world)[-1].uncovered == ("shop.t",)
 
 
+def test_a_table_that_is_there_gets_no_key_by_a_create() -> None:
+    """Of an application that runs it at each start."""
+    world = Harness()
+    key = "CREATE TABLE IF NOT EXISTS t (p int, FOREIGN KEY (p) REFERENCES t (id) ON DELETE CASCADE)"
+    world.replicate([transaction(1, key)])
+    assert resolved(world)[-1].uncovered == ()
+    world.replicate([transaction(1, key), transaction(2, key.replace("TABLE IF NOT EXISTS", "OR REPLACE TABLE"))])
+    assert resolved(world)[-1].uncovered == ("shop.t",)
+
+
 def test_a_database_that_is_replaced_loses_its_tables() -> None:
     """MariaDB logs the statement alone."""
     world = Harness()

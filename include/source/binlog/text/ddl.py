@@ -93,12 +93,12 @@ def effects(
     if reader.takes("DROP"):
         return _dropped(reader)
     if reader.takes("CREATE"):
-        return _created(reader)
+        return _created(reader, flavour)
     if reader.takes("RENAME"):
         return _renamed(reader)
     if reader.takes("ALTER"):
         return _altered(reader)
-    return [] if _is_harmless(reader) else _changed(reader, in_memory)
+    return [] if _is_harmless(reader) else _changed(reader, in_memory, flavour)
 
 
 def _skip_settings(reader: Reader) -> None:
@@ -131,14 +131,14 @@ def _is_harmless(reader: Reader) -> bool:
     return reader.ended or reader.word in _HARMLESS or reader.takes("LOAD", "INDEX")
 
 
-def _changed(reader: Reader, in_memory: Callable[[str, str], bool]) -> list[TableEffect]:
+def _changed(reader: Reader, in_memory: Callable[[str, str], bool], flavour: Flavour) -> list[TableEffect]:
     if reader.word == "DELETE":
         rest = list(reader.rest())
         alone, reader = Reader(rest, reader.database), Reader(rest, reader.database)
         emptied = alone.tables(most=1) if alone.takes("DELETE", "FROM") else []
         if emptied and alone.ended and in_memory(*emptied[0]):
             return [TableEffect("truncate", *emptied[0])]
-    changed = changed_tables(reader)
+    changed = changed_tables(reader, flavour)
     return (
         [TableEffect("rows", "")]
         if changed is None
@@ -162,7 +162,7 @@ def _database_dropped(reader: Reader) -> list[TableEffect]:
     return [TableEffect("drop_database", name) for _, name in reader.tables(most=1)]
 
 
-def _created(reader: Reader) -> list[TableEffect]:
+def _created(reader: Reader, flavour: Flavour) -> list[TableEffect]:
     replaces = reader.takes("OR", "REPLACE")
     if replaces and (reader.takes("DATABASE") or reader.takes("SCHEMA")):
         # MariaDB logs no DROP of its own for it.
@@ -171,17 +171,21 @@ def _created(reader: Reader) -> list[TableEffect]:
         pass
     if reader.takes("INDEX"):
         return _indexed(reader)
+    temporary = reader.takes("TEMPORARY")
     if not reader.takes("TABLE"):
         return []
     reader.skip_condition()
     made = reader.tables(most=1)
     rest = list(reader.rest())
     rows = _rows(rest)
+    called = [TableEffect("rows", "")] if calls_unknown(rows, flavour) else []
+    if temporary:
+        return called
     return [
         *(TableEffect("drop", *name) for name in made if replaces),
         *(TableEffect("create", *name, parents=_cascades(rest, name[0])) for name in made),
         *(TableEffect("rows", *name) for name in made if rows),
-        *([TableEffect("rows", "")] if calls_unknown(rows) else []),
+        *called,
     ]
 
 
@@ -238,13 +242,22 @@ def _altered(reader: Reader) -> list[TableEffect]:
 
 
 def _cascades(rest: list[Token], database: str) -> frozenset[tuple[str, str]]:
-    """Parents of the foreign keys of a definition that change rows by cascade; `database`: the child's."""
+    """Parents of the foreign keys of a definition that change rows by cascade; `database`: the child's.
+
+    Of a column's own REFERENCES, which many servers leave out, nothing is said, nor of another engine's keys.
+    """
     parents: set[tuple[str, str]] = set()
     parent: list[tuple[str, str]] = []
     words = [token.word for token in rest]
+    engines = [word for before, word in pairwise(word for word in words if word != "=") if before == "ENGINE"]
+    if engines and engines != ["INNODB"]:
+        return frozenset()
+    foreign = False
     for i, (word, event, action) in enumerate(zip(words, words[1:], words[2:], strict=False)):
+        foreign |= (word, event) == ("FOREIGN", "KEY")
         if word == "REFERENCES":
-            parent = Reader(rest[i + 1 :], database).tables(most=1)
+            parent = Reader(rest[i + 1 :], database).tables(most=1) if foreign else []
+            foreign = False
         elif word == "ON" and event in ("DELETE", "UPDATE") and action in ("CASCADE", "SET"):
             parents.update(parent)
     return frozenset(parents)

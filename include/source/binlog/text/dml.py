@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import pairwise, takewhile
 from typing import Final
 
+from include.record.gtid import Flavour
 from include.source.binlog.text.functions import calls_unknown
 from include.source.binlog.text.words import Reader, Token
 
@@ -25,7 +26,7 @@ _AFTER_LIST: Final = _ENDS | {"JOIN", "STRAIGHT_JOIN", "("}
 _JOINS: Final = frozenset({",", "JOIN", "STRAIGHT_JOIN"})
 
 
-def changed_tables(reader: Reader) -> list[tuple[str, str]] | None:
+def changed_tables(reader: Reader, flavour: Flavour) -> list[tuple[str, str]] | None:
     """(database, table) of each; None for a statement that does not say it, as one that calls somebody's function."""
     rest = list(reader.rest())
     reader = Reader(rest, reader.database)
@@ -33,11 +34,11 @@ def changed_tables(reader: Reader) -> list[tuple[str, str]] | None:
         reader = _after_common_tables(reader)
     if reader.takes("INSERT") or reader.takes("REPLACE"):
         _skip(reader, _INSERTS)
-        return _filled(reader)
+        return _filled(reader, flavour)
     if reader.takes("LOAD"):
         into = [i for i, (one, other) in enumerate(pairwise(rest)) if (one.word, other.word) == ("INTO", "TABLE")]
-        return _filled(Reader(rest[into[0] + 2 :], reader.database)) if into else None
-    if calls_unknown(rest):
+        return _filled(Reader(rest[into[0] + 2 :], reader.database), flavour) if into else None
+    if calls_unknown(rest, flavour):
         return None
     if reader.takes("UPDATE"):
         _skip(reader, _UPDATES)
@@ -52,10 +53,10 @@ def _skip(reader: Reader, modifiers: tuple[str, ...]) -> None:
         pass
 
 
-def _filled(reader: Reader) -> list[tuple[str, str]] | None:
+def _filled(reader: Reader, flavour: Flavour) -> list[tuple[str, str]] | None:
     """The one table that is next; what follows it may be its columns."""
     tables = reader.tables(most=1)
-    return None if not tables or calls_unknown(list(reader.rest())) else tables
+    return None if not tables or calls_unknown(list(reader.rest()), flavour) else tables
 
 
 def _after_common_tables(reader: Reader) -> Reader:
@@ -99,7 +100,7 @@ def _joined(rest: list[Token], database: str) -> list[tuple[str, str]]:
             continue
         elif word in _ENDS and not depth and before != "FOR":
             break
-        elif word in _JOINS:
+        elif word in _JOINS and before != "FOR":
             due = True
         elif due and (token.name or word == "."):
             called = i + 1 < len(rest) and rest[i + 1].word == "("

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.errors import Terminal
+from include.record.gtid import Flavour
 from include.source.binlog.text.ddl import TableEffect, effects
 
 _RENAMED = TableEffect("rename", "shop", "t", ("shop", "u"))
@@ -202,6 +203,10 @@ def test_settings_for_one_statement_of_another_form_are_refused(text: str) -> No
             "percona.checksums",
         ),
         ("INSERT INTO t (a) WITH RECURSIVE c (n) AS (SELECT 1) SELECT MAX(n) OVER (PARTITION BY n) FROM c", "t"),
+        ("INSERT INTO t SELECT d.x FROM (SELECT 1, 2) d (x, y)", "t"),
+        ("WITH a (x) AS (SELECT 1), b (y, z) AS (SELECT 2, 3) UPDATE t JOIN a SET t.c = a.x", "t a"),
+        ("INSERT INTO t SELECT TRIM(BOTH (x) FROM y), SUBSTRING(a FROM 1 FOR (2)), sys.format_bytes(1) FROM u", "t"),
+        ("UPDATE t FORCE INDEX FOR JOIN (`PRIMARY`) JOIN u SET a = CAST(b AS CHAR VARYING(10))", "t u"),
         ("LOAD DATA INFILE 'x' INTO TABLE t CHARACTER SET utf8 IGNORE 1 LINES (a, @b) SET c = upper(@b)", "t"),
         ("CREATE TABLE t (v int) VALUES ROW(1), ROW(2)", "t"),
     ],
@@ -228,6 +233,7 @@ def test_the_tables_whose_rows_a_text_changes_are_read_from_it(text: str, tables
         "UPDATE other.x SET a = shop.upper(a)",
         "DELETE FROM other.x WHERE put(a)",
         "LOAD DATA INFILE 'x' INTO TABLE other.x (@a) SET a = put(@a)",
+        "CREATE TEMPORARY TABLE x SELECT put(1)",
     ],
 )
 def test_a_text_that_does_not_say_its_tables_may_have_changed_any(text: str) -> None:
@@ -248,19 +254,26 @@ def test_a_statement_that_is_known_to_change_nothing_has_no_effect(text: str) ->
         ("ALTER TABLE x.t ADD FOREIGN KEY (a) REFERENCES p (id) ON UPDATE SET NULL, RENAME u", {("x", "p")}),
         (
             (
-                "CREATE TABLE t (a int ON UPDATE CASCADE, b int REFERENCES `q`(id) ON DELETE RESTRICT, FOREIGN KEY (a) "
+                "CREATE TABLE t (a int ON UPDATE CASCADE, b int REFERENCES `q`(id) ON DELETE CASCADE, FOREIGN KEY (a) "
                 "REFERENCES other.p (id) MATCH FULL ON UPDATE NO ACTION ON DELETE SET DEFAULT)"
             ),
             {("other", "p")},
         ),
         ("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES p (id), ADD c timestamp ON UPDATE CURRENT_TIMESTAMP", set()),
         ("ALTER TABLE t COMMENT 'REFERENCES p ON DELETE CASCADE'", set()),
+        ("CREATE TABLE t (a int, FOREIGN KEY (a) REFERENCES p (id) ON DELETE CASCADE) ENGINE = MyISAM", set()),
     ],
 )
 def test_keys_that_a_statement_gives_and_that_cascade_are_known_by_their_parents(
     text: str, parents: set[tuple[str, str]]
 ) -> None:
     assert {parent for effect in effects(text, "shop") for parent in effect.parents} == parents
+
+
+@pytest.mark.parametrize(("flavour", "table"), [("mariadb", "x"), ("mysql", "")])
+def test_a_function_that_one_family_lacks_is_a_users_there(flavour: Flavour, table: str) -> None:
+    found = effects("INSERT INTO shop.x VALUES (nextval('s'))", "shop", flavour=flavour)
+    assert [effect.table for effect in found] == [table]
 
 
 def test_a_comment_that_only_mariadb_executes_is_a_comment_to_mysql() -> None:

@@ -29,21 +29,25 @@ def look(
     captured: str | None = None,
     before: str = "",
     began_us: int | None = COMMIT_US + 1_000_000,
-    event: bool = False,
+    event: int | None = None,
+    readable: bool = True,
+    size: int = 9000,
 ) -> None:
-    """`before`: what lies before the oldest file; `event`: capture's place is the beginning of one."""
+    """`before`: what lies before the oldest file; `event`: where the next event from capture's place on begins."""
 
     def ask(sql: str, *values: Any) -> list[tuple[Any, ...]]:
         if sql.startswith("SHOW BINLOG EVENTS IN %s FROM"):
             assert values == ("bin.000003", 500)
-            if not event:
+            if event is None:
                 raise Terminal("the server refuses a statement", code=1220)
-            return []
+            return [("bin.000003", event, "Gtid", 7, event + 42, "")]
+        if sql.startswith("SHOW BINLOG EVENTS") and not readable:
+            raise Terminal("the server refuses a statement", code=1220)
         answers: dict[str, list[tuple[Any, ...]]] = {
             "SELECT VERSION()": [("11.4.5-MariaDB" if flavour == "mariadb" else "9.7.0",)],
             "SELECT @@lower_case_table_names": [(0,)],
             "SHOW GLOBAL VARIABLES LIKE 'gtid\\_mode'": [("gtid_mode", "ON")],
-            "SHOW BINARY LOGS": [("bin.000001", 9000), ("bin.000002", 9000)],
+            "SHOW BINARY LOGS": [("bin.000001", 9000), ("bin.000002", 9000), ("bin.000003", size)],
             "SELECT @@global.server_id": [(7,)],
             "SELECT @@global.server_uuid": [(OWN,)],
             "SELECT @@global.gtid_binlog_pos": [(NUMBERS[flavour][1],)],
@@ -66,6 +70,11 @@ def look(
 def test_a_server_that_has_begun_anew_and_passed_capture_is_refused(flavour: Flavour) -> None:
     with pytest.raises(Reset, match=r"has numbered other transactions alike.*--snapshot --anew"):
         look(flavour)
+    # MySQL 8 shows the next event where none begins.
+    with pytest.raises(Reset):
+        look(flavour, event=562)
+    with pytest.raises(Reset):
+        look(flavour, size=499)
 
 
 @pytest.mark.parametrize("flavour", ["mariadb", "mysql"])
@@ -77,6 +86,19 @@ def test_a_server_that_has_not_begun_anew_is_read(flavour: Flavour) -> None:
     look(flavour, began_us=COMMIT_US)
     look(flavour, began_us=None)
     # A statement ran while files changed: its time is that of its begin.
-    look(flavour, event=True)
+    look(flavour, event=500)
+    look(flavour, size=500)
     # Made by another server, from which this one has it: it may have been set up later.
     look(flavour, captured=other)
+
+
+def test_what_lies_before_mariadbs_oldest_file_has_each_server_of_a_domain() -> None:
+    """Two servers have written in it, as after each promotion."""
+    look("mariadb", before="0-8-50,0-7-100")
+    look("mariadb", before="0-7-100,0-8-150,1-7-3")
+    with pytest.raises(Reset):
+        look("mariadb", before="0-8-50,0-7-60")
+
+
+def test_an_oldest_file_that_cannot_be_read_refuses_nothing() -> None:
+    look("mariadb", readable=False)
