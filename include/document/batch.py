@@ -214,6 +214,9 @@ class BatchRunner:
     def _open(self) -> None:
         self._publisher.open()
         self._rebuilds = Rebuilds(self._publisher.answers)
+        if self._own_request is not None and self._rebuilds.knows(self._own_request.id):
+            # Its commit took place, and the answer was lost.
+            self._own_request = None
 
     def _uncovered(self, cut: Cut) -> list[str]:
         """Tables whose changes the documents may lack.

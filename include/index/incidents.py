@@ -20,7 +20,8 @@ LOST: Final = IncidentKind("lost", "index", "error", "indexing.md#recover-a-lost
     ends="it is there, or is to be written no more", text="{index} is to be fed and its index is gone.",
     fix="`lyrebird index rebuild {alias}`")  # fmt: skip
 OLD: Final = IncidentKind("old", "index", "error", "indexing.md#what-stops-the-indexer",
-    opens="a generation stood still for longer than its topic keeps deletions, so it is written no more",
+    opens="a generation stood still for longer than its topic keeps deletions, or would begin on a topic that has "
+          "grown, so it is written no more",
     ends="it is to be written no more", text="{index} is written no more: {error}",
     fix="`lyrebird index rebuild {alias}`")  # fmt: skip
 STUCK: Final = IncidentKind("stuck", "index", "error", "indexing.md#change-a-mapping-rebuild-and-promote",
@@ -51,7 +52,7 @@ class IndexIncidents(IncidentLedger):
         self._only(LOST, {name: {} for name in names})
 
     def old(self, reasons: Mapping[str, LyrebirdError]) -> None:
-        """These generations and no others stood still for too long."""
+        """These generations and no others lack deletions, see `TooOld`."""
         self._only(OLD, {name: {"error": error} for name, error in reasons.items()})
 
     def stuck(self, reasons: Mapping[str, LyrebirdError]) -> None:

@@ -119,7 +119,9 @@ class LakeGroup(Strict):
         default=None, ge=1, description="older cuts are forgotten by the DAG lake_forget; None: all is kept"
     )
     unknown_schema_s: int = Field(
-        default=600, ge=0, description="so long a schema id that the registry does not know is waited for, once a day"
+        default=600,
+        ge=0,
+        description="so long schema ids that the registry does not know are waited for, three times a day",
     )
     policy: UploadPolicies = Field(default_factory=UploadPolicies)
     finalise: Finalising = Field(default_factory=Finalising, description="partition groups only: when a date is over")

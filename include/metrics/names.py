@@ -70,7 +70,7 @@ HELP: Final[dict[str, str]] = {
     "lyrebird_retries_total": "Calls made again. High: a server is overloaded or away.",
     "lyrebird_cuts_total": "Cuts committed to object storage, by group. High: the upload policy makes small objects.",
     "lyrebird_stored_bytes_total": "Bytes of data objects committed to object storage, by group.",
-    "lyrebird_lost_ranges_total": "Ranges that Kafka dropped before they were stored, by group. Must be 0.",
+    "lyrebird_lost_ranges_total": "Ranges that Kafka dropped before they were stored, or whose cuts went. Must be 0.",
     "lyrebird_offset_failures_total": "Failed commits of heads for lag tools, by group. High: those tools are behind.",
     "lyrebird_unknown_schema_ids_total": "Schema ids that a backup asked for in vain, by group. High: a topic's bytes "
     "only look framed, or the registry lacks schemas.",

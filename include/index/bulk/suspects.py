@@ -58,7 +58,7 @@ class Suspects:
         return ripe and self._witness is None and not self._asked
 
     def bear(self, witness: BulkLine | None) -> None:
-        """What was brought; None: nothing was to be had, and none of these lines will get another."""
+        """What was brought; None: nothing was to be had. It is for these lines: later it may be none any more."""
         self._witness, self._asked = witness, True
 
     def answered(self, line: BulkLine, *, broken: bool, probed: bool) -> None:
@@ -97,4 +97,5 @@ class Suspects:
     def clear(self) -> None:
         """Forget all."""
         self._of.clear()
-        self._asked = False
+        if self._asked:
+            self._witness, self._asked = None, False

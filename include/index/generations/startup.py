@@ -24,7 +24,10 @@ __all__ = ["GenerationContext", "TooOld", "opened"]
 
 
 class TooOld(Terminal):
-    """A generation stood still for longer than its topic keeps deletions: only a rebuild knows what is gone."""
+    """A generation lacks deletions that its topic does not show any more: only a new one knows what is gone.
+
+    It stood still for longer than they are kept, or would begin on a topic that has grown.
+    """
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class GenerationContext:
         """Claim a generation, which fences whoever wrote it before. May be called again.
 
         A generation that has seen no growth of a topic takes over what `known` saw. Raises `TooOld`, `Terminal` as
-        `resumed` and, for a topic that is read from its beginning, as `require_no_growth`; `Transient`, `Fenced`.
+        `resumed`, `Transient`, `Fenced`.
         """
         keepers = {
             topic: ProgressKeeper(self.index, info, topic, self.owner, self.clock) for topic in self.definition.topics
@@ -89,13 +92,19 @@ class GenerationContext:
             now = resumed(ours, declared.generation, topic_id, self._growth.numbers(topic))
             if not now.acked and found is not None:
                 # It begins where the log does, and would bring back what was deleted.
-                require_no_growth(self.definition, topic, self.admin, self.reader)
+                self._require_ungrown(info, topic)
             elif now.acked and keeper.written_us is not None:
                 self._require_young(info, now, keeper.written_us)
             same = seen.generation == now.generation
             return now if now.partitions or not same else replace(now, partitions=seen.partitions)
 
         return keeper.claim(resume)
+
+    def _require_ungrown(self, info: IndexInfo, topic: str) -> None:
+        try:
+            require_no_growth(self.definition, topic, self.admin, self.reader)
+        except Terminal as error:
+            raise TooOld(error.message, **{"index": info.name, **error.details}, fix=error.fix) from error
 
     def _require_young(self, info: IndexInfo, progress: IndexProgress, written_us: int) -> None:
         """Raise `TooOld` when a deletion that it has not read may be gone: the document would live for ever."""
@@ -119,7 +128,7 @@ class GenerationContext:
 def opened(
     infos: Iterable[IndexInfo], target: Callable[[IndexInfo], ActiveGeneration]
 ) -> tuple[list[ActiveGeneration], dict[str, TooOld]]:
-    """Those of `infos` that `target` opens, and why others stood still for too long; raises that when all did.
+    """Those of `infos` that `target` opens, and why others lack deletions; raises that when all do.
 
     One such generation alone must not keep the one that was rebuilt in its place from being written.
     """

@@ -102,7 +102,7 @@ class GroupIncidents(GroupWatcher):
     def on_refused(self, tp: TopicIdPartition, error: LyrebirdError) -> None:
         self._beside.on_refused(tp, error)
         self._failing.add(tp)
-        self._outages.on_error(self._place(tp), error)
+        self._outages.on_error(self._place(tp), error, alone=True)
 
     @override
     def on_away(self, error: LyrebirdError) -> None:

@@ -27,18 +27,25 @@ class Outages:
         self._since_us: dict[System, dict[str, int]] = {name: {} for name in SYSTEMS}
         self._good_us: dict[System, int] = {}
         self._last: dict[System, Diagnosis] = {}
+        self._alone: set[str] = set()
 
-    def on_error(self, place: str, error: LyrebirdError) -> None:
-        """Something has failed at `place`; what none of the systems is to blame for changes nothing."""
+    def on_error(self, place: str, error: LyrebirdError, *, alone: bool = False) -> None:
+        """Something has failed at `place`; what none of the systems is to blame for changes nothing.
+
+        `alone`: an object of that place is refused, and says nothing of others.
+        """
         system = system_of(error)
         if system is None:
             return
+        if alone:
+            self._alone.add(place)
         self._since_us[system].setdefault(place, self._clock.now_us())
         self._good_us.pop(system, None)
         self._last[system] = diagnose(error)
 
     def on_good(self, place: str) -> None:
         """All that `place` rests on answered."""
+        self._alone.discard(place)
         for system, places in self._since_us.items():
             places.pop(place, None)
             if not places:
@@ -46,8 +53,11 @@ class Outages:
 
     @property
     def there(self) -> bool:
-        """Whether something has failed anywhere and not gone well since, or only just has."""
-        return any(places or self._ledger.find(SYSTEMS[system]) for system, places in self._since_us.items())
+        """Whether something has failed anywhere, not alone, and not gone well since, or only just has."""
+        return any(
+            places.keys() - self._alone or (not places and self._ledger.find(SYSTEMS[system]))
+            for system, places in self._since_us.items()
+        )
 
     def at(self, place: str) -> bool:
         """Whether something has failed at `place` for one of the systems, and not gone well since."""

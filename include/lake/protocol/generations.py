@@ -61,7 +61,8 @@ class LiveGeneration:
 
     def gone(self, partition: int) -> int:
         """Up to which offset cuts were stored that readers found before it took over, and find no more; 0: none."""
-        return self.pointer.gone.get(partition, 0)
+        gone = self.pointer.gone.get(partition, 0)
+        return gone if gone > max(self.start(partition), self.pointer.floor(partition)) else 0
 
     def check_head(self, partition: int, head: int) -> None:
         """Raise `Terminal` when the chain ends before the place that it had reached: its commits were taken away."""

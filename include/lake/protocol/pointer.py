@@ -114,8 +114,8 @@ class ReadersPointer:
     heads: Mapping[int, int] = field(default_factory=dict)
     """By partition: how far the live generation had come at least, when it was noted."""
     gone: Mapping[int, int] = field(default_factory=dict)
-    """By partition: how far generations before the live one had come, where it begins before that and has not come so
-    far when it was noted last."""
+    """By partition: how far generations before the live one had come, where it begins before that; until it has a cut
+    and its heads are noted."""
     noted: str = ""
     """The day (ISO) of `heads`."""
     forgotten: str = ""
@@ -233,7 +233,8 @@ class ReadersPointer:
         """Note how far the live generation has come, once a day; nothing where another one is live."""
         if self.noted == day or self.live is None or self.live.generation != generation:
             return self
-        gone = {partition: at for partition, at in self.gone.items() if heads.get(partition, 0) < at}
+        # It was told by then; what remains is of chains without a cut, whose gaps it makes losses.
+        gone = {partition: at for partition, at in self.gone.items() if not heads.get(partition, 0)}
         return replace(self, heads=_raised(self.heads, heads), gone=gone, noted=day)
 
     def _live_of(self, partition: int, first: int) -> int | None:

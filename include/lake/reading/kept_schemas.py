@@ -9,8 +9,9 @@ Any bytes that begin with a zero look framed, and each record of a topic may hav
 process asks for so many ids of a topic in vain, and for so many of those that are owed, and no more. Registries number
 schemas from 1 on, and random ids are great ones: the least is asked for first, and the least are those that are owed.
 One that is asked for in vain again and again waits twice as long each time. One that does not answer is left for a
-minute. What was not asked for then is noted beside the schemas, `<id>.owed`: the process may end before the registry is
-back, and records of that id may never come again. Such a note stays; it says nothing once the schema is there.
+minute. What is owed is noted beside the schemas, `<id>.owed`: the process may end before the registry has it, and
+records of that id may never come again. Such a note stays; it says nothing once the schema is there. Random ids are
+not worth one: noted is what a registry may number soon, and a thousand at most.
 """
 
 from __future__ import annotations
@@ -48,6 +49,9 @@ _LONGEST_S: Final = 86_400.0
 # Of ids that the registry does not know; those of bytes that only look framed are many.
 _OWED: Final = 10_000
 _VAIN: Final = 50
+_MOST_NOTED: Final = 1_000
+# Beyond the greatest id that is kept.
+_SOON: Final = 100_000
 _MINUTE_S: Final = 60.0
 _MOST_S: Final = 10.0
 
@@ -160,8 +164,7 @@ class SchemaKeeper:
             at_s = self._clock.monotonic_s()
             if not allowance.left or at_s < self._away_until_s or at_s - now_s >= _MOST_S:
                 self._owed = dict.fromkeys(schema_ids[at:], _OwedId(now_s + _ASK_AGAIN_S)) | self._owed
-                if at_s < self._away_until_s:
-                    self._note(schema_ids[at : at + allowance.left])
+                self._note(schema_ids[at:])
                 if not allowance.left and topic is not None and topic not in self._told:
                     self._told.add(topic)
                     LOGGER.warning(
@@ -179,16 +182,18 @@ class SchemaKeeper:
             schema, language = self._registry.schema(schema_id), self._registry.language(schema_id)
         except LyrebirdError as error:
             owed = self._owed.get(schema_id)
-            unknown = isinstance(error, InvalidRecord)
+            unknown, answered = isinstance(error, UnknownSchema), isinstance(error, InvalidRecord)
             self._vain += unknown
             if owed is None and not unknown:
                 LOGGER.warning("the schema %d of %s is not kept yet: %s", schema_id, self._prefix, error)
             if isinstance(error, Transient | BackPressure):
                 self._away_until_s = now_s + _ASK_AGAIN_S
-                self._note([schema_id])
-            pause_s = min(2 * owed.pause_s, _LONGEST_S) if owed and unknown else _ASK_AGAIN_S
+            pause_s = min(2 * owed.pause_s, _LONGEST_S) if owed and answered else _ASK_AGAIN_S
             self._owed[schema_id] = _OwedId(now_s + pause_s, pause_s)
-            return False
+            if unknown or not answered:
+                self._note([schema_id])
+            # One that no format can use is no sign of bytes that only look framed.
+            return answered and not unknown
         self._store.put_if_absent(kept_key(self._prefix, schema_id), _body(schema_id, language, schema))
         if self._kept is not None:
             self._kept.add(schema_id)
@@ -196,8 +201,11 @@ class SchemaKeeper:
         return True
 
     def _note(self, schema_ids: Sequence[int]) -> None:
-        """For the next process, as the registry was not asked, or has not answered."""
+        """For the next process, as the registry was not asked, has not answered, or does not know it yet."""
+        soon = max(self._kept or (), default=0) + _SOON
         for schema_id in schema_ids:
+            if schema_id > soon or len(self._noted) >= _MOST_NOTED:
+                break
             if schema_id not in self._noted:
                 self._store.put_if_absent(f"{_folder(self._prefix)}{schema_id}.owed", b"{}")
                 self._noted.add(schema_id)

@@ -1,10 +1,10 @@
 """Schemas as the lake's tasks ask for them: ids that the registry does not know yet are waited for, and remembered.
 
-A registry may lag behind its producers, or have been restored empty. So an id that it does not know is given a grace:
-until it is over the range is tried again (`Transient`, an incident after a minute), then the record is set aside for
-good. A topic of bytes that only look framed must not stand still again and again: three ids a day have a grace, further
-unknown ones are refused at once. An id that comes to be known gives all three back: the registry was behind. All this
-holds for one process.
+A registry may lag behind its producers, or have been restored empty. So an id that it does not know begins a grace:
+until it is over all ranges with unknown ids are tried again (`Transient`, an incident after a minute), then the records
+are set aside for good. A topic of bytes that only look framed must not stand still again and again: a day has three
+graces, and who was met in one begins no other. Behind them unknown ids are refused at once. An id that comes to be
+known gives all three back: the registry was behind. All this holds for one process.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class PatientRegistry(RegistryFront):
         super().__init__(registry)
         self._clock, self._grace_s = clock, grace_s
         self._unknown: dict[int, float] = {}
-        self._graces: dict[int, float] = {}
+        self._graces: list[float] = []
+        self._waited: set[int] = set()
 
     @override
     def schema(self, schema_id: int) -> dict[str, Any]:
@@ -87,17 +88,22 @@ class PatientRegistry(RegistryFront):
                 self._registry.schema(schema_id)
             except UnknownSchema:
                 if asked_s is None and len(self._unknown) >= _REMEMBERED:
-                    self._unknown.pop(next(iter(self._unknown)))
+                    self._waited.discard(oldest := next(iter(self._unknown)))
+                    del self._unknown[oldest]
                 self._unknown[schema_id] = now_s
             else:
                 if self._unknown.pop(schema_id, None) is not None:
                     self._graces.clear()
+                    self._waited.clear()
                 return
-        self._graces = {id_: begun_s for id_, begun_s in self._graces.items() if now_s - begun_s < _GRACES_WITHIN_S}
-        if len(self._graces) < _GRACES:
-            self._graces.setdefault(schema_id, now_s)
-        waited_s = now_s - self._graces.get(schema_id, now_s - self._grace_s)
-        if waited_s < self._grace_s:
+        self._graces = [begun_s for begun_s in self._graces if now_s - begun_s < _GRACES_WITHIN_S]
+        runs = bool(self._graces) and now_s - self._graces[-1] < self._grace_s
+        if not runs and schema_id not in self._waited and len(self._graces) < _GRACES and self._grace_s:
+            self._graces.append(now_s)
+            runs = True
+        if runs:
+            self._waited.add(schema_id)
+            waited_s = now_s - self._graces[-1]
             raise Transient(
                 "the schema registry does not know the schema of a record yet",
                 system="registry",

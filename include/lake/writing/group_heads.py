@@ -85,12 +85,17 @@ class GroupHeads:
             return error
 
     def _of_one_object(self, error: Terminal, topic: TopicKey) -> bool:
-        """Whether the store refuses an object of the topic's chains, and gives the topic's pointer, which all need."""
-        key = str(error.details.get("key", ""))
-        if error.details.get("system") != "s3" or key.endswith("/") or not key.startswith(f"{topic}/"):
+        """Whether the store refuses one object below the chains, of this life of the topic or a former one.
+
+        Then it gives another: the topic's pointer, or, where that is what it refuses, it lists what is there.
+        """
+        key, folder = str(error.details.get("key", "")), str(topic).rpartition("/")[0] + "/"
+        if error.details.get("system") != "s3" or key.endswith("/") or not key.startswith(folder):
             return False
         try:
-            return self._store.get(topic.pointer) is not None
+            if key != topic.pointer:
+                return self._store.get(topic.pointer) is not None
+            return next(iter(self._store.list(f"{topic}/")), None) is not None
         except LyrebirdError:
             return False
 

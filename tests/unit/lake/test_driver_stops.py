@@ -226,6 +226,19 @@ def test_a_run_on_a_schedule_leaves_the_partition_of_an_object_that_the_store_re
     assert world.stored("extra")[-1][1] == 301
 
 
+def test_a_topic_whose_pointer_the_store_refuses_holds_up_no_other(world: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule archives what has not changed for long: of a former life that is its pointer."""
+    two_topics(world)
+    world.write("events", 300)
+    world.write("extra", 300)
+    refusing(world, monkeypatch, TopicKey("raw", "events", world.tp().topic_id).pointer)
+    world.driver = world.started()
+    world.run_for(120)
+    assert not world.away
+    assert {tp.topic for tp, _ in world.refused} == {"events"}
+    assert world.stored("extra")[-1][1] == 602
+
+
 def test_a_store_that_refuses_pointers_too_is_waited_for(world: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     two_topics(world)
     world.driver = world.started()

@@ -279,6 +279,18 @@ def test_an_index_that_begins_at_the_topics_beginning_is_not_filled_from_one_tha
     assert world.progress(1) == progress, "it was not claimed"
 
 
+def test_a_generation_that_would_begin_on_a_topic_that_grew_keeps_no_other_from_being_written() -> None:
+    world = IndexingHarness()
+    fill(world)
+    world.start().batch()
+    outgrown(world)
+    world.make(2)
+    world.topic.put(200)
+    world.start().batch()
+    assert "200" in world.documents(1)
+    assert not world.documents(2)
+
+
 def test_an_index_that_had_read_a_topic_before_it_grew_goes_on() -> None:
     world = IndexingHarness()
     fill(world)

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from include.clock import ManualClock
 from include.errors import BackPressure, Fenced, Terminal, Transient
 from include.incidents.kind import Incident
+from include.incidents.ledger import IncidentLedger
 from include.lake.definition import LakeGroup
 from include.lake.incidents.incidents import LakeIncidents
 from include.lake.incidents.kinds import LeftStanding, next_command
+from include.lake.incidents.outages import Outages
 from include.lake.protocol.chain import Chain
 from include.lake.protocol.chain_key import ChainKey
 from include.lake.protocol.cut import Commit, CutObject, Gap
@@ -108,6 +111,21 @@ def test_an_object_of_one_partition_that_the_store_refuses_is_told_until_it_is_g
     assert (one.kind, one.severity) == ("store", "warning")
     assert "an object lies in an archive" in one.text
     assert scene.run(160) == []
+
+
+def test_an_object_that_is_refused_says_nothing_of_the_delay_of_others() -> None:
+    clock = ManualClock(1)
+    outages = Outages("lake", IncidentLedger(MemoryRunFolder(), clock), clock)
+    archived = Terminal("an object lies in an archive", **S3, key="raw/x")
+    outages.on_error("raw:events/0", archived, alone=True)
+    assert (outages.there, outages.at("raw:events/0")) == (False, True)
+    outages.on_error("raw:events/1", archived)
+    assert outages.there
+    outages.on_good("raw:events/1")
+    assert not outages.there
+    outages.on_good("raw:events/0")
+    outages.on_error("raw:events/0", archived)
+    assert outages.there
 
 
 def test_cuts_that_were_gone_when_a_revision_took_over_are_told_beside_what_kafka_lacks_of_them(

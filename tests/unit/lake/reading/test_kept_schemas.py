@@ -120,11 +120,7 @@ def test_what_could_not_be_kept_is_kept_by_the_next_process() -> None:
     registry.away = True
     keeper = SchemaKeeper(store, "raw", registry, clock)
     keeper.keep(known | random_heads(10_000), "e")
-    assert [info.key for info in store.list("raw/_schemas/")][:2] == [
-        "raw/_schemas/1.owed",
-        "raw/_schemas/1000000.owed",
-    ]
-    assert len(list(store.list("raw/_schemas/"))) < 60
+    assert [info.key for info in store.list("raw/_schemas/")] == ["raw/_schemas/1.owed", "raw/_schemas/2.owed"]
     registry.away = False
     later = SchemaKeeper(store, "raw", registry, clock)
     later.keep(set(), "e")
@@ -138,10 +134,10 @@ def test_bytes_that_only_look_framed_are_few_requests(tmp_path: Path) -> None:
     world = Backed(tmp_path)
     asked = world.registry.asked
     for _ in range(3):
-        world.append([b"\0\0\0\0\7rest", b"\0\0"] * 50)
+        world.append([b"\0\0\0\0\7rest", b"\0\7\7\7\7rest", b"\0\0"] * 50)
         world.store_all(backup_group())
-    assert asked == [7]
-    assert world.kept() == []
+    assert asked == [7, 0x07070707]
+    assert world.kept() == ["raw/_schemas/7.owed"], "a registry may number that soon"
 
 
 class Counted(MemoryStore):

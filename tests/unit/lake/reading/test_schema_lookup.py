@@ -44,7 +44,19 @@ def test_a_schema_that_comes_within_the_grace_sets_nothing_aside() -> None:
     assert patient.language(1) == "AVRO"
 
 
-def test_three_ids_a_day_are_waited_for_and_further_ones_set_aside_at_once() -> None:
+def test_ids_that_are_met_together_are_waited_for_together() -> None:
+    """A registry that was restored empty lacks all of them."""
+    registry, clock, patient = made()
+    for schema_id in range(1, 8):
+        with pytest.raises(Transient):
+            patient.schema(schema_id)
+        clock.advance(1)
+    registry.register("s", LONG)
+    clock.advance(40)
+    assert patient.schema(1) == LONG
+
+
+def test_a_day_has_three_graces_and_behind_them_unknown_ids_are_set_aside_at_once() -> None:
     _, clock, patient = made()
     for schema_id in (7, 8, 9):
         for _ in range(20):
