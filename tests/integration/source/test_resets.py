@@ -30,8 +30,10 @@ def test_a_server_that_was_reset_is_refused_at_once_and_read_anew(
         world.sql(reset, f"DELETE FROM {n}.a WHERE id = 1", f"INSERT INTO {n}.a VALUES (9, 1, 'anew', 1, NULL)")
         # A replica that is behind would be waited for, five minutes long.
         assert "lost transactions of its own" in world.run("run", code=1)[1]
-        # Its numbers pass capture's: by these alone nothing would be missing.
+        # Its numbers pass capture's, by which nothing would be missing, and then its file capture's place.
         world.sql(*(f"UPDATE {n}.a SET n = {i} WHERE id = 9" for i in range(60)))
+        assert "has numbered other transactions alike" in world.run("run", code=1)[1]
+        world.sql(*(f"UPDATE {n}.a SET v = REPEAT('{i} ', 5) WHERE id = 9" for i in range(1000)))
         assert "has numbered other transactions alike" in world.run("run", code=1)[1]
         world.run("run", "--snapshot", "--anew")
         assert world.copy("a") == world.truth("a")
