@@ -17,29 +17,8 @@ _MASTER_FATAL: Final = 1236
 _TABLE_CHANGED: Final = 1412
 # What pymysql takes for a trouble of the server's, and is one of the statement's: unknown columns and functions, …
 _NOT_UNDERSTOOD: Final = frozenset(
-    {
-        1054,
-        1064,
-        1111,
-        1220,
-        1241,
-        1242,
-        1253,
-        1267,
-        1270,
-        1271,
-        1292,
-        1300,
-        1305,
-        1366,
-        1411,
-        1525,
-        1582,
-        1583,
-        1584,
-        1630,
-    }
-    | {1690, 3854, 3988}
+    {1054, 1064, 1111, 1220, 1241, 1242, 1253, 1267, 1270, 1271, 1292, 1300}
+    | {1305, 1366, 1411, 1525, 1582, 1583, 1584, 1630, 1690, 3854, 3988}
 )
 
 

@@ -280,9 +280,9 @@ class GroupPlanner:
         watched.failures += 1
         watched.wait_until_ms = now_ms + round(1000 * doubled_s(watched.failures, _PAUSE_S, _LONGEST_PAUSE_S))
 
-    def on_refused(self, tp: TopicIdPartition, now_ms: int, why: str, *, stop: bool = False) -> None:
-        """A look at its head was refused: it is looked at again after a pause, or with `stop` no more."""
-        self.on_failure(tp, now_ms, why, stop=stop)
+    def on_refused(self, tp: TopicIdPartition, now_ms: int, why: str) -> None:
+        """A look at its head was refused: it is looked at again after a pause."""
+        self.on_failure(tp, now_ms, why)
         watched = self._watched.get(tp)
         if watched is not None:
             watched.ask_ms = watched.wait_until_ms
