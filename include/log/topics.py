@@ -40,6 +40,8 @@ TopicKind = Literal["plain", "change", "control", "resolved", "requests", "answe
 
 _LONGEST: Final = 249
 _WORD: Final = re.compile(r"[A-Za-z0-9-]+")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_]+")
+_NO_UNDERSCORE: Final = re.compile(r"[A-Za-z0-9]+")
 _RESERVED: Final = tuple(kind for kind in get_args(TopicKind) if kind not in ("plain", "change"))
 _OF_APPLICATIONS: Final = ("idle", "late", "dead")
 _CDC: Final = "cdc"
@@ -121,7 +123,7 @@ class TopicName:
 
 def change(source: str, database: str, table: str) -> str:
     """`cdc.<source>.<database>.<table>`; in the database's name `_` is escaped too, as Kafka takes it for a dot."""
-    return _name(_CDC, _word(source), _escape(database, "A-Za-z0-9"), _escape(table, "A-Za-z0-9_"))
+    return _name(_CDC, _word(source), _escape(database, _NO_UNDERSCORE), _escape(table))
 
 
 def control(source: str) -> str:
@@ -171,17 +173,17 @@ def answers(topic: str) -> str:
 
 def dead(topic: str, application: str) -> str:
     """`<topic>.<application>.dead`: records of `topic` that `application` set aside."""
-    return _name(topic, _escape(application, "A-Za-z0-9_"), "dead")
+    return _name(topic, _escape(application), "dead")
 
 
 def late(topic: str, application: str) -> str:
     """`<topic>.<application>.late`: elements of `topic` that came too late for a job of `application`."""
-    return _name(topic, _escape(application, "A-Za-z0-9_"), "late")
+    return _name(topic, _escape(application), "late")
 
 
 def idle(topic: str, application: str) -> str:
     """`<topic>.<application>.idle`: what moved the watermarks of partitions of `topic` that brought nothing."""
-    return _name(topic, _escape(application, "A-Za-z0-9_"), "idle")
+    return _name(topic, _escape(application), "idle")
 
 
 def declared(name: str) -> str:
@@ -236,9 +238,10 @@ def _word(name: str) -> str:
     return name
 
 
-def _escape(name: str, plain: str) -> str:
-    keep = re.compile(f"[{plain}]".encode())
-    return "".join(chr(b) if keep.match(bytes((b,))) else f"-{b:02x}" for b in name.encode())
+def _escape(name: str, plain: re.Pattern[str] = _PLAIN) -> str:
+    if plain.fullmatch(name):
+        return name
+    return "".join(chr(b) if plain.fullmatch(chr(b)) else f"-{b:02x}" for b in name.encode())
 
 
 def _unescaped(part: str) -> str:

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from include.clock import SystemClock
 from include.errors import Fenced, Terminal, Transient
+from include.log.kafka import admin
 from include.log.kafka.log import KafkaAdmin, KafkaReader, KafkaWriter
 from include.log.memory import MemoryLog
 from include.log.planning.survey import KafkaSurvey, PortSurvey, Survey
@@ -525,6 +526,16 @@ def test_a_topic_made_anew_has_another_id_and_starts_at_zero(log: Log) -> None:
 def test_deleting_a_topic_that_is_not_there_is_harmless(log: Log) -> None:
     log.admin.delete(log.prefix + ".none")
     assert log.admin.describe(log.prefix + ".none") is None
+
+
+def test_very_many_topics_are_described_in_portions_and_those_that_are_not_there_are_left_out(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin, "_DESCRIBED_TOGETHER", 2)
+    made = {topic: log.admin.ensure(TopicSpec(topic, 1)) for topic in [log.topic() for _ in range(5)]}
+    asked = {*made, log.prefix + ".none", log.prefix + ".neither"}
+    assert log.admin.describe_all(asked) == made
+    assert log.admin.describe_all([]) == {}
 
 
 def test_another_number_of_partitions_is_refused_with_advice(log: Log) -> None:

@@ -17,6 +17,8 @@ from include.log.ports import TopicAdmin, TopicInfo, TopicSpec
 __all__ = ["KafkaAdmin"]
 
 _TOGETHER: Final = 200
+_DESCRIBED_TOGETHER: Final = 1_000
+"""Of more, only those are asked for that the cluster has: each that it lacks comes as an error of its own."""
 _NOT_TOLD: Final = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 
 
@@ -59,10 +61,18 @@ class KafkaAdmin(KafkaClient, TopicAdmin):
 
     @override
     def describe_all(self, topics: Collection[str]) -> dict[str, TopicInfo]:
-        if not topics:
-            return {}
+        names = sorted(topics)
+        if len(names) > _DESCRIBED_TOGETHER:
+            there = self._partitions()
+            names = [name for name in names if name in there]
+        described: dict[str, TopicInfo] = {}
+        for start in range(0, len(names), _DESCRIBED_TOGETHER):
+            described |= self._described(names[start : start + _DESCRIBED_TOGETHER])
+        return described
+
+    def _described(self, topics: list[str]) -> dict[str, TopicInfo]:
         with self._connection.asking("describe topics"):
-            futures = self._client.describe_topics(TopicCollection(sorted(topics)), request_timeout=self._timeout_s)
+            futures = self._client.describe_topics(TopicCollection(topics), request_timeout=self._timeout_s)
         described: dict[str, TopicInfo] = {}
         for name, future in futures.items():
             try:
