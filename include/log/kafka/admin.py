@@ -18,7 +18,7 @@ __all__ = ["KafkaAdmin"]
 
 _TOGETHER: Final = 200
 _DESCRIBED_TOGETHER: Final = 1_000
-"""Of more, only those are asked for that the cluster has: each that it lacks comes as an error of its own."""
+"""So that the answers of very many topics are not held all at once."""
 _NOT_TOLD: Final = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 
 
@@ -62,9 +62,6 @@ class KafkaAdmin(KafkaClient, TopicAdmin):
     @override
     def describe_all(self, topics: Collection[str]) -> dict[str, TopicInfo]:
         names = sorted(topics)
-        if len(names) > _DESCRIBED_TOGETHER:
-            there = self._partitions()
-            names = [name for name in names if name in there]
         described: dict[str, TopicInfo] = {}
         for start in range(0, len(names), _DESCRIBED_TOGETHER):
             described |= self._described(names[start : start + _DESCRIBED_TOGETHER])
