@@ -59,7 +59,7 @@ class CaptureLog(Protocol):
     Whoever opened it last may write; older ones get `Fenced`. Between `write` and the end of `commit` readers see
     nothing, and then all. After an error from `open`, `write`, `commit` or `remake` nothing is certain but what the
     next `open` tells: whether a commit happened whose answer was lost is known from its resume point alone. Every call
-    may block, and raises `Transient` when the log does not answer. Not for use from several threads.
+    may block, and raises `Transient` when the log does not answer. Not for use from several threads, except `topics`.
     """
 
     def newest(self) -> ResumePoint | None:
@@ -82,7 +82,7 @@ class CaptureLog(Protocol):
         """`ensure` for each, asked for together: of thousands of topics, too."""
 
     def topics(self, names: Collection[str]) -> dict[str, TopicInfo]:
-        """Those of `names` that exist, asked for together."""
+        """Those of `names` that exist, asked for together; from any thread."""
 
     def begins_anew(self, topic: str) -> None:
         """Another topic has taken this one's name: the next commit says where that ends now."""

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Final
 
 from include.clock import Clock
 from include.errors import Restart, SettingsError, Terminal
+from include.log.ports import TopicInfo
 from include.log.topics import change
 from include.record.position import SourcePosition
+from include.source.beside import beside
 from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import SourceTransaction
 from include.source.catalog.catalog import TableCatalog
@@ -98,6 +101,7 @@ class CaptureSession:
         )
         self._encoders = TableEncoders(name, source, log)
         self._replicator: Replicator | None = None
+        self._looking: Future[dict[str, TopicInfo]] | None = None
         self._group_since_s: float | None = None
         self._committed_s = self._asked_s = self._looked_s = clock.monotonic_s()
         self._commit_s = 0.0
@@ -169,8 +173,10 @@ class CaptureSession:
         `extra` is one more job.
         """
         core = self._replicator or self._go_on()
+        known = {*core.state.captured}
+        looking = self._look_for_topics(known)
         self._keep_to_policy(core)
-        self._keep_to_topics(core)
+        self._keep_to_topics(core, looking.result() | self._encoders.topics(core.state.captured.keys() - known))
         self._renew(core)
         if extra is not None and core.state.job(extra.id) is None and not self._desk.closed(extra.id):
             tables = tuple(_chosen(extra.tables, core.state.captured))
@@ -249,16 +255,21 @@ class CaptureSession:
         if core.state is not state:
             self._commit()
 
-    def _keep_to_topics(self, core: Replicator) -> None:
+    def _look_for_topics(self, tables: Collection[str]) -> Future[dict[str, TopicInfo]]:
+        """Beside all else: of ten thousand that takes a second."""
+        return beside(lambda: self._encoders.topics(tables), "topics")
+
+    def _keep_to_topics(self, core: Replicator, infos: Mapping[str, TopicInfo]) -> None:
         """A table whose topic was deleted, or made anew by somebody else, is owed all of its rows.
 
         1. that is committed, with an id that no topic has: no resolved record covers rows that went with the topic
         2. topics that are missing are made
         3. their ids are committed, with the ends that readers shall wait for
-        A crash before 3 is followed by 1 to 3 again. Done before the first event is taken.
+        A crash before 3 is followed by 1 to 3 again. Done before the first event is taken. `infos` are the topics that
+        were found, of tables that are captured no more, too.
         """
         captured, known = core.state.captured, core.state.topics
-        infos = self._encoders.topics(captured)
+        infos = {table: info for table, info in infos.items() if table in captured}
         # Of a version that kept no ids, the schema of a table's key tells that its topic was there.
         gone = {table for table, key_id in captured.items() if table not in infos and (key_id or table in known)}
         if gone:
@@ -292,11 +303,14 @@ class CaptureSession:
 
     def _require_topics(self, core: Replicator) -> None:
         """Now and then: the topics are those that the session began with, or made."""
-        now_s = self._clock.monotonic_s()
-        if now_s - self._looked_s < _TOPICS_EVERY_S:
+        if self._looking is None:
+            if self._clock.monotonic_s() - self._looked_s >= _TOPICS_EVERY_S:
+                self._looking = self._look_for_topics({*core.state.captured})
             return
-        self._looked_s = now_s
-        ids = {table: info.topic_id for table, info in self._encoders.topics(core.state.captured).items()}
+        if not self._looking.done():
+            return
+        infos, self._looking, self._looked_s = self._looking.result(), None, self._clock.monotonic_s()
+        ids = {table: info.topic_id for table, info in infos.items() if table in core.state.captured}
         for table, id_ in core.state.topics.items():
             if table in core.state.captured and ids.get(table) != id_:
                 raise Restart(
@@ -386,6 +400,8 @@ class CaptureSession:
         schemas = outgrown(core.state, self._catalog, self._encoders)
         if schemas:
             self._commit()
+            # What is being told of topics is of those that were there before.
+            self._looking = None
             renew(core, self._encoders, schemas)
             made = self._encoders.topics(schema.full_name for schema in schemas)
             core.state = self._with_topics(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import Final, Protocol
 
 from typing_extensions import override
 
 from include.clock import Clock
-from include.errors import LyrebirdError
 from include.record.position import SourcePosition
+from include.source.beside import beside
 from include.source.binlog.open_group import SurvivesRollback
 from include.source.binlog.step import PlainRun
 from include.source.binlog.transaction import SourceTransaction
@@ -106,7 +105,7 @@ class LiveServer(Upstream):
         self._asked = QueryConnection(source)
         self._question: Callable[[], None] | None = None
         self._due_s = 0.0
-        self._found: queue.SimpleQueue[LyrebirdError] = queue.SimpleQueue()
+        self._answer: Future[None] | None = None
 
     def look(self, question: Callable[[], None]) -> None:
         """Ask something beside all else, once the start is over; what it raises, `check` raises."""
@@ -115,10 +114,10 @@ class LiveServer(Upstream):
     @override
     def check(self) -> None:
         if self._question is not None and self._clock.monotonic_s() >= self._due_s:
-            threading.Thread(target=self._ask, args=(self._question,), name="look", daemon=True).start()
-            self._question = None
-        if not self._found.empty():
-            raise self._found.get()
+            self._answer, self._question = beside(self._question, "look"), None
+        if self._answer is not None and self._answer.done():
+            answer, self._answer = self._answer, None
+            answer.result()
 
     def close(self) -> None:
         """Hang up; may be called twice."""
@@ -182,9 +181,3 @@ class LiveServer(Upstream):
     @override
     def reader(self, source: SourceDefinition, clock: Clock) -> SnapshotReader:
         return SnapshotReader(source, clock)
-
-    def _ask(self, question: Callable[[], None]) -> None:
-        try:
-            question()
-        except LyrebirdError as error:
-            self._found.put(error)

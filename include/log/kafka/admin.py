@@ -72,13 +72,11 @@ class KafkaAdmin(KafkaClient, TopicAdmin):
             futures = self._client.describe_topics(TopicCollection(topics), request_timeout=self._timeout_s)
         described: dict[str, TopicInfo] = {}
         for name, future in futures.items():
-            try:
-                with self._connection.asking("describe a topic", topic=name):
-                    answer = future.result(self._timeout_s + 1)
-            except Terminal as error:
-                if _code(error) in UNKNOWN_TOPIC:
+            with self._connection.asking("describe a topic", topic=name):
+                refused = future.exception(self._timeout_s + 1)
+                if refused is not None and _code(refused) in UNKNOWN_TOPIC:
                     continue
-                raise
+                answer = future.result()
             described[name] = TopicInfo(name, str(answer.topic_id), len(answer.partitions))
         return described
 

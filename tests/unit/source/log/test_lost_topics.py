@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Collection
 from itertools import count
+from typing import Any
 
 import pytest
 
 from include.errors import Restart
-from include.log.ports import TopicSpec
+from include.log.ports import TopicInfo, TopicSpec
 from include.log.topics import document_spec, source_resolved
+from include.source.log.direct_log import DirectLog
 from include.source.state.capture_state import CaptureState
 from tests.support.source.crash_harness import TOPIC, CrashHarness
 
@@ -75,6 +79,9 @@ def test_a_topic_that_is_made_anew_under_a_running_capture_ends_its_session() ->
         if next(looks) == 3:
             lose(world, ANEW)
             world.clock.advance(61)
+        for thread in threading.enumerate():
+            if thread.name == "topics":
+                thread.join(10)
 
     world._upstream.check = check  # type: ignore[method-assign]
     with pytest.raises(Restart) as told:
@@ -84,6 +91,51 @@ def test_a_topic_that_is_made_anew_under_a_running_capture_ends_its_session() ->
     since = world.log.reader().end_offsets(source_resolved("s"))[0]
     assert world.session(until=24)
     world.is_honest(since)
+
+
+def test_the_stream_goes_on_while_it_asks_for_its_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = CrashHarness(2)
+    assert world.session(until=BEFORE)
+    checks, asked, answer = count(), threading.Event(), threading.Event()
+    topics = DirectLog.topics
+
+    def slow(log: DirectLog, names: Collection[str]) -> dict[str, TopicInfo]:
+        asked.set()
+        assert answer.wait(30)
+        return topics(log, names)
+
+    def check() -> None:
+        if next(checks) == 3:
+            monkeypatch.setattr(DirectLog, "topics", slow)
+            world.clock.advance(61)
+
+    world._upstream.check = check  # type: ignore[method-assign]
+    assert world.session(until=24)
+    assert asked.wait(10)
+    assert not answer.is_set()
+    answer.set()
+    world.is_honest()
+
+
+def test_the_first_event_waits_for_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = CrashHarness(2)
+    assert world.session(until=BEFORE)
+    told: list[str] = []
+    topics, flow = DirectLog.topics, world._upstream.flow
+
+    def slow(log: DirectLog, names: Collection[str]) -> dict[str, TopicInfo]:
+        threading.Event().wait(0.2)
+        told.append("topics" if names else "none more")
+        return topics(log, names)
+
+    def begun(*arguments: Any) -> Any:
+        told.append("stream")
+        return flow(*arguments)
+
+    monkeypatch.setattr(DirectLog, "topics", slow)
+    monkeypatch.setattr(world._upstream, "flow", begun)
+    assert world.session(until=24)
+    assert told == ["topics", "none more", "stream"]
 
 
 def kinds(world: CrashHarness) -> list[str]:
