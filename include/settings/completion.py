@@ -1,4 +1,7 @@
-"""Completes names of the deployment files in a shell, without asking a server."""
+"""Completes names of the deployment files in a shell, without asking a server.
+
+What reads those files is imported when a shell asks: every command that names something has this in its options.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from include.errors import LyrebirdError
-from include.settings.deployment import Deployment
 
 __all__ = ["declared_topics", "names_of"]
 
@@ -15,6 +17,8 @@ def names_of(*sections: str) -> Callable[[Any, Any, str], list[str]]:
     """For click's `shell_complete`: the entries of these sections that begin as what is typed; none without files."""
 
     def complete(_context: Any, _parameter: Any, typed: str) -> list[str]:
+        from include.settings.deployment import Deployment
+
         try:
             deployment = Deployment.load()
             known = {name for section in sections for name in deployment.names(section)}
@@ -27,6 +31,8 @@ def names_of(*sections: str) -> Callable[[Any, Any, str], list[str]]:
 
 def declared_topics(_context: Any, _parameter: Any, typed: str) -> list[str]:
     """For click's `shell_complete`: topics that the files name, documents' among them; patterns are none."""
+    from include.settings.deployment import Deployment
+
     try:
         deployment = Deployment.load()
         known = {*deployment.names("documents"), *_topics(deployment.values)}

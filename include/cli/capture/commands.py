@@ -2,164 +2,28 @@
 
 from __future__ import annotations
 
-import gc
-import logging
-import signal
-import sys
-import uuid
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Final
 
 import click
-import orjson
 
-from include.cli.capture.options import source_option, tables_option
-from include.cli.capture.policy import show_policy
-from include.cli.capture.requests import request_snapshot, reread_tables, resume_table, take_snapshot
-from include.cli.capture.status import show_status
-from include.cli.failing import tell_error
-from include.cli.json_option import json_option
-from include.clock import SystemClock
-from include.errors import Fenced, LyrebirdError, Restart, SettingsError, Terminal
+from include.cli.lazy import Lazy, LazyCommand
 
-if TYPE_CHECKING:
-    from include.record.position import BinlogPosition
-    from include.source.database.purge import PurgeHorizon
-    from include.source.definition import SourceDefinition
+__all__ = ["COMMANDS", "command"]
 
-__all__ = ["command"]
-
-_FENCED_EXIT = 3
-_ALLOCATIONS = 50_000
+COMMANDS: Final[dict[str, LazyCommand]] = {
+    "run": LazyCommand("capture.run", "Follow the binlog of a source until stopped.", "run_capture"),
+    "status": LazyCommand("capture.status", "What a source's copy is complete to, and what is owed.", "show_status"),
+    "check": LazyCommand("capture.check", "What on the server stands in capture's way.", "check_source"),
+    "policy": LazyCommand("capture.policy", "Which tables and columns pass the filter policy.", "show_policy"),
+    "snapshot": LazyCommand("capture.requests", "Ask the running capture to read tables again.", "take_snapshot"),
+    "request-snapshot": LazyCommand(
+        "capture.requests", "The older name of `snapshot`.", "request_snapshot", hidden=True
+    ),
+    "reread": LazyCommand("capture.requests", "Replace what the log has of single keys.", "reread_tables"),
+    "resume-table": LazyCommand("capture.requests", "Take up tables again that were set aside.", "resume_table"),
+}
 
 
-@click.group(name="capture", help="Copy a MySQL source into Kafka: run, snapshot, status.")
+@click.group(name="capture", cls=Lazy, table=COMMANDS)
 def command() -> None:
-    """Group of capture's commands."""
-
-
-for _each in (take_snapshot, request_snapshot, reread_tables, resume_table, show_status, show_policy):
-    command.add_command(_each)
-
-
-@command.command(name="run")
-@source_option
-@click.option("--snapshot", is_flag=True, help="Read the tables once and end, instead of following the binlog.")
-@click.option("--anew", is_flag=True, help="With --snapshot: read all again from now on, as after a purged binlog.")
-@tables_option
-@json_option()
-def run_capture(name: str, snapshot: bool, anew: bool, tables: str, as_json: bool) -> None:
-    """Follow the binlog of a source until stopped; takes over from a capture that runs already.
-
-    Needs a finished snapshot: run it once with --snapshot first. Exit code 3: another capture has taken over. What no
-    restart would mend is left in gave-up.json of the run folder.
-    """
-    from include.metrics.exporter import Metrics
-    from include.metrics.progress import RunFolder, supervised
-    from include.settings.environment import state_folder
-    from include.source.database.binlog_files import BinlogFiles
-    from include.source.database.purge_watch import PurgeWatch
-    from include.source.incidents import CaptureIncidents
-    from include.source.log.kafka_log import kafka_log
-    from include.source.reporter import Reporter
-    from include.source.run import Capture, RunMode
-
-    if (anew or tables) and not snapshot:
-        raise SettingsError("--anew and --tables need --snapshot", fix="Add --snapshot, or leave them out.")
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
-    clock, application = SystemClock(), f"capture-{name}"
-    try:
-        deployment, source = _source(name)
-    except Terminal as error:
-        if supervised():
-            folder = RunFolder.from_environment(application, state_folder())
-            folder.give_up(CaptureIncidents(name, folder, clock).on_end(error).to_json())
-        raise
-    signals = _Signals()
-    folder = RunFolder.from_environment(application, state_folder())
-    files: dict[str, BinlogFiles] = {}
-
-    def look(at: SourceDefinition, position: BinlogPosition) -> PurgeHorizon:
-        return files.setdefault(at.place, BinlogFiles(at, clock)).look(position).horizon
-
-    purge = PurgeWatch(look).start()
-    metrics = Metrics(application).serve(state_folder())
-    reporter = Reporter(folder, metrics, clock, lambda: signals.seen, CaptureIncidents(name, folder, clock), purge)
-    capture = Capture(name, source, kafka_log(deployment, name, clock), clock, reporter)
-    mode: RunMode = "anew" if anew else "snapshot" if snapshot else "stream"
-    # Rows are many, and in no cycles: to look for some among them so often took a tenth of all time.
-    gc.freeze()
-    gc.set_threshold(_ALLOCATIONS, 10, 50)
-    try:
-        ended = capture.run(mode, _list(tables), f"by-hand-{uuid.uuid4()}")
-    except Fenced as error:
-        tell_error(error)
-        sys.exit(_FENCED_EXIT)
-    if snapshot and ended == "stopped":
-        raise Restart("stopped before the end of the snapshot", source=name, fix="Run it again: it goes on.")
-    said = "the snapshot was done before; nothing to do" if ended == "already done" else ended
-    _print({"source": name, "mode": mode, "ended": ended}, as_json, f"capture of {name}: {said}")
-
-
-@command.command(name="check")
-@source_option
-@json_option()
-def check_source(name: str, as_json: bool) -> None:
-    """Say what on the server stands in capture's way, or needs care; exit code 1 when something refuses capture."""
-    from include.source.database.binlog_files import BinlogFiles
-    from include.source.database.preflight import preflight, short_horizon
-    from include.source.database.purge import PurgeHorizon
-
-    _, source = _source(name)
-    problems = preflight(source)
-    try:
-        horizon = BinlogFiles(source, SystemClock()).look_at_end().horizon
-    except LyrebirdError as error:
-        # What keeps the server from telling is among the findings.
-        horizon = PurgeHorizon(None, f"unknown: {error}")
-    problems += short_horizon(horizon)
-    findings = [
-        {"level": each.level, "place": each.place, "problem": each.problem, "fix": each.fix} for each in problems
-    ]
-    refused = any(each.level == "refuse" for each in problems)
-    lines = [f"{each.level}: {each.place} {each.problem}. {each.fix}" for each in problems]
-    hours = "" if horizon.hours is None else f"after {horizon.hours:.1f} h, by "
-    lines.append(f"purge of what is written now: {hours}{horizon.basis}")
-    if not refused:
-        lines.append(f"{source.place} can be captured")
-    purge = {"hours": horizon.hours, "basis": horizon.basis}
-    value = {"source": name, "server": source.place, "purge": purge, "findings": findings}
-    _print(value, as_json, "\n".join(lines))
-    if refused:
-        sys.exit(1)
-
-
-class _Signals:
-    """SIGTERM and Ctrl-C ask for a clean end; a second one ends at once."""
-
-    def __init__(self) -> None:
-        self.seen = False
-        signal.signal(signal.SIGTERM, self._on_signal)
-        signal.signal(signal.SIGINT, self._on_signal)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.seen:
-            raise KeyboardInterrupt
-        self.seen = True
-
-
-def _source(name: str) -> tuple[Any, SourceDefinition]:
-    from include.settings.deployment import Deployment
-    from include.source.definition import load_source
-
-    deployment = Deployment.load()
-    return deployment, load_source(deployment, name)
-
-
-def _list(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _print(value: dict[str, Any], as_json: bool, text: str) -> None:
-    click.echo(orjson.dumps(value).decode() if as_json else text)
+    """Copy a MySQL source into Kafka: run, snapshot, status."""
