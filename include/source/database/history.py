@@ -5,11 +5,11 @@ A reset begins the server's own numbers anew. While they are fewer than capture 
 
 1. not all transactions of its own that capture has lie before the oldest file, as that says itself,
 2. but that file was begun after they were committed,
-3. and capture's place is the beginning of no event in the server's files.
+3. and at capture's place in the server's files no transaction begins that capture has not.
 
 Each can be so without a reset: of a file that was purged, of a statement that ran while files changed, of a place in
 another server's files. Whatever is not certain refuses nothing: a reset in the second of the last commit is not seen,
-nor one whose files have passed the number of capture's.
+nor one whose files have passed the number of capture's, nor where a new transaction begins at just that byte.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from operator import itemgetter
 from typing import Final
 
 from include.errors import Terminal
-from include.record.gtid import GtidSet, MariadbGtidSet, parse_gtid_set
+from include.record.gtid import Flavour, GtidSet, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
 from include.record.position import BinlogPosition, SourcePosition
 from include.source.database.binlog_files import BinlogFiles, read_files
 from include.source.database.purge import ListedBinlogFile
@@ -29,6 +29,9 @@ from include.source.database.server import AskServer, Reset, Server, own_of, rea
 __all__ = ["require_history"]
 
 _GTID: Final = re.compile(r"([0-9]+)-([0-9]+)-([0-9]+)")
+_BEGUN: Final[dict[Flavour, re.Pattern[str]]] = {"mariadb": _GTID, "mysql": re.compile(r"[0-9a-f-]{36}:[^']+")}
+_INSIDE: Final = re.compile(r"Query|Table_map|Xid|.*[Rr]ows")
+"""Events that stand in a transaction, as SHOW BINLOG EVENTS names them; the rest are its first and the file's own."""
 
 
 def require_history(ask: AskServer, position: SourcePosition, files: BinlogFiles, place: str) -> None:
@@ -56,7 +59,7 @@ def require_history(ask: AskServer, position: SourcePosition, files: BinlogFiles
     if before is None or before.contains(own):  # type: ignore[arg-type]
         return
     began_us = files.started(listed[0].name)
-    if began_us is None or began_us <= position.commit_us or _is_event(ask, position.binlog, listed):
+    if began_us is None or began_us <= position.commit_us or _may_stand(ask, own, position.binlog, listed):
         return
     raise Reset(
         "the server's binlog was reset since capture was here, and has numbered other transactions alike",
@@ -86,8 +89,8 @@ def _before(ask: AskServer, server: Server, oldest: str) -> GtidSet | None:
     return MariadbGtidSet(last)
 
 
-def _is_event(ask: AskServer, at: BinlogPosition, listed: Sequence[ListedBinlogFile]) -> bool:
-    """Whether an event begins there, or will, or was purged; True where capture has no place."""
+def _may_stand(ask: AskServer, own: GtidSet, at: BinlogPosition, listed: Sequence[ListedBinlogFile]) -> bool:
+    """Whether a transaction may begin there that is not in `own`, or did until it was purged; True without a place."""
     sizes = {file.name: file.size_bytes for file in listed}
     if at.file not in sizes:
         return not at.file or at <= BinlogPosition(listed[0].name, 0)
@@ -97,5 +100,12 @@ def _is_event(ask: AskServer, at: BinlogPosition, listed: Sequence[ListedBinlogF
         events = ask("SHOW BINLOG EVENTS IN %s FROM %s LIMIT 1", at.file, at.pos)
     except Terminal:
         return False
+    if not events:
+        return True
+    _file, pos, kind, _server, _end, info = events[0]
     # MySQL 8 goes on to the next one.
-    return not events or int(events[0][1]) == at.pos
+    if int(pos) != at.pos or _INSIDE.match(str(kind)):
+        return False
+    flavour: Flavour = "mysql" if isinstance(own, MysqlGtidSet) else "mariadb"
+    begun = _BEGUN[flavour].search(str(info))
+    return begun is None or not own.contains(parse_gtid_set(begun[0], flavour))  # type: ignore[arg-type]

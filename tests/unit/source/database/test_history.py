@@ -22,6 +22,11 @@ NUMBERS: dict[Flavour, tuple[str, str, str]] = {
 }
 """What capture has, what the server has now, and what capture would have of another server's."""
 
+INFOS: dict[Flavour, str] = {
+    "mariadb": "BEGIN GTID 0-7-{} cid=314",
+    "mysql": f"SET @@SESSION.GTID_NEXT= '{OWN}:{{}}'",
+}
+
 
 def look(
     flavour: Flavour,
@@ -30,17 +35,22 @@ def look(
     before: str = "",
     began_us: int | None = COMMIT_US + 1_000_000,
     event: int | None = None,
+    kind: str = "Gtid",
+    info: str | None = None,
     readable: bool = True,
     size: int = 9000,
 ) -> None:
-    """`before`: what lies before the oldest file; `event`: where the next event from capture's place on begins."""
+    """`before`: what lies before the oldest file; `event`: where the next event from capture's place on begins.
+
+    `info`: what the server says of it, a transaction that capture has not unless given.
+    """
 
     def ask(sql: str, *values: Any) -> list[tuple[Any, ...]]:
         if sql.startswith("SHOW BINLOG EVENTS IN %s FROM"):
             assert values == ("bin.000003", 500)
             if event is None:
                 raise Terminal("the server refuses a statement", code=1220)
-            return [("bin.000003", event, "Gtid", 7, event + 42, "")]
+            return [("bin.000003", event, kind, 7, event + 42, INFOS[flavour].format(101) if info is None else info)]
         if sql.startswith("SHOW BINLOG EVENTS") and not readable:
             raise Terminal("the server refuses a statement", code=1220)
         answers: dict[str, list[tuple[Any, ...]]] = {
@@ -75,6 +85,12 @@ def test_a_server_that_has_begun_anew_and_passed_capture_is_refused(flavour: Fla
         look(flavour, event=562)
     with pytest.raises(Reset):
         look(flavour, size=499)
+    # By chance an event of the new files begins there: within a transaction, or with a number that capture has.
+    for kind in ("Query", "Table_map", "Update_rows", "Write_rows_compressed_v1", "Rows_query", "Annotate_rows", "Xid"):
+        with pytest.raises(Reset):
+            look(flavour, event=500, kind=kind, info="")
+    with pytest.raises(Reset):
+        look(flavour, event=500, info=INFOS[flavour].format(100))
 
 
 @pytest.mark.parametrize("flavour", ["mariadb", "mysql"])
@@ -88,6 +104,9 @@ def test_a_server_that_has_not_begun_anew_is_read(flavour: Flavour) -> None:
     # A statement ran while files changed: its time is that of its begin.
     look(flavour, event=500)
     look(flavour, size=500)
+    # No transaction stands there yet, or one of a server without GTIDs.
+    look(flavour, event=500, kind="Rotate", info="bin.000004;pos=4")
+    look(flavour, event=500, kind="Anonymous_Gtid", info="SET @@SESSION.GTID_NEXT= 'ANONYMOUS'")
     # Made by another server, from which this one has it: it may have been set up later.
     look(flavour, captured=other)
 
