@@ -64,11 +64,12 @@ class Host:
 
     @property
     def stored(self) -> str:
-        """What it says of its groups; another text as long as it stores something."""
-        with contextlib.suppress(FileNotFoundError):
-            told = json.loads((self.folder / "progress.json").read_text())["groups"]
-            return str([(group["cuts"], group["records"], group["waiting"]) for group in told.values()])
-        return ""
+        """What it says of its groups, while it serves and of what is left; another text as long as it stores."""
+        groups = []
+        for told in (self.folder / "progress.json", self.folder / "left" / "progress.json"):
+            with contextlib.suppress(FileNotFoundError):
+                groups += json.loads(told.read_text())["groups"].values()
+        return str([(group["cuts"], group["records"], group["waiting"]) for group in groups])
 
     def _words(self, name: str) -> list[str]:
         return (self.folder / name).read_text().split()
