@@ -31,7 +31,7 @@ __all__ = ["require_history"]
 _GTID: Final = re.compile(r"([0-9]+)-([0-9]+)-([0-9]+)")
 _BEGUN: Final[dict[Flavour, re.Pattern[str]]] = {"mariadb": _GTID, "mysql": re.compile(r"[0-9a-f-]{36}:[^']+")}
 _INSIDE: Final = re.compile(r"Query|Table_map|Xid|.*[Rr]ows")
-"""Events that stand in a transaction, as SHOW BINLOG EVENTS names them; the rest are its first and the file's own."""
+"""Events that never begin a transaction with a GTID, as SHOW BINLOG EVENTS names them; the rest tell nothing."""
 
 
 def require_history(ask: AskServer, position: SourcePosition, files: BinlogFiles, place: str) -> None:
