@@ -118,6 +118,8 @@ class InFlight:
     def bear(self, witness: BulkLine | None) -> None:
         """A document that the index has, to be sent beside suspects; None: there is none."""
         self._suspects.bear(witness)
+        # At once: those queued together would cost one more wait, which patience may not last for.
+        self._queue = deque(group for queued in self._queue for group in self._suspects.groups(queued))
 
     def add(self, lines: Sequence[BulkLine], now_s: float) -> None:
         """More lines to send."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -43,6 +44,13 @@ def line(doc_id: str, version: int = 1, *, routing: str | None = None, deleted: 
     return BulkLine(doc_id, line_bytes(doc_id, version, b'"order"', body, metadata, routing=routing), deleted)
 
 
+class Longest(random.Random):
+    """Each wait is as long as it may be: what patience lasts for so, it lasts for always."""
+
+    def uniform(self, _: float, b: float) -> float:
+        return b
+
+
 class Server:
     """An index whose server breaks at some operations; `deliver` is one try of a batch, in a delivery of its own."""
 
@@ -78,7 +86,13 @@ class Server:
 
     def deliver(self, *lines: BulkLine) -> DeliveryResult:
         delivery = Delivery(
-            self.send, ManualClock(), index=NAME, bulk_bytes=100_000, patience_s=15, witness=self.witness
+            self.send,
+            ManualClock(),
+            index=NAME,
+            bulk_bytes=100_000,
+            patience_s=15,
+            jitter=Longest(),
+            witness=self.witness,
         )
         return delivery.deliver(lines)
 
