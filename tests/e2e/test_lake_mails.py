@@ -37,7 +37,8 @@ TOPICS = ("mails-refused", "mails-lost", "mails-damaged", "mails-stuck", "hourly
 OTHER_BUCKET = "lake-mails"
 JSON = {"format": "json", "time": {"field": ["at"], "unit": "iso8601"}}
 UNWILLING = {"format": "class", "parser": {"name": "tests.support.lake.waiting_parser:WaitingParser"}}
-GOOD, REFUSED = b'{"at": "2026-11-01T00:00:00Z"}', b"no JSON"
+# Of now: what is much older than its Kafka timestamp is refused.
+GOOD, REFUSED = json.dumps({"at": datetime.now(UTC).isoformat()}).encode(), b"no JSON"
 
 
 def parsed(topics: str, parser: dict[str, Any]) -> dict[str, Any]:

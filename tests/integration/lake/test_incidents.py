@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,8 @@ from include.settings.connections import Kafka, StoreSettings
 from include.store.s3 import store_of
 from tests.support.lake.hosted_application import Threads
 
-GOOD, REFUSED = b'{"at": "2026-11-01T00:00:00Z"}', b"no JSON"
+# Of now: what is much older than its Kafka timestamp is refused.
+GOOD, REFUSED = json.dumps({"at": datetime.now(UTC).isoformat()}).encode(), b"no JSON"
 FASTER = 20
 
 
@@ -63,7 +66,7 @@ class Scenario:
         self.store = store_of(self.settings)
         self.store.ensure_bucket()
         folder.mkdir(exist_ok=True)
-        json = {"format": "json", "time": {"field": ["at"], "unit": "iso8601"}}
+        dated = {"format": "json", "time": {"field": ["at"], "unit": "iso8601"}}
         stuck = {"format": "class", "parser": {"name": "tests.support.lake.waiting_parser:WaitingParser"}}
         self.group = LakeGroup.model_validate(
             {
@@ -72,7 +75,7 @@ class Scenario:
                 "topics": [f"{unique}*"],
                 "prefix": "dates",
                 "policy": {"max_age_s": 10},
-                "rules": [self._rule(f"{unique}-stuck", stuck), self._rule("*", json)],
+                "rules": [self._rule(f"{unique}-stuck", stuck), self._rule("*", dated)],
             }
         )
         self.pool: Threads | None = None
