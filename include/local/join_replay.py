@@ -62,6 +62,8 @@ _STOPS_WITHIN_S: Final = 90.0
 _LOOK_EVERY_S: Final = 0.1
 _FLUSH_EVERY: Final = 10_000
 _FLUSH_WITHIN_S: Final = 60.0
+# It has only begun, and JVMs beside it take what the machine has: nobody asks a second time here.
+_REGISTRY_S: Final = 60.0
 
 
 def replay_on_spark(
@@ -142,7 +144,7 @@ def _joined(
     """What the application makes of each batch, all of it joined before the next one is written."""
     kafka, join = deployment.one("kafka", Kafka), declared_joins(deployment)[_NAME]
     admin = KafkaAdmin(kafka.bootstrap, kafka.options)
-    registry = ConfluentRegistry(deployment.one("registry", Registry))
+    registry = ConfluentRegistry(deployment.one("registry", Registry), timeout_s=_REGISTRY_S)
     decode, outputs, told, begin = Decoder(registry.schema), list[JoinOutput](), Counter[str](), 0
     with closing(registry), closing(KafkaReader(kafka.bootstrap, kafka.options)) as reader:
         for number, first in enumerate(range(0, len(changes), batch)):
@@ -173,7 +175,7 @@ class _Inputs:
         self._names, self._clock, self._resolved = names, clock, topics.resolved(names[0])
         specs = [topics.document_spec(name, 1) for name in (*names, self._resolved)]
         KafkaAdmin(kafka.bootstrap, kafka.options).ensure_all(specs)
-        with closing(ConfluentRegistry(deployment.one("registry", Registry))) as registry:
+        with closing(ConfluentRegistry(deployment.one("registry", Registry), timeout_s=_REGISTRY_S)) as registry:
             self._encoders = [
                 tuple(
                     Encoder(registry.register(f"{name}-{part}", schema), schema)
