@@ -62,7 +62,7 @@ _STOPS_WITHIN_S: Final = 90.0
 _LOOK_EVERY_S: Final = 0.1
 _FLUSH_EVERY: Final = 10_000
 _FLUSH_WITHIN_S: Final = 60.0
-# It has only begun, and JVMs beside it take what the machine has: nobody asks a second time here.
+# The registry has only begun, beside JVMs that take what the machine has, and nobody asks it a second time here.
 _REGISTRY_S: Final = 60.0
 
 

@@ -40,7 +40,7 @@ _SETTLE_S: Final = 3.0
 _BEGINS_WITHIN_S: Final = 60.0
 _PATIENCE_S: Final = 60.0
 _LOOK_S: Final = 0.5
-# With a thousand, orders of a shop that a slow machine keeps up with were 0.4 s later: two pauses on their way.
+# With a thousand, a busy shop's orders came 0.4 s later on two slow cores: there are two pauses on their way.
 _FEW_RECORDS: Final = 100
 _PAUSES_OF_A_BATCH: Final = 2
 _MOST_PAUSE_S: Final = 1.0
