@@ -9,7 +9,7 @@ ends; the next start goes on from there.
 
 **Must not run beside.** Itself: a second run waits for the first. Anything that writes the same topic or index.
 
-**When it fails.** Where no restart helps and the application says so (another one has taken over, the store is unfit);
+**When it fails.** Where a group of the lake says that no restart helps (another has taken over, the store is unfit);
 mend the cause, then clear the task. After several crashes in a row it does not fail: the application is tried again
 every ten minutes, and one mail tells of it; clearing the task tries it at once. Mail and task's log hold the last
 lines of the application's own log, the link "Application log" leads to the whole. What an application reports

@@ -43,9 +43,9 @@ TOPIC: Final = IncidentKind("topic", "capture", "error", "capture.md#a-topic-tha
     opens="a captured table's topic was deleted, or made anew by somebody else: capture reads all rows of the table "
           "into it again", ends="they are read",
     text="the topic of table {table} of {source} was deleted, or made anew. Capture reads all rows of the table into "
-         "it again; those who read the topic begin anew.",
-    fix="Nothing, if somebody did so on purpose: `lyrebird capture status --source {source}` says how far it "
-        "is.")  # fmt: skip
+         "it again; of those who read the topic, some begin anew, some stop.",
+    fix="`lyrebird capture status --source {source}` says how far it is, `lyrebird status` which readers "
+        "stopped.")  # fmt: skip
 PURGE: Final = IncidentKind("purge", "capture", "critical", "capture.md#see-how-far-the-copy-is",
     opens="in less than 24 hours the server deletes the binlog that capture still needs", ends="it is 36 hours again",
     text="in {hours:.1f} h the server of {source} purges the binlog from which capture goes on ({basis}); raise that "

@@ -37,8 +37,8 @@ Every kind of [incident](glossary.md#incident), with the command to run next. Ma
 
 An application that runs reports an incident when it opens. Under Airflow it is mailed once, however long it lasts and
 however often the application is started again; only `quarantine` comes again while it grows. When an incident has ended
-and opens again, that is another one. The names in
-capitals are filled in. A mail has another command than this page where the error itself names one.
+and opens again, that is another one. The names in capitals are filled in. A mail has another command than this page
+where the error itself names one.
 
 {_SEVERITIES}
 
