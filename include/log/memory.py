@@ -111,6 +111,12 @@ class MemoryLog:
         with self._held.lock:
             self._held.forgotten = set(places)
 
+    def expire(self, group: str) -> None:
+        """Delete a group's committed offsets, as Kafka does `offsets.retention.minutes` after the last commit."""
+        with self._held.lock:
+            for key in [key for key in self._held.committed if key[0] == group]:
+                del self._held.committed[key]
+
     def finish(self, transactional_id: str, places: Iterable[tuple[str, int]], *, commit: bool) -> None:
         """Fence the writer of that id, and write a transaction's end to these partitions."""
         self.writer(transactional_id).close()

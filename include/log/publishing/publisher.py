@@ -4,9 +4,9 @@ Order of durable steps; a crash after any of them is tested:
 
 1. Open the writer of transactional id `<application>.<topic>.0`: older ones are fenced, their transaction aborted;
    where Kafka forgot to tell some partitions how the last one ended, they are told (`log.publishing.unended`).
-2. Read what is committed: input offsets of the group of that name, answers, the newest resolved records. Should those
-   not speak for all that is there, they are written again, for the positions that they named: the next opening tells
-   by them what the last transaction was.
+2. Read what is committed: input offsets of the group of that name, answers, the newest resolved records, which have
+   offsets that the broker has deleted since. Should those records not speak for all that is there, they are written
+   again, for the positions that they named: the next opening tells by them what the last transaction was.
 3. For each batch one transaction: outputs and tombstones, records of further own topics, records set aside, answers,
    and the input end offsets of the group. A batch whose end offsets are committed already is not written again.
 4. A transaction of its own for `<topic>.resolved`, with a record of each source: source → P, partition → next offset.
@@ -30,7 +30,16 @@ from include.log import topics
 from include.log.planning.plan import BatchPlan, Cut, Partition
 from include.log.ports import Headers, LogReader, LogWriter, Record, TopicAdmin, TopicSpec, all_of
 from include.log.publishing.dead_letter import DeadLetter
-from include.log.publishing.last_mark import MARK, LastMark, ends_of, flat, mark_of, newest_of, spoken_in
+from include.log.publishing.last_mark import (
+    MARK,
+    LastMark,
+    ends_of,
+    flat,
+    mark_of,
+    newest_of,
+    partitions_of,
+    spoken_in,
+)
 from include.log.publishing.placement import require_ungrown
 from include.log.publishing.retention import require_kept
 from include.log.publishing.unended import open_ended
@@ -147,16 +156,16 @@ class Publisher:
             reader=self._reader,
             clock=self._clock,
         )
-        self.committed = self._read_committed()
         self.answers = all_of(self._reader, topics.answers(self.topic))
         view, self._deltas, spoken = newest_of(self._reader, topics.resolved(self.topic))
+        self._spoken = spoken or _NOTHING
+        self._take_up(self._read_committed())
         self.resolved = view.newest
         self._said = {name: last for name in self._sources if (last := view.of(name)) is not None}
         self._resolvers = {}
         self._ends = {at: end for name in self._written() for at, end in ends_of(self._reader, name).items()}
         self._written_s = float("-inf")
         self._changed, self._unsaid = {}, False
-        self._spoken = spoken or _NOTHING
         if self._seen_since(self._spoken):
             self._again()
 
@@ -176,12 +185,27 @@ class Publisher:
         return [name for name in self._admin.names() if name in mine]
 
     def _read_committed(self) -> dict[Partition, int]:
-        there = {name for name in self._inputs if self._admin.describe(name) is not None}
         return {
             (name, partition): offset
-            for name in there
+            for name in self._there()
             for partition, offset in self._reader.committed(self.group, name).items()
         }
+
+    def _there(self) -> set[str]:
+        return {name for name in self._inputs if self._admin.describe(name) is not None}
+
+    def _take_up(self, kept: Mapping[Partition, int]) -> None:
+        """Go on from the group's offsets, and from those that were said last where the group has none any more.
+
+        A broker deletes offsets that nobody commits anew for `offsets.retention.minutes`, 7 days unless it is set
+        (KIP-211). Who began at the beginnings then would do again what is done, and not ask how long it stood.
+        """
+        there = self._there()
+        said = {at: end for at, end in partitions_of(self._spoken.committed or {}).items() if at[0] in there}
+        self.committed = {**said, **kept}
+        if said.keys() - kept.keys() and self._wrote_since(self._spoken):
+            # Of a batch that ended between steps 3 and 4 the group alone knew what it had read.
+            self._spoken = replace(self._spoken, topic_id="")
 
     def _was_committed(self, left: Mapping[Partition, int]) -> bool:
         """Of a batch: whether what was said last speaks for it, or anything is seen that that does not speak for.
@@ -202,6 +226,9 @@ class Publisher:
         """Whether a batch was committed that this does not speak for: offsets, or records of own topics say so."""
         if spoken.committed is not None and spoken.committed != flat(self.committed):
             return True
+        return self._wrote_since(spoken)
+
+    def _wrote_since(self, spoken: LastMark) -> bool:
         return any(
             any(True for _ in self._reader.read(name, p, max(begin, spoken.ends.get((name, p), 0)), ends[name, p]))
             for name in self._written()
@@ -211,8 +238,8 @@ class Publisher:
 
     def why_incomplete(self) -> str:
         """Why the committed offsets do not speak for all outputs any more; '' when they do. After `open`."""
-        if self._spoken.topic_id not in ("", self._topic_id):
-            return "the topic was made anew"
+        if self._spoken.topic_id != self._topic_id:
+            return "the topic was made anew" if self._spoken.topic_id else "nothing says what was committed last"
         stood_us = self._clock.now_us() - (self._spoken.at_us or self._clock.now_us())
         if any(stood_us > kept_ms * 1000 for kept_ms in self._deletions_kept_ms()) and self._behind():
             return "nothing was read for longer than the log keeps deletes"
@@ -329,7 +356,7 @@ class Publisher:
     def _again(self) -> None:
         """What was said last, of all that is there; a mark, where nothing has been resolved yet."""
         if self._said and self.resolved is not None:
-            self._say({}, self.resolved.state)
+            self._say({}, {**self.resolved.state, "topic_id": self._spoken.topic_id})
             return
         self._open.begin()
         # Of when it was, and of which topic: `why_incomplete` asks for it at every opening until a batch is through.

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -23,10 +23,10 @@ __all__ = ["Broker", "broker"]
 
 
 class Broker:
-    """One node; `address` stays the same."""
+    """One node; `address` stays the same. `settings`: of its own, beside those of the local stack's."""
 
-    def __init__(self, site: Site) -> None:
-        self._row, self._site = service("kafka"), site
+    def __init__(self, site: Site, settings: Mapping[str, str] | None = None) -> None:
+        self._row, self._site, self._settings = service("kafka"), site, settings or {}
         resolve.ensure([self._row], self._site.cache, SystemClock())
         self.address = f"127.0.0.1:{self._site.ports['kafka']}"
         self._running: subprocess.Popen[bytes] | None = None
@@ -40,6 +40,8 @@ class Broker:
     def start(self) -> None:
         """Returns when it answers."""
         (launch,) = recipe(self._row).prepare(self._site, self._row)
+        with (self._site.folder(self._row) / "server.properties").open("a") as file:
+            file.writelines(f"{name}={value}\n" for name, value in self._settings.items())
         self._running = process.start(launch)
         self._leash.enter_context(leashed(self._running))
         until_s = time.monotonic() + 90
@@ -58,10 +60,10 @@ class Broker:
 
 
 @contextmanager
-def broker(folder: Path) -> Iterator[Broker]:
+def broker(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[Broker]:
     """One that runs, for the length of a `with`."""
     with opened(folder, kafka_login=False) as site:
-        made = Broker(site)
+        made = Broker(site, settings)
         try:
             made.start()
             yield made

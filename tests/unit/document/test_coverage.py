@@ -303,6 +303,25 @@ def test_a_documents_topic_that_was_made_anew_is_filled_again(world: OrderHarnes
     assert uncovered(world) == ()
 
 
+@pytest.mark.parametrize("gone", [(topics.resolved(TOPIC),), (TOPIC, topics.resolved(TOPIC))], ids=["resolved", "both"])
+def test_an_assembler_whose_offsets_nothing_speaks_for_any_more_writes_all_anew(
+    world: OrderHarness, gone: tuple[str, ...]
+) -> None:
+    first, _ = world.order(1), world.order(2)
+    # Offsets of all inputs are committed then, those of the control topic too.
+    world.capture.commit(("r", "orders", None, first), control=ControlRecord("gap", "shop", "orders", 1))
+    Process(world).settle(4)
+    world.tables.tables["orders"].remove(first)
+    for name in gone:
+        world.log.admin().delete(name)
+    process = Process(world)
+    process.settle(1)
+    assert uncovered(world) == ALL
+    process.settle(4)
+    assert live(world.documents()) == world.expected()
+    assert uncovered(world) == ()
+
+
 def made_anew(beats: int) -> OrderHarness:
     """A world whose documents' topic was deleted behind so many beats; since then capture is away."""
     world = OrderHarness()

@@ -33,9 +33,10 @@ def test_outputs_are_those_of_a_plain_sort_in_batches_of_any_size(seed: int) -> 
     assert_right(world, process)
 
 
+@pytest.mark.parametrize("expired", [False, True], ids=["group there", "group gone"])
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_a_job_that_is_killed_at_any_durable_call_goes_on_where_it_was(seed: int, after: bool) -> None:
+def test_a_job_that_is_killed_at_any_durable_call_goes_on_where_it_was(seed: int, after: bool, expired: bool) -> None:
     draw, world = random.Random(seed), JobDriverHarness(seed)
     while any(world.waiting.values()):
         world.write(draw.choice((3, 20)))
@@ -44,6 +45,8 @@ def test_a_job_that_is_killed_at_any_durable_call_goes_on_where_it_was(seed: int
             try:
                 Process(world, crashing(fuse), draw.choice([None, 3])).to_the_end()
             except Killed:
+                if expired:
+                    world.log.expire(f"{APPLICATION}.{world.job.topic}.0")
                 continue
             break
     process = Process(world)

@@ -387,3 +387,65 @@ def test_one_that_stopped_within_its_first_far_step_for_longer_than_deletes_are_
     world.clock.advance(100 * 86_400)
     for _ in range(2):
         assert "longer than the log keeps deletes" in Process(world).publisher.why_incomplete()
+
+
+def test_offsets_that_the_broker_has_deleted_are_those_that_were_said_last() -> None:
+    world = Harness()
+    story(world)
+    settled(world)
+    committed = Process(world).publisher.committed
+    for _ in range(2):
+        world.log.expire(ID)
+        assert Process(world).publisher.committed == committed
+    story(world)
+    settled(world)
+    check(world)
+
+
+def test_who_stood_until_the_broker_had_deleted_its_offsets_is_incomplete() -> None:
+    world = Harness()
+    story(world)
+    settled(world)
+    world.log.expire(ID)
+    assert Process(world).publisher.why_incomplete() == ""
+    world.change("shop", 1)
+    world.clock.advance(8 * 86_400)
+    assert "longer than the log keeps deletes" in Process(world).publisher.why_incomplete()
+
+
+def test_where_a_kill_and_the_broker_leave_nothing_that_says_what_was_read_the_copy_is_incomplete() -> None:
+    told = 0
+    for at in range(1, 500):
+        world = Harness()
+        story(world)
+        settled(world)
+        story(world)
+        fuse = CrashPoint(at, after=True)
+        try:
+            settled(world, crashing(fuse))
+        except Killed:
+            world.log.expire(ID)
+            first, second = (Process(world).publisher.why_incomplete() for _ in range(2))
+            assert first == second, "until a batch is through"
+            told += bool(first)
+            settled(world)
+            if world.copied() != sorted(world.written):
+                assert first == "nothing says what was committed last"
+        settled(world)
+        assert Process(world).publisher.why_incomplete() == ""
+        if fuse.burnt is None:
+            break
+    assert told, "a kill between the two transactions of a batch"
+
+
+def test_who_finds_both_its_topics_made_anew_is_incomplete_until_a_batch_is_through() -> None:
+    world = Harness()
+    story(world)
+    settled(world)
+    for name in (OUT, RESOLVED):
+        world.log.admin().delete(name)
+    for _ in range(2):
+        assert Process(world).publisher.why_incomplete() == "nothing says what was committed last"
+    story(world)
+    settled(world)
+    assert Process(world).publisher.why_incomplete() == ""
