@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import psutil
@@ -28,10 +29,11 @@ def _kill(pid: int | None) -> int:
 
 def _python_driver(submit_pid: int) -> int:
     """The Python driver that spark-submit runs, or spark-submit's own process before it has one."""
-    children = psutil.Process(submit_pid).children(recursive=True)
-    alive = [c for c in children if c.status() != psutil.STATUS_ZOMBIE]
-    drivers = [c.pid for c in alive if any("spark_apps/" in part for part in c.cmdline())]
-    return drivers[0] if drivers else submit_pid
+    for child in psutil.Process(submit_pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # Of its workers some end in between; a zombie has no command line.
+            if any("spark_apps/" in part for part in child.cmdline()):
+                return child.pid
+    return submit_pid
 
 
 def test_every_part_may_be_killed_while_orders_run(platform: Any, eventually: Any) -> None:
